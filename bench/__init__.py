@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench.<name>`. How they measure, and what they found: docs/benchmarks.md."""
+"""Benchmarks: `python -m bench.<name>`. docs/benchmarks.md has the results, docs/benchmarks/ the methods."""

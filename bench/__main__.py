@@ -1,4 +1,4 @@
-"""`python -m bench`: the translator and its peers on a real broker, and a report of it. See `make bench`."""
+"""Measure the translator and its peers on a real broker, and write a report: `python -m bench`. See `make bench`."""
 
 from __future__ import annotations
 
@@ -22,14 +22,22 @@ _PICTURES = "benchmarks"
 
 
 def main() -> int:
-    """Exit code 1 when something that was to be measured could not be."""
-    parser = argparse.ArgumentParser(prog="python -m bench", description="Measures the translator beside its peers.")
-    parser.add_argument("--short", action="store_true", help="a few minutes: the bare loop and both deliveries")
-    parser.add_argument("--only", action="append", default=[], metavar="FORMAT", help="this one; may be given again")
-    parser.add_argument("--columns", type=int, metavar="N", help="compare with so many columns, and ask nothing else")
-    parser.add_argument("--rounds", type=int, metavar="N", help="each contestant so often in a comparison")
+    """Run the command line. The exit code is 1 if a measurement failed."""
+    parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the translator and its peers.")
+    parser.add_argument(
+        "--short", action="store_true", help="run for a few minutes: the bare loop and both delivery modes"
+    )
+    parser.add_argument(
+        "--only", action="append", default=[], metavar="FORMAT", help="measure only this format; repeatable"
+    )
+    parser.add_argument(
+        "--columns", type=int, metavar="N", help="compare with N columns, and skip all other measurements"
+    )
+    parser.add_argument("--rounds", type=int, metavar="N", help="run each contestant N times in a comparison")
     parser.add_argument("--seed", type=int, default=7)
-    parser.add_argument("--out", type=Path, default=Path("build/bench"), help="folder of the report (build/bench)")
+    parser.add_argument(
+        "--out", type=Path, default=Path("build/bench"), help="folder for the report (default: build/bench)"
+    )
     parser.add_argument(
         "--from",
         type=Path,
@@ -37,16 +45,16 @@ def main() -> int:
         default=[],
         metavar="FILE",
         dest="given",
-        help="measure nothing: render this result; may be given again, for one report of several",
+        help="render this result instead of measuring; repeat to merge results into one report",
     )
-    parser.add_argument("--page", type=Path, help="put the report into its section of this page, too")
+    parser.add_argument("--page", type=Path, help="also write the report into its section of this page")
     arguments = parser.parse_args()
     try:
         formats = formats_of(arguments.only)
     except ValueError as error:
         parser.error(str(error))
     if arguments.columns is not None and arguments.columns < 2:
-        parser.error("--columns must be 2 or more: a key, and something beside it")
+        parser.error("--columns must be 2 or more: a key and another column")
     if arguments.rounds is not None and arguments.rounds < 1:
         parser.error("--rounds must be 1 or more")
     if arguments.given:
@@ -63,7 +71,7 @@ def main() -> int:
     if arguments.page is not None:
         folder = arguments.page.parent
         write_report(result, folder if folder.name == _PICTURES else folder / _PICTURES, page=arguments.page)
-    _say(f"the report is {report}")
+    _say(f"the report is in {report}")
     failed = [one for one in result.cases if one.failure and not result.contestants[one.case.contestant].missing]
     return 1 if failed else 0
 

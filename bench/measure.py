@@ -1,4 +1,4 @@
-"""Measuring for benchmarks: processor time of this process, the best of several rounds, in alternating order."""
+"""Measure processor time of this process: the best of several rounds, in alternating order."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ T = TypeVar("T")
 def best_times(
     contestants: Mapping[str, Callable[[T], object]], items: Callable[[], Sequence[T]], rounds: int
 ) -> dict[str, float]:
-    """Microseconds an item that each contestant takes at its best.
+    """Return each contestant's best time in microseconds per item.
 
-    Contestants take turns, from the first to the last and back, so what else goes on in the machine meets all of them.
-    Each has items of its own in every round, made before the clock starts: Python keeps the hash of a text, and what
-    was worked on once is cheaper the second time. The garbage collector stays on, as in the service.
+    Contestants take turns, from the first to the last and back, so that other load affects all of them. Each gets new
+    items in every round, made before the clock starts, because Python caches the hash of a text and repeated work is
+    cheaper. The garbage collector stays enabled, as in the service.
     """
     best = dict.fromkeys(contestants, math.inf)
     for turn in range(rounds):
@@ -39,7 +39,7 @@ def _time(contestant: Callable[[T], object], items: Sequence[T]) -> float:
 
 
 def machine(*packages: str) -> str:
-    """Describe the machine that the figures depend on, in a line: never a path or a name of it."""
+    """Describe in one line the machine that the figures depend on, without its name or any path."""
     parts = [f"{platform.python_implementation()} {platform.python_version()}"]
     parts += [f"{package} {version(package)}" for package in packages]
     busy = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors ({platform.machine()})"
@@ -47,7 +47,7 @@ def machine(*packages: str) -> str:
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; all columns but the first are numbers."""
+    """Return a Markdown table. All columns except the first are numbers."""
     lines = [head, ["---", *["---:"] * (len(head) - 1)], *rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 

@@ -1,4 +1,4 @@
-"""What is measured, by profile: heats of contestants that take turns on one raw topic."""
+"""The plan of the measurements, by profile: heats of contestants that take turns on one raw topic."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ DELIVERIES = (SERVICE, "translator, exactly once")
 LOOP = "bare loop"
 _SHORT = (*DELIVERIES, "translator, without its native path", LOOP)
 FORMATS = ("canal", "shareplex", "dts_avro", "qlik_json", "qlik_avro")
-"""Those that every question is asked of; `canal_dts` is for its continuity check alone."""
+"""The formats of all measurements. `canal_dts` is only for its continuity check."""
 COLUMNS = 12
 SWEPT_COLUMNS = (5, 20, 60, 200)
 
 _LEAST_MESSAGES = 20_000
 _CELLS = 240_000
-"""Of the distinct messages of a topic, which are repeated: wide messages take long to make."""
+"""Total size of the distinct messages of a topic, which are repeated because wide messages are slow to generate."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +30,10 @@ class BenchProfile:
     """The size of a run.
 
     Args:
-        messages: in a raw topic, at the usual number of columns.
-        seconds: that a contestant is measured at most.
-        latency_seconds: that messages are fed for a latency; 0 for none.
-        rounds: of a heat in which contestants are compared; others have one less.
+        messages: messages in a raw topic, with the usual number of columns.
+        seconds: maximum duration of a measurement.
+        latency_seconds: duration of feeding for a latency measurement; 0 for none.
+        rounds: rounds of a heat that compares contestants; other heats have one less.
         steps: messages for the costs of single steps; 0 for none.
     """
 
@@ -48,11 +48,11 @@ class BenchProfile:
 FULL = BenchProfile("full", 240_000, 10.0, 10.0, 3, 6_000)
 SHORT = BenchProfile("short", 100_000, 5.0, 5.0, 2, 3_000)
 SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
-"""For tests: that it runs, not what it finds."""
+"""A profile for tests, which only check that the benchmark runs."""
 
 
 class Heat(NamedTuple):
-    """Cases that read one raw topic, in turns. `latency`: the first of them is also asked for its latency."""
+    """Cases that read one raw topic in turns. `latency`: the latency of the first one is measured, too."""
 
     cases: Sequence[BenchCase]
     total: int
@@ -65,7 +65,7 @@ class Heat(NamedTuple):
         case = self.cases[0]
         distinct = max(2_000, min(20_000, _CELLS // case.columns))
         return StreamSpec(
-            # A repeated row is no evidence for the continuity check, which is what is measured there.
+            # Repeated rows are not evidence for the continuity check, which this format measures.
             messages=self.total if case.format == "canal_dts" else min(self.total, distinct),
             columns=case.columns,
             tables=case.tables,
@@ -76,11 +76,11 @@ class Heat(NamedTuple):
 
 
 def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = None) -> list[Heat]:
-    """All heats of a profile.
+    """Return all heats of a profile.
 
     Args:
-        formats: names of `WRITERS`; those of all questions.
-        columns: of the comparison; the questions about other things are left out then, as in the short profile.
+        formats: names of `WRITERS`.
+        columns: columns for the comparison. If set, all other measurements are skipped, as in the short profile.
     """
     compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
     if profile.name != FULL.name or columns is not None:
@@ -90,20 +90,22 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
 
 
 def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
-    """Everyone who can read the format, on the same messages; in the short profile the loop and both deliveries."""
+    """Return the comparison: all contestants that read the format, or the loop and both delivery modes in the short
+    profile.
+    """
     readers = [one.name for one in CONTESTANTS.values() if one.formats is None or name in one.formats]
     if profile.name != FULL.name:
         readers = [reader for reader in readers if reader in _SHORT]
     elif name != "canal":
         readers = [reader for reader in readers if "projection" not in reader]
     cases = [BenchCase("contestants", name, reader, columns) for reader in readers]
-    # Peers on the Java machine are warm after as many messages as others are measured with.
+    # Peers on Java are warm only after as many messages as others are measured with.
     total = _total(profile, columns) * (2 if profile.name == FULL.name and name == "canal" else 1)
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 
 
 def _sweeps(profile: BenchProfile, name: str) -> Iterator[Heat]:
-    """One parameter after the other is changed; the comparison has the usual values."""
+    """Return the heats that vary one parameter at a time. The comparison has the usual values."""
     usual = BenchCase("", name, SERVICE)
     for columns in SWEPT_COLUMNS:
         yield _alone(profile, replace_case(usual, section="columns", columns=columns))
@@ -115,7 +117,7 @@ def _sweeps(profile: BenchProfile, name: str) -> Iterator[Heat]:
 
 
 def replace_case(case: BenchCase, **changes: str | int | float) -> BenchCase:
-    """A case with other values."""
+    """Return a case with other values."""
     names: Mapping[str, str | int | float] = {name: getattr(case, name) for name in case.__struct_fields__}
     return BenchCase(**{**names, **changes})  # type: ignore[arg-type]
 
@@ -125,15 +127,15 @@ def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
 
 
 def _total(profile: BenchProfile, columns: int) -> int:
-    """As many bytes at any width, but never too few messages."""
+    """Return a number of messages with the same total size for any width, within limits."""
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 
 
 def formats_of(names: Sequence[str]) -> list[str]:
-    """The formats that somebody names, by a name or, where there is none of that name, its beginning; all without any.
+    """Return the formats with these names, or with names that begin with them; all formats if none are given.
 
     Raises:
-        ValueError: there is none of that name.
+        ValueError: no format has that name.
     """
     if not names:
         return list(WRITERS)
@@ -141,6 +143,6 @@ def formats_of(names: Sequence[str]) -> list[str]:
     for name in names:
         found = {name} & WRITERS.keys() or {known for known in WRITERS if known.startswith(name)}
         if not found:
-            raise ValueError(f"no format {name}; there are {', '.join(WRITERS)}")
+            raise ValueError(f"no format {name}; available formats: {', '.join(WRITERS)}")
         wanted |= found
     return [known for known in WRITERS if known in wanted]

@@ -1,4 +1,4 @@
-"""Resource use of a process and all that it started: for jobs of several processes, such as Spark's."""
+"""The resource use of a process and its descendants, for jobs with several processes such as Spark's."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SAMPLE_SECONDS = 0.2
 
 
 class _Process(NamedTuple):
-    """A line of /proc/PID/stat: ticks with those of children that it has waited for, resident pages, start in ticks."""
+    """A line of /proc/PID/stat: ticks including reaped children, resident pages, and start in ticks."""
 
     parent: int
     ticks: int
@@ -26,23 +26,23 @@ class _Process(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Processor time so far, of user and system and of children that were waited for, and memory now."""
+    """Processor time so far (user, system and reaped children), and current memory."""
 
     cpu_seconds: float
     resident_bytes: int
 
 
 def usage(pids: Iterable[int]) -> Usage:
-    """The use of some processes together; what has ended counts nothing."""
+    """Return the combined use of some processes. Processes that have ended do not count."""
     found = [process for pid in pids if (process := _read(pid)) is not None]
     return Usage(sum(one.ticks for one in found) / _TICKS, sum(one.pages for one in found) * _PAGE)
 
 
 class Tree:
-    """Watches this process and its descendants; a context manager. Linux only.
+    """Context manager that watches this process and its descendants. Linux only.
 
     Args:
-        apart: those of them that are not counted, nor what they started.
+        apart: descendants to exclude, including their own descendants.
     """
 
     def __init__(self, apart: Collection[int] = ()) -> None:
@@ -65,12 +65,12 @@ class Tree:
         self._thread.join()
 
     def cpu_seconds(self) -> float:
-        """Processor time so far, of user and system, also of what has ended."""
+        """Return the processor time so far (user and system), including ended processes."""
         with self._lock:
             return (sum(process.ticks for process in self._sampled().values()) + self._lost) / _TICKS
 
     def peak_bytes(self) -> int:
-        """The most memory since the last call; pages that processes share count for each."""
+        """Return the peak memory since the last call. Shared pages count for each process."""
         with self._lock:
             peak, self._peak = self._peak, 0
         return peak
@@ -82,10 +82,10 @@ class Tree:
                 self._peak = max(self._peak, pages * _PAGE)
 
     def _sampled(self) -> dict[int, _Process]:
-        """The tree now.
+        """Return the current tree.
 
-        The kernel adds the time of an ended process to its parent's, but not where the parent ignores the signal of its
-        end, as the daemon of Spark's Python workers does: that time is kept here, as it was when last seen.
+        The kernel adds the time of an ended process to its parent's, unless the parent ignores SIGCHLD, as the daemon
+        of Spark's Python workers does. For those, the last known time is kept here.
         """
         tree = _tree(self._apart)
         ignoring = {pid for pid in {process.parent for process in tree.values()} if _ignores_ends(pid)}
@@ -115,9 +115,9 @@ def _pids() -> list[int]:
 def _read(pid: int) -> _Process | None:
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return None
-    # The name, in parentheses, may hold anything. Fields of proc(5), counted from the one behind it.
+    # The name is in parentheses and can contain anything. Fields of proc(5), counted from the field after it.
     fields = text.rpartition(")")[2].split()
     return _Process(int(fields[1]), sum(map(int, fields[11:15])), int(fields[21]), int(fields[19]))
 
@@ -125,7 +125,7 @@ def _read(pid: int) -> _Process | None:
 def _ignores_ends(pid: int) -> bool:
     try:
         lines = Path(f"/proc/{pid}/status").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:  # it has ended
+    except OSError:  # the process has ended
         return False
     (ignored,) = (int(line.split()[1], 16) for line in lines if line.startswith("SigIgn:"))
     return bool(ignored >> (signal.SIGCHLD - 1) & 1)

@@ -1,4 +1,4 @@
-"""What a benchmark finds, as it is kept in JSON: the machine, the settings, and the figures of each run."""
+"""The result of a benchmark, stored as JSON: the machine, the settings, and the figures of each run."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from msgspec import Struct, field
 
 
 class BenchCase(Struct, frozen=True):
-    """The thing that is measured: one contestant with messages of one kind."""
+    """The subject of a measurement: one contestant with messages of one kind."""
 
     section: str
-    """The question that it belongs to: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`."""
+    """The section it belongs to: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`."""
     format: str
     contestant: str
     columns: int = 12
@@ -28,26 +28,26 @@ class RunFigures(Struct, frozen=True):
     messages: int
     seconds: float
     rate: float
-    """Messages a second, read."""
+    """Messages read per second."""
     megabytes_per_second: float
-    """Of the values that were read, a million bytes each."""
+    """Million bytes of values read per second."""
     cpu_us: float
-    """Microseconds of processor time a message, of all threads of the contestant's processes."""
+    """Microseconds of processor time per message, for all threads of the contestant's processes."""
     resident_mib: float
-    """At the end, of all processes together."""
+    """Memory at the end, for all processes together."""
     startup_seconds: float
-    """From the start of the process to the first record in its output."""
+    """Time from the start of the process to the first record in its output."""
     startup_cpu_seconds: float | None = None
-    """Processor time until then; None in results from before it was kept."""
+    """Processor time until then. None in older results."""
     warm: bool = True
-    """False: there were so few messages that all count, and the start with them."""
+    """False if there were so few messages that all of them count, including the startup."""
 
 
 class LatencyFigures(Struct, frozen=True):
-    """From the time of a raw message to its record at a reader of committed records."""
+    """Time from a raw message to its record at a `read_committed` consumer."""
 
     rate: float
-    """Messages a second that were fed: half of what the contestant took."""
+    """Messages fed per second: half of the contestant's rate."""
     messages: int
     p50_ms: float
     p99_ms: float
@@ -55,7 +55,7 @@ class LatencyFigures(Struct, frozen=True):
 
 
 class CaseResult(Struct):
-    """A case with its runs; without any when it could not be measured."""
+    """A case with its runs, or without any if it could not be measured."""
 
     case: BenchCase
     bytes_per_message: float = 0.0
@@ -64,12 +64,12 @@ class CaseResult(Struct):
     failure: str | None = None
 
     def median(self, of: Callable[[RunFigures], float]) -> float:
-        """The median over the runs."""
+        """Return the median over the runs."""
         return statistics.median(map(of, self.runs))
 
 
 class MachineFacts(Struct, frozen=True):
-    """The machine that figures depend on: never a path or a name of it."""
+    """The machine that the figures depend on, without its name or any path."""
 
     python: str
     system: str
@@ -81,7 +81,7 @@ class MachineFacts(Struct, frozen=True):
 
 
 class ContestantFacts(Struct, frozen=True):
-    """Versions of a contestant, and the way that it takes; or the reason why it is not there."""
+    """The versions and translation path of a contestant, or the reason why it is missing."""
 
     versions: str = ""
     way: str = ""
@@ -90,7 +90,7 @@ class ContestantFacts(Struct, frozen=True):
 
 
 class StepFigures(Struct, frozen=True):
-    """Microseconds a message in one process, with delivery in memory: each figure holds those before it."""
+    """Microseconds per message in one process, with delivery in memory. Each figure includes the previous ones."""
 
     decode: float
     translate: float
@@ -99,7 +99,7 @@ class StepFigures(Struct, frozen=True):
 
 
 class BenchResult(Struct):
-    """All of a run of `make bench`."""
+    """Everything from a run of `make bench`."""
 
     machine: MachineFacts
     profile: str
@@ -107,15 +107,15 @@ class BenchResult(Struct):
     contestants: dict[str, ContestantFacts]
     cases: list[CaseResult]
     steps: dict[str, StepFigures] = field(default_factory=dict)
-    """By format."""
+    """Costs of steps by format."""
     day: str = ""
 
     def find(self, case: BenchCase) -> CaseResult | None:
-        """The result of a case that was measured."""
+        """Return the result of a measured case."""
         return next((found for found in self.cases if found.case == case and found.runs), None)
 
     def of(self, section: str) -> Mapping[str, Sequence[CaseResult]]:
-        """The cases of a section by format, those without a figure too."""
+        """Return the cases of a section by format, including those without a figure."""
         formats = dict.fromkeys(result.case.format for result in self.cases if result.case.section == section)
         return {
             name: [result for result in self.cases if (result.case.section, result.case.format) == (section, name)]
@@ -124,10 +124,10 @@ class BenchResult(Struct):
 
 
 def merged(results: Sequence[BenchResult]) -> BenchResult:
-    """One result of several, which have no case in common; machine and day are those of the first.
+    """Merge several results without common cases. Machine and day are those of the first.
 
     Raises:
-        ValueError: two have figures of one case, which would stand beside each other as if of one run.
+        ValueError: two results have the same case, so that the report would mix two runs.
     """
     first = results[0]
     cases = [found for result in results for found in result.cases]

@@ -1,4 +1,4 @@
-"""Those who do the work: the translator, and its peers with the same messages."""
+"""The contestants: the translator, and peers that process the same messages."""
 
 from __future__ import annotations
 
@@ -23,4 +23,4 @@ CONTESTANTS: Mapping[str, Contestant] = {
         PlainFaust(),
     )
 }
-"""By the name in reports."""
+"""The contestants by their names in reports."""

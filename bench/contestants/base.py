@@ -1,4 +1,4 @@
-"""The protocol of a contestant: how it is installed and started, and how many records it makes of a message."""
+"""The protocol of a contestant: installation, startup, and the number of records per message."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ PRODUCER: Mapping[str, str | int] = {
     "queue.buffering.max.messages": 300_000,
     "queue.buffering.max.kbytes": 400_000,
 }
-"""Settings of librdkafka that all peers with it have."""
+"""The librdkafka settings of all peers that use it."""
 
 
 class PointlessError(Exception):
-    """A contestant would be another one once more; a report has no word of it."""
+    """Raised if a contestant would repeat another one. Reports leave it out."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """The work of one contestant in one measurement. Topics are there, and `directory` is empty."""
+    """The work of one contestant in one measurement. The topics exist, and `directory` is empty."""
 
     format: str
     spec: StreamSpec
@@ -44,7 +44,7 @@ class Assignment:
 
 
 class Launch(NamedTuple):
-    """A process to be started, in the directory of the assignment."""
+    """A process to start in the directory of the assignment."""
 
     command: Sequence[str | Path]
     environment: Mapping[str, str] = {}
@@ -52,7 +52,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True)
 class Installed:
-    """What a report says of a contestant: its versions, and which way of several it takes."""
+    """The facts about a contestant in a report: its versions, and the translation path that it uses."""
 
     versions: str
     way: str = ""
@@ -60,42 +60,44 @@ class Installed:
 
 
 class Contestant(Protocol):
-    """A way to do the work."""
+    """A program to compare."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def formats(self) -> frozenset[str] | None:
-        """The formats that it reads; None: all."""
+        """The formats that it reads. None: all."""
 
     @property
     def groups(self) -> bool:
-        """True where its processes are members of the consumer group of the assignment."""
+        """Whether its processes are members of the assignment's consumer group."""
 
     @property
     def warm_share(self) -> float:
-        """The share of the messages that it reads before it is measured."""
+        """The share of the messages that it reads before the measurement starts."""
 
     @property
     def warm_seconds(self) -> float:
-        """After its first record, at most: some take longer for that share than they are measured."""
+        """The maximum time for that share, from its first record on. Some need longer for it than the measurement
+        takes.
+        """
 
     def install(self) -> Installed:
-        """Fetch what it needs, once.
+        """Install its dependencies, once.
 
         Raises:
-            NotInstalledError: it cannot be had here.
-            PointlessError: another contestant is the same.
+            NotInstalledError: a dependency is not available here.
+            PointlessError: it would repeat another contestant.
         """
 
     def launches(self, assignment: Assignment) -> Sequence[Launch]:
-        """Write its settings, and return its processes."""
+        """Write its settings and return its processes."""
 
     def records(self, stream: MessageStream) -> int:
-        """Return how many records it writes to its output for a whole stream."""
+        """Return the number of records in its output for a whole stream."""
 
 
 def usual_records(stream: MessageStream) -> int:
-    """One for each message that says anything."""
+    """Return one record for each message with content."""
     return sum(not message.skipped for message in stream.messages)

@@ -1,4 +1,4 @@
-"""Apache Flink SQL, `canal-json` to `debezium-json`, in a mini cluster of one process. It checks types, as we do."""
+"""Apache Flink SQL, from `canal-json` to `debezium-json`, in a mini cluster of one process. It checks types, too."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _JVM = (
 
 @dataclass(frozen=True)
 class FlinkSql:
-    """A typed table over the raw topic, and one over the output; at least once, parallelism 1."""
+    """A typed table for the raw topic and one for the output, with at-least-once delivery and parallelism 1."""
 
     name: str = "Flink SQL"
     formats: frozenset[str] | None = frozenset({"canal"})
     groups: bool = False
-    # Java's compiler works on, while the first hundreds of thousands of messages pass.
+    # Java's compiler is busy during the first hundreds of thousands of messages.
     warm_share: float = 0.5
     warm_seconds: float = 30.0
 
     def install(self) -> Installed:
-        """Fetch its jars and compile the program that runs the statements."""
+        """Fetch its jars, and compile the program that runs the statements."""
         _home()
         return Installed(f"{WHEEL.replace('==', ' ')}, Java {find_java().version}")
 
@@ -66,12 +66,12 @@ class FlinkSql:
         return [Launch([*command, str(assignment.processes)])]
 
     def records(self, stream: MessageStream) -> int:
-        """An update is two records: the row before, and the row after."""
+        """Count two records per update: the row before and the row after."""
         return sum(2 if message.updates else 1 for message in stream.messages if not message.skipped)
 
 
 def sql(assignment: Assignment) -> list[str]:
-    """Two tables, and the statement that reads one and writes the other."""
+    """Return two tables, and the statement that reads one and writes the other."""
     columns = tables_of(assignment.spec)[0].columns
     typed = ", ".join(f"{column.name} {_TYPES[column.kind]}" for column in columns)
     names = ", ".join(column.name for column in columns)
@@ -107,7 +107,7 @@ def _options(options: Mapping[str, str]) -> str:
 
 
 def _home() -> Path:
-    """The folder with jars and the compiled program, made at the first call."""
+    """Return the folder with jars and the compiled program. The first call creates it."""
     wanted = b"\0".join((CONNECTOR.read_bytes(), CHECKSUMS.read_bytes(), PROGRAM.read_bytes()))
     directory = cache() / f"bench-flink-{hashlib.sha256(wanted).hexdigest()[:12]}"
     with only_one(directory):
@@ -146,13 +146,13 @@ def _verify(file: Path) -> None:
     with file.open("rb") as opened:
         found = hashlib.file_digest(opened, "sha256").hexdigest()
     if found != read_checksums(CHECKSUMS).get(file.name):
-        raise NotInstalledError(f"{file.name} has the checksum {found}, which is not that of {CHECKSUMS.name}")
+        raise NotInstalledError(f"{file.name} has the checksum {found}, which differs from {CHECKSUMS.name}")
 
 
 def _compile(to: Path) -> None:
     compiler = shutil.which("javac")
     if compiler is None:
-        raise NotInstalledError("javac is missing: Flink's program is compiled here; install a JDK")
+        raise NotInstalledError("javac is missing, but Flink's program is compiled here. Install a JDK")
     class_path = os.pathsep.join(map(str, (to / "jars").glob("*.jar")))
     command = [compiler, "-cp", class_path, "-d", str(to / "classes"), str(PROGRAM)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

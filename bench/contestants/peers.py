@@ -1,4 +1,4 @@
-"""Peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as its documentation has it."""
+"""Peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as its documentation shows it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 @dataclass(frozen=True)
 class _PythonPeer:
-    """A program of programs/ in an environment of its own, which gets its job as a file."""
+    """A program of programs/ in its own environment, which gets its job as a file."""
 
     name: str = ""
     program: str = ""
@@ -41,7 +41,7 @@ class _PythonPeer:
     warm_seconds: float = WARM_SECONDS
 
     def install(self) -> Installed:
-        """Make its environment."""
+        """Create its environment."""
         python = self._python()
         return Installed(versions(python, [package.partition("==")[0] for package in self.packages]))
 
@@ -62,14 +62,14 @@ class _PythonPeer:
 
 @dataclass(frozen=True)
 class BareLoop(_PythonPeer):
-    """confluent-kafka and orjson; where they cannot be installed, msgspec of this project."""
+    """The bare loop with confluent-kafka and orjson, or with this project's msgspec if they cannot be installed."""
 
     name: str = "bare loop"
     program: str = "loop.py"
     packages: tuple[str, ...] = ("confluent-kafka==2.16.1", "orjson==3.13.0", "fastavro==1.13.1")
 
     def install(self) -> Installed:
-        """Make its environment, or do without."""
+        """Create its environment, or do without one."""
         try:
             return super().install()
         except NotInstalledError as error:
@@ -84,7 +84,7 @@ class BareLoop(_PythonPeer):
 
 @dataclass(frozen=True)
 class Bytewax(_PythonPeer):
-    """A dataflow of one worker."""
+    """A Bytewax dataflow with one worker."""
 
     name: str = "Bytewax"
     program: str = "bytewax_flow.py"
@@ -99,7 +99,7 @@ class Bytewax(_PythonPeer):
 
 @dataclass(frozen=True)
 class QuixStreams(_PythonPeer):
-    """An application of one process."""
+    """A Quix Streams application with one process."""
 
     name: str = "Quix Streams"
     program: str = "quix_app.py"
@@ -109,7 +109,7 @@ class QuixStreams(_PythonPeer):
 
 @dataclass(frozen=True)
 class PlainFaust(_PythonPeer):
-    """An agent of one process, with the Faust of this project."""
+    """A Faust agent with one process, with this project's version of Faust."""
 
     name: str = "plain Faust"
     program: str = "faust_app.py"

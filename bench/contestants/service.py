@@ -1,4 +1,4 @@
-"""The translator as a service: the program that is shipped, with its defaults."""
+"""The translator as a service: the released program with its defaults."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class TranslatorService:
     """One or more processes of `translator run`.
 
     Args:
-        projects: with a Debezium projection beside the canonical topic.
-        native: with the native path, where there is one.
+        projects: write a Debezium projection in addition to the canonical topic.
+        native: use the native path, if it exists.
     """
 
     name: str
@@ -49,10 +49,10 @@ class TranslatorService:
     warm_seconds: float = WARM_SECONDS
 
     def install(self) -> Installed:
-        """Ask the program how it translates.
+        """Ask the program for its translation path.
 
         Raises:
-            PointlessError: it is to do without what it does not have.
+            PointlessError: it should run without the native path, but has none.
         """
         packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
         said = subprocess.run(
@@ -84,16 +84,16 @@ class TranslatorService:
             settings["projections"] = [{"topic": f"{assignment.output}.debezium", "codec": "debezium"}]
         path = assignment.directory / f"translator-{number}.yaml"
         path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-        # The path names this checkout: what is installed may be another.
+        # The path of this checkout, because another version may be installed.
         environment = {"PYTHONPATH": str(ROOT), **({} if self.native else {_SWITCH: "off"})}
         return Launch([sys.executable, "-m", "translator", "run", "-c", path], environment)
 
     def records(self, stream: MessageStream) -> int:
-        """One for each message that says anything, in the canonical topic."""
+        """Return one record in the canonical topic for each message with content."""
         return usual_records(stream)
 
 
 def way_of(said: str) -> str:
-    """Which way messages are translated: what `translator --version` says behind the version, else Python."""
+    """Return the translation path: the part of `translator --version` after the version, or Python."""
     _, _, way = said.partition(", version ")[2].strip().partition(", ")
     return way or "python"

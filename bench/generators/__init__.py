@@ -1,4 +1,4 @@
-"""The raw messages of a benchmark: a seeded history of tables, as each replication tool writes it."""
+"""The raw messages of a benchmark: a seeded history of tables, in the form of each replication tool."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from bench.generators.shareplex import SharePlexMessages
 
 
 class MessageWriter(Protocol):
-    """Spells the changes of a history as one tool does."""
+    """Writes the changes of a history in the form of one tool."""
 
     dialect: str
-    """Of the translator."""
+    """The name of the translator's dialect."""
     unusual: Mapping[str, int]
-    """Kinds of messages that are not the change of a row under its key, by how often each is taken."""
+    """Kinds of messages that are not a change of a row under the same key, with their weights."""
 
     def options(self) -> Mapping[str, Any]:
         """Return the options of the dialect."""
 
     def declared(self, tables: Sequence[StreamTable]) -> Sequence[Mapping[str, Any]]:
-        """Return the tables that the operator declares, as in the section `tables` of a source."""
+        """Return the tables to declare, as in the section `tables` of a source."""
 
     def metadata(self, tables: Sequence[StreamTable]) -> Iterator[bytes]:
-        """Messages of the metadata topic; none where the tool has no such topic."""
+        """Return the messages of the metadata topic, or none if the tool has no such topic."""
 
     def write(self, change: StreamChange) -> bytes | None:
-        """The value of a message."""
+        """Return the value of a message."""
 
 
 WRITERS: Mapping[str, type[MessageWriter]] = {
@@ -42,23 +42,23 @@ WRITERS: Mapping[str, type[MessageWriter]] = {
     "qlik_json": QlikJsonMessages,
     "qlik_avro": QlikAvroMessages,
 }
-"""By the name of the format in reports."""
+"""The writers by the name of their format in reports."""
 
 
 class RawMessage(NamedTuple):
-    """A message of the raw topic. `unusual`: it is no change of a row under its key."""
+    """A message of the raw topic. `unusual`: it is not a change of a row under the same key."""
 
     partition: int
     value: bytes | None
     unusual: bool
     updates: bool
-    """True for updates, of which some peers make two records."""
+    """Whether it is an update. Some peers write two records for updates."""
     skipped: bool
-    """True where no record comes of it."""
+    """Whether it gives no record."""
 
 
 class MessageStream(NamedTuple):
-    """The messages of a spec, and the source as the translator's configuration has it."""
+    """The messages of a spec, and the source for the translator's configuration."""
 
     metadata: Sequence[bytes]
     messages: Sequence[RawMessage]
@@ -68,11 +68,11 @@ class MessageStream(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """Of all values together."""
+        """The total size of all values."""
         return sum(len(message.value or b"") for message in self.messages)
 
     def source(self, topic: str) -> dict[str, Any]:
-        """Return the source as a section of the translator's configuration; metadata lie in `TOPIC.metadata`."""
+        """Return the source as a section of the translator's configuration. Metadata is in `TOPIC.metadata`."""
         more: dict[str, Any] = {"topics": [topic]}
         if self.metadata:
             more = {"topics": [topic, f"{topic}.metadata"], "metadata_topics": [f"{topic}.metadata"]}
@@ -82,7 +82,7 @@ class MessageStream(NamedTuple):
 
 
 def generate(name: str, spec: StreamSpec) -> MessageStream:
-    """The messages of a format. The same spec gives the same bytes."""
+    """Return the messages of a format. The same spec gives the same bytes."""
     writer = WRITERS[name]()
     history = History(spec, writer.unusual)
     messages = [

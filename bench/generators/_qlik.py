@@ -23,12 +23,12 @@ UNUSUAL = {"moved": 19, "blank": 1}
 
 
 def schema_id(table: StreamTable) -> str:
-    """The id of a table's metadata, which its messages name."""
+    """Return the ID of a table's metadata, to which its messages refer."""
     return hashlib.md5(table.name.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def metadata(table: StreamTable, data_schema: str) -> bytes:
-    """The metadata message of a table."""
+    """Return the metadata message of a table."""
     columns = {}
     for ordinal, column in enumerate(table.columns, 1):
         kind, length, precision, scale = _TYPES[column.kind]
@@ -52,13 +52,13 @@ def metadata(table: StreamTable, data_schema: str) -> bytes:
 
 
 def enveloped(kind: str, id_: str, schema: str | None, message: Any) -> dict[str, Any]:
-    """A message in Replicate's envelope."""
+    """Return a message in Replicate's envelope."""
     head = {"magic": "atMSG", "type": kind, "headers": None, "messageSchemaId": id_, "messageSchema": schema}
     return {**head, "message": message}
 
 
 def headers(change: StreamChange) -> dict[str, Any]:
-    """The headers of a change; masks are numbers."""
+    """Return the headers of a change, with masks as numbers."""
     number = change.number + 1
     return {
         "operation": OPERATIONS[change.kind],
@@ -74,7 +74,7 @@ def headers(change: StreamChange) -> dict[str, Any]:
 
 
 def mask_bytes(change: StreamChange) -> int:
-    """The length of a mask, with the leading byte that real messages have beyond need."""
+    """Return the length of a mask, including the additional leading byte of real messages."""
     return len(change.table.columns) // 8 + 1
 
 

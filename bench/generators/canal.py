@@ -1,4 +1,4 @@
-"""Canal's flat messages: one row each, the columns that changed in `old`."""
+"""Canal's flat messages, with one row each and the changed columns in `old`."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _TYPES = {
     "datetime": ("datetime", 93),
     "datetime3": ("datetime(3)", 93),
 }
-"""Type in MySQL and number in JDBC, by kind."""
+"""MySQL type and JDBC number by kind."""
 
 
 class CanalMessages:
-    """As open-source canal writes them."""
+    """Messages in the form of open-source canal."""
 
     dialect = "canal"
     unusual: Mapping[str, int] = {"moved": 18, "ddl": 1, "blank": 1}
@@ -41,7 +41,7 @@ class CanalMessages:
         return msgspec.json.encode(self._statement(change) if change.kind == "ddl" else self._row(change))
 
     def old(self, before: Mapping[str, Cell], after: Mapping[str, Cell]) -> dict[str, Cell]:
-        """Return the old values that an update has."""
+        """Return the old values of an update."""
         return {name: value for name, value in before.items() if value != after[name]}
 
     def _row(self, change: StreamChange) -> dict[str, Any]:
@@ -76,7 +76,9 @@ class CanalMessages:
 
 
 class CheckedCanalMessages(CanalMessages):
-    """As Alibaba's DTS writes them: all columns in `old`, which the continuity check holds against what came before."""
+    """Messages in the form of Alibaba's DTS, with all columns in `old`. The continuity check compares them with earlier
+    rows.
+    """
 
     def options(self) -> Mapping[str, Any]:
         return {"profile": "dts"}

@@ -1,4 +1,4 @@
-"""Records of Alibaba's DTS in Avro: both images of an update, the tags of a MySQL source."""
+"""Avro records of Alibaba's DTS, with both images of an update and the tags of a MySQL source."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.generators.history import StreamChange, StreamRow, StreamTable
 from translator.dialects.dts_avro.schema import V3
 
 _NUMBERS = {"bigint": 8, "int": 3, "decimal": 246, "text": 253, "datetime": 12, "datetime3": 12}
-"""Number of the MySQL type, by kind."""
+"""Number of the MySQL type by kind."""
 _NAMESPACE = "com.alibaba.dts.formats.avro."
 
 
@@ -34,11 +34,11 @@ _CELLS: Mapping[str, Callable[[Any], tuple[str, dict[str, Any]]]] = {
     "datetime": _time,
     "datetime3": _time,
 }
-"""Branch of the union and its record, by kind."""
+"""Union branch and record by kind."""
 
 
 class DtsAvroMessages:
-    """One record a message, without a frame."""
+    """One record per message, without a header."""
 
     dialect = "dts_avro"
     unusual: Mapping[str, int] = {"moved": 18, "ddl": 1, "blank": 1}

@@ -1,6 +1,6 @@
-"""A seeded history of tables: which row changes when, and how. It knows nothing of formats.
+"""A seeded history of tables: which rows change, when and how. It does not depend on formats.
 
-Rows have the columns of an order: numbers, decimals, short and long texts, times. Wide tables repeat them.
+Rows have the columns of an order: numbers, decimals, short and long texts, and times. Wide tables repeat them.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from datetime import UTC, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
 Cell: TypeAlias = int | str | None
-"""Numbers are integers; decimals and times are their text: `123.45`, `2026-01-05 08:00:00.123`."""
+"""Numbers are integers. Decimals and times are text: `123.45`, `2026-01-05 08:00:00.123`."""
 StreamRow: TypeAlias = list[Cell]
-"""In the order of the columns; the key is the first."""
+"""The cells in the order of the columns. The first is the key."""
 
 _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _CHANGES_PER_SECOND = 2_000
 _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
-"""Of a table, before one of them is changed: there were rows before the history begins."""
+"""Rows of a table before its first change, because the history does not begin with empty tables."""
 MOVED_TABLE = "moved"
-"""Changes of keys are of this table alone, so that the translator's account tells how many there were."""
+"""Only this table has key changes, so that the translator's counters show how many there were."""
 
 
 @dataclass(frozen=True)
@@ -31,13 +31,13 @@ class StreamSpec:
     """The parameters of a stream of messages.
 
     Args:
-        messages: how many.
-        columns: of each table, the key included; at least two.
-        tables: how many of them.
-        skew: exponent of the tables' shares: 0 is the same for all, 1 is Zipf's.
+        messages: number of messages.
+        columns: columns per table, including the key; at least two.
+        tables: number of tables.
+        skew: exponent of the tables' shares: 0 for equal shares, 1 for Zipf.
         inserts, updates: shares of the usual messages; the rest are deletes.
-        unusual: share of messages that are no change of a row under its key.
-        partitions: of the raw topic.
+        unusual: share of messages that are not a change of a row under the same key.
+        partitions: partitions of the raw topic.
     """
 
     messages: int
@@ -52,7 +52,7 @@ class StreamSpec:
 
 
 class StreamColumn(NamedTuple):
-    """A column; `kind` is bigint, int, decimal, text, datetime or datetime3."""
+    """A column. `kind` is bigint, int, decimal, text, datetime or datetime3."""
 
     name: str
     kind: str
@@ -61,7 +61,7 @@ class StreamColumn(NamedTuple):
 
 
 class StreamTable(NamedTuple):
-    """A table; its key is its first column."""
+    """A table. Its first column is the key."""
 
     name: str
     number: int
@@ -69,10 +69,10 @@ class StreamTable(NamedTuple):
 
 
 class StreamChange(NamedTuple):
-    """A message to be written.
+    """A message to write.
 
-    `kind` is insert, update, delete, moved (an update of the key), ddl, or blank (a message without content of its own:
-    a tombstone, the mark of a transaction).
+    `kind` is insert, update, delete, moved (an update of the key), ddl, or blank (a message without content: a
+    tombstone or the mark of a transaction).
     """
 
     kind: str
@@ -85,10 +85,10 @@ class StreamChange(NamedTuple):
 
 
 class History:
-    """Changes of rows that are there. The same spec gives the same history.
+    """Changes of existing rows. The same spec gives the same history.
 
     Args:
-        unusual: kinds of unusual changes, by their weight.
+        unusual: kinds of unusual changes with their weights.
     """
 
     def __init__(self, spec: StreamSpec, unusual: Mapping[str, int]) -> None:
@@ -102,7 +102,7 @@ class History:
         self._next_id = 1_000_000
 
     def changes(self) -> Iterator[StreamChange]:
-        """All of them, in order."""
+        """Yield all changes in order."""
         for number in range(self._spec.messages):
             at = _START + timedelta(seconds=number // _CHANGES_PER_SECOND, milliseconds=number % 1000)
             yield self._unusual(number, at) if self._random.random() < self._spec.unusual else self._usual(number, at)
@@ -164,7 +164,7 @@ class History:
         return after
 
     def _key_beside(self, row: StreamRow) -> int:
-        """A new key whose messages are of the same partition: between two, the changes of a row have no order."""
+        """Return a new key in the same partition. Changes of a row have no order across partitions."""
         partitions, old = self._spec.partitions, row[0]
         assert isinstance(old, int)
         self._next_id += 2 * partitions
@@ -172,7 +172,7 @@ class History:
 
 
 def tables_of(spec: StreamSpec) -> Sequence[StreamTable]:
-    """The tables of a spec; the last is that of changed keys."""
+    """Return the tables of a spec. The last one has the key changes."""
     columns = tuple(
         column._replace(name=f"{column.name}_{turn}" if turn else column.name)
         for number, column in enumerate(itertools.islice(itertools.cycle(_COLUMNS), spec.columns))

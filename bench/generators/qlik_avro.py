@@ -1,4 +1,4 @@
-"""Qlik Replicate's Avro in its envelope: rows by the `dataSchema` of the metadata that the message names."""
+"""Qlik Replicate's Avro in its envelope, with rows in the `dataSchema` of the metadata that the message refers to."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ENVELOPE_SCHEMA = _record(
         ("message", "bytes"),
     ],
 )
-"""Of every message."""
+"""The schema of every message."""
 _ENVELOPE = fastavro.parse_schema(ENVELOPE_SCHEMA)
 
 
@@ -60,11 +60,11 @@ def _micros(cell: Any) -> datetime:
 
 
 _CELLS: Mapping[str, Callable[[Any], Any]] = {"decimal": Decimal, "datetime": _micros, "datetime3": _micros}
-"""The Python value that fastavro wants, where it is not the cell."""
+"""Return the Python value for fastavro, if it differs from the cell."""
 
 
 class QlikAvroMessages:
-    """One row a message, with the row before."""
+    """One row per message, with the row before."""
 
     dialect = "qlik"
     unusual: Mapping[str, int] = _qlik.UNUSUAL
@@ -104,7 +104,7 @@ class QlikAvroMessages:
 
 
 def data_schema(columns: Sequence[StreamColumn]) -> dict[str, Any]:
-    """The Avro schema of a table's messages."""
+    """Return the Avro schema of a table's messages."""
     row = _record("Data", [(column.name, ["null", _AVRO[column.kind]]) for column in columns])
     return _record("DataRecord", [("data", row), ("beforeData", ["null", "Data"]), ("headers", _HEADERS)])
 

@@ -1,4 +1,4 @@
-"""Qlik Replicate's enveloped JSON, with metadata in a topic of their own."""
+"""Qlik Replicate's enveloped JSON, with metadata in a separate topic."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.generators.history import Cell, StreamChange, StreamColumn, StreamRow
 
 
 class QlikJsonMessages:
-    """One row a message, with the row before."""
+    """One row per message, with the row before."""
 
     dialect = "qlik"
     unusual: Mapping[str, int] = _qlik.UNUSUAL

@@ -1,4 +1,4 @@
-"""SharePlex JSON as Quest Post writes it: changed columns only, and the key of the row before."""
+"""SharePlex JSON in the form of Quest Post: only changed columns, and the key of the row before."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CANONICAL = {
 
 
 class SharePlexMessages:
-    """One change a message."""
+    """One change per message."""
 
     dialect = "shareplex"
     unusual: Mapping[str, int] = {"moved": 19, "blank": 1}
@@ -46,7 +46,7 @@ class SharePlexMessages:
         if before is not None and after is not None:
             cells = zip(columns, before, after, strict=True)
             message["data"] = {column.name: _cell(column, new) for column, old, new in cells if old != new}
-            if not message["data"]:  # what was drawn is what was there: the log shows a column all the same
+            if not message["data"]:  # the new value equals the old one, but the log has the column anyway
                 message["data"] = {columns[-1].name: _cell(columns[-1], after[-1])}
             message["key"] = {columns[0].name: before[0]}
         else:
@@ -56,7 +56,7 @@ class SharePlexMessages:
 
 
 def _cell(column: StreamColumn, cell: Cell) -> Any:
-    """Numbers are JSON numbers with all their digits; times have nine digits of a second."""
+    """Return a cell: numbers are JSON numbers with all digits, and times have nine fraction digits."""
     if not isinstance(cell, str):
         return cell
     if column.kind == "decimal":

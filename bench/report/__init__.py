@@ -1,1 +1,1 @@
-"""A result as Markdown with pictures. Nothing is measured here."""
+"""A result as Markdown with pictures. This package measures nothing."""

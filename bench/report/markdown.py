@@ -1,4 +1,4 @@
-"""The report of a result, and the section of a page that it stands in."""
+"""The report of a result, and its section of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.report.svg import bar_chart, line_chart
 from bench.results import BenchCase, BenchResult, CaseResult, RunFigures, StepFigures
 
 HEADING = "## Figures of the service\n"
-"""Of the part of a page that a report takes the place of, to the next heading of that level."""
+"""Heading of the section that a report replaces, up to the next heading of the same level."""
 _LOOP, _SERVICE = "bare loop", "translator"
 
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
@@ -49,7 +49,7 @@ def write_report(result: BenchResult, folder: Path, page: Path | None = None) ->
 
 
 def render(result: BenchResult, pictures: Mapping[str, str], prefix: str) -> str:
-    """All sections; `prefix` leads from the page to its pictures."""
+    """Return all sections. `prefix` is the path from the page to its pictures."""
     parts = [_machine(result)]
     parts += [_comparison(result, name, cases) for name, cases in result.of("contestants").items()]
     if "contestants.svg" in pictures:
@@ -115,7 +115,7 @@ def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> 
 
 
 def _question(result: BenchResult, section: str) -> Iterator[str]:
-    """A line for each format, a column for each value; each cell has the rate and the cost of a message."""
+    """Yield a line for each format and a column for each value. Each cell has the rate and the cost per message."""
     title, value = _QUESTIONS[section]
     formats = result.of(section)
     if not formats:
@@ -123,7 +123,7 @@ def _question(result: BenchResult, section: str) -> Iterator[str]:
     columns: dict[str, dict[str, CaseResult]] = {}
     for name, cases in formats.items():
         usual = _usual(result, name)
-        # The comparison has the same messages, but for the question of columns, which has 12 of its own.
+        # The comparison has the same messages, except for its 12 columns.
         for found in [*([usual] if usual else []), *cases]:
             columns.setdefault(value(found.case), {})[name] = found
     order = sorted(columns, key=lambda text: float(re.findall(r"\d+", text)[0]))
@@ -165,7 +165,7 @@ def _steps(result: BenchResult) -> Iterator[str]:
 
 
 def python_steps(steps: StepFigures) -> Mapping[str, float]:
-    """Each step of Python's way alone."""
+    """Return the cost of each step on the plain path."""
     return {
         "decode": steps.decode,
         "build": steps.translate - steps.decode,
@@ -174,10 +174,10 @@ def python_steps(steps: StepFigures) -> Mapping[str, float]:
 
 
 def components(result: BenchResult) -> Mapping[str, Mapping[str, float]]:
-    """Microseconds a message by format and component, which add up to the service's.
+    """Return microseconds per message by format and component. They add up to the cost of the service.
 
-    Without a native path, the pipeline's part is what it has more than the steps. That of Kafka and Faust is what the
-    service has more than the pipeline.
+    Without a native path, the pipeline's part is its cost beyond the steps. The part of Kafka and Faust is the cost of
+    the service beyond the pipeline.
     """
     service = result.contestants.get(_SERVICE)
     native = service is not None and service.way.startswith("native")
@@ -209,7 +209,7 @@ def _versions(result: BenchResult) -> str:
 
 
 def draw(result: BenchResult) -> dict[str, str]:
-    """The pictures that there are figures for, by file name."""
+    """Return the pictures by file name, as far as there are figures."""
     pictures = {}
     swept = {
         name: sorted((found.case.columns, found.median(lambda run: run.rate)) for found in cases if found.runs)
@@ -250,7 +250,7 @@ def _rate(found: CaseResult) -> str:
 
 
 def _spread(found: CaseResult, of: Callable[[RunFigures], float]) -> str:
-    """The median, and the least and the most where there were several runs."""
+    """Return the median, and the minimum and maximum if there were several runs."""
     values = sorted(map(of, found.runs))
     median = f"{found.median(of):.1f}"
     return f"{median} ({values[0]:.1f}–{values[-1]:.1f})" if len(values) > 1 else median

@@ -1,4 +1,4 @@
-"""Small pictures, written by hand: lines over a logarithmic scale, and stacked bars."""
+"""Draw small pictures: lines on a logarithmic scale, and stacked bars."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Points: TypeAlias = Sequence[tuple[float, float]]
 
 
 def line_chart(title: str, x_name: str, y_name: str, lines: Mapping[str, Points]) -> str:
-    """Lines, each of points that rise in x; both scales are logarithmic. All values are above zero."""
+    """Draw lines of points with increasing x. Both scales are logarithmic, and all values are positive."""
     xs = sorted({x for points in lines.values() for x, _ in points})
     ys = [y for points in lines.values() for _, y in points]
     low, high = 10 ** math.floor(math.log10(min(ys))), 10 ** math.ceil(math.log10(max(ys) * 1.0001))
@@ -46,7 +46,7 @@ def line_chart(title: str, x_name: str, y_name: str, lines: Mapping[str, Points]
 
 
 def bar_chart(title: str, unit: str, bars: Mapping[str, Mapping[str, float]]) -> str:
-    """Horizontal bars, each of parts that add up; the sum stands at its end. Parts below zero are left out."""
+    """Draw horizontal bars of parts that add up, with the sum at the end. Negative parts are left out."""
     names = list(dict.fromkeys(part for parts in bars.values() for part in parts))
     most = max(sum(max(value, 0) for value in parts.values()) for parts in bars.values()) or 1
     legend = len(names) > 1
@@ -87,7 +87,7 @@ def _legend(x: float, y: float, name: str, colour: str) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """1, 2 and 5 of each decade."""
+    """Yield 1, 2 and 5 of each decade."""
     decades = range(round(math.log10(low)), round(math.log10(high)) + 1)
     found = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
     return [tick for tick in found if low <= tick <= high]

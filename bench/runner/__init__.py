@@ -1,1 +1,1 @@
-"""Runs contestants against a real broker, warm and in turns."""
+"""Run contestants against a real broker, warmed up and in turns."""

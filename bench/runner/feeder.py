@@ -1,4 +1,4 @@
-"""Raw messages at a pace, from a process of their own: who feeds must not wait for who measures."""
+"""Write raw messages at a given rate, from a separate process that does not wait for the measurement."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from confluent_kafka import Producer
 from bench.generators import MessageStream
 
 SentAt = dict[int, list[float]]
-"""By raw partition: when each of its messages was handed to the producer; the index is the offset."""
+"""Times at which messages were passed to the producer, by raw partition. The index is the offset."""
 
 _SLICE_SECONDS = 0.01
 _ANSWER_SECONDS = 120.0
 
 
 class Feeding:
-    """A process that writes `first` messages at once, and more when it is told to; it repeats those of the stream."""
+    """A process that first writes `first` messages and later more on request. It repeats those of the stream."""
 
     def __init__(self, bootstrap: str, topic: str, stream: MessageStream, first: int) -> None:
-        # A fork would take the threads' locks of the clients with it.
+        # A fork would copy the locks of the clients' threads.
         context = multiprocessing.get_context("spawn")
         self._connection, self._its_end = context.Pipe()
         self._process = context.Process(
@@ -33,7 +33,7 @@ class Feeding:
 
     def __enter__(self) -> Self:
         self._process.start()
-        # Its death is the end of the pipe only where nobody else holds that end.
+        # The end of the pipe reveals its death only if no other process has that end open.
         self._its_end.close()
         return self
 
@@ -42,18 +42,18 @@ class Feeding:
         self._process.join()
 
     def pace(self, rate: float, seconds: float) -> None:
-        """Tell it to write `rate` messages a second, and go on."""
+        """Ask it to write `rate` messages per second, and return."""
         self._connection.send((rate, seconds))
 
     def is_done(self) -> bool:
-        """That it has written them all, or died."""
+        """Whether it has written them all, or has died."""
         return self._connection.poll()
 
     def sent(self) -> SentAt:
-        """Of all messages.
+        """Return the times of all messages.
 
         Raises:
-            EOFError: the process died; what it said is on its standard error.
+            EOFError: the process died; its standard error has the reason.
         """
         found: SentAt = self._connection.recv()
         return found
@@ -74,14 +74,14 @@ class _Feeder:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 1, "enable.idempotence": True})
 
     def feed(self, count: int) -> None:
-        """Write so many messages at once."""
+        """Write this number of messages without a pause."""
         for message in itertools.islice(self._messages, count):
             self.sent[message.partition].append(time.time())
             self._producer.produce(self._topic, message.value, partition=message.partition)
         self._producer.poll(0)
 
     def pace(self, rate: float, seconds: float) -> None:
-        """Write `rate` messages a second."""
+        """Write `rate` messages per second."""
         begin = time.monotonic()
         done = 0
         while (passed := time.monotonic() - begin) < seconds:
@@ -89,4 +89,4 @@ class _Feeder:
             self.feed(due)
             done += due
             time.sleep(_SLICE_SECONDS)
-        assert not self._producer.flush(_ANSWER_SECONDS), "the broker does not take the raw messages"
+        assert not self._producer.flush(_ANSWER_SECONDS), "the broker does not accept the raw messages"

@@ -1,4 +1,4 @@
-"""The time from a raw message to its record, while messages come at half the rate that a contestant can take."""
+"""Measure the time from a raw message to its record, at half of the rate that a contestant can process."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from bench.runner.topics import Topics
 WARM_SECONDS = 4.0
 _ANSWER_SECONDS = 120.0
 _FIRST = 200
-"""Messages that are fed before the pace begins, so that the contestant has started."""
+"""Messages that are fed before the measurement, so that the contestant has started."""
 
 
 def measure_latency(
     contestant: Contestant, assignment: Assignment, topics: Topics, rate: float, seconds: float
 ) -> LatencyFigures:
-    """Feed a raw topic of its own at half of `rate`, and see when records come to a reader of committed records.
+    """Feed a separate raw topic at half of `rate`, and record when a `read_committed` consumer gets the records.
 
-    The raw topic of the assignment is made here.
+    This creates the raw topic of the assignment.
     """
     topics.create(assignment.output, assignment.spec.partitions)
     topics.create_raw(assignment.raw, assignment.stream, assignment.spec.partitions)
@@ -60,8 +60,8 @@ def _usual(stream: MessageStream, count: int) -> int:
 
 
 class _Reader:
-    """Keeps which record came when, and looks up its raw message at the end: the reader, too, takes of the processors
-    that the contestant has.
+    """Stores when each record arrived, and looks up its raw message at the end. The consumer uses the same processors
+    as the contestant.
     """
 
     def __init__(self, assignment: Assignment) -> None:
@@ -80,24 +80,26 @@ class _Reader:
         self._arrivals: list[tuple[float, KafkaRecord]] = []
 
     def read(self) -> None:
-        """Take what is there."""
+        """Take the available records."""
         found = self._consumer.consume(5000, 0.005)
         now = time.time()
         self._arrivals.extend((now, record) for record in found)
 
     def read_until(self, count: int, running: Running) -> None:
-        """Take records until there are so many in all."""
+        """Take records until their total reaches this number."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while len(self._arrivals) < count:
             self.read()
             running.check()
-            assert time.monotonic() < deadline, f"{len(self._arrivals)} of {count} records came: {running.tail()}"
+            assert time.monotonic() < deadline, (
+                f"only {len(self._arrivals)} of {count} records arrived: {running.tail()}"
+            )
 
     def close(self) -> None:
         self._consumer.close()
 
     def latencies(self, sent: SentAt, since: float) -> list[float]:
-        """Seconds, of messages that were sent after that time."""
+        """Return the latencies in seconds, for messages sent after that time."""
         found = []
         for arrived, record in self._arrivals:
             assert record.error() is None, record.error()

@@ -1,4 +1,4 @@
-"""One measurement: a contestant takes a topic that is full, and is looked at when it is warm and at the end."""
+"""Measure a contestant that reads a full topic: once when it is warm, and at the end."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench.runner.topics import Topics
 
 END_SHARE = 0.97
 COLD_SHARE = 0.75
-"""Of the messages: where so many are read before the clock starts, what is left says nothing."""
+"""Share of the messages. If more are read before the clock starts, the remaining ones are too few."""
 _HANG_SECONDS = 240.0
 _POLL_SECONDS = 0.05
 _CHECK_SECONDS = 1.0
 
 
 class RawTopic(NamedTuple):
-    """What lies in a raw topic."""
+    """The content of a raw topic."""
 
     name: str
     total: int
@@ -36,13 +36,13 @@ class _Look(NamedTuple):
 def measure(
     contestant: Contestant, assignment: Assignment, raw: RawTopic, topics: Topics, seconds: float
 ) -> RunFigures:
-    """Run a contestant until it has read the topic, or was measured for so many seconds.
+    """Run a contestant until it has read the topic, or for this number of seconds.
 
     Raises:
-        ContestantError: it ended, or did not get on, or refused a message.
+        ContestantError: it exited, hung, or rejected a message.
     """
     letters = f"{assignment.output}.dlq"
-    # Both are made here: a client that was told of no such topic goes on saying so for a while.
+    # Create both topics here, because a client that once got an unknown-topic error repeats it for a while.
     for name in (assignment.output, letters):
         topics.create(name, assignment.spec.partitions)
     share = contestant.records(assignment.stream) / len(assignment.stream.messages)
@@ -53,7 +53,7 @@ def measure(
             return _Look(time.monotonic(), records / share, running.usage().cpu_seconds)
 
         def check() -> None:
-            """Nothing that is measured may be refused."""
+            """Check that no message was rejected."""
             running.check()
             refused = topics.records(letters, assignment.spec.partitions)
             if refused:
@@ -96,7 +96,7 @@ def measure(
 def _wait(
     running: Running, look: Callable[[], _Look], check: Callable[[], None], ready: Callable[[_Look], bool]
 ) -> _Look:
-    """Look until it is so; returns that look. Now and then there is a check, which may raise."""
+    """Poll until the condition is true, and return that sample. Sometimes run a check, which can raise."""
     begun = checked = time.monotonic()
     deadline = begun + _HANG_SECONDS
     while True:
@@ -107,5 +107,5 @@ def _wait(
             check()
             checked = now.at
         if now.at > deadline:
-            raise ContestantError(f"wrote {now.messages:.0f} messages in {_HANG_SECONDS:.0f} s: {running.tail()}")
+            raise ContestantError(f"wrote only {now.messages:.0f} messages in {_HANG_SECONDS:.0f} s: {running.tail()}")
         time.sleep(_POLL_SECONDS)

@@ -1,4 +1,4 @@
-"""The processes of a contestant while they run."""
+"""The running processes of a contestant."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ _LOG_LINES = 3
 
 
 class ContestantError(Exception):
-    """A contestant did not do its work; the message has the end of its log."""
+    """Raised if a contestant failed. The message has the end of its log."""
 
 
 class Running:
-    """A context manager: processes run within it, and are ended in order at its end, or killed."""
+    """Context manager that runs processes. At its end it stops them, or kills them if necessary."""
 
     def __init__(self, launches: Sequence[Launch], directory: Path) -> None:
         self._launches = launches
@@ -64,16 +64,16 @@ class Running:
                 process.wait(_STOP_SECONDS)
 
     def usage(self) -> Usage:
-        """Of all processes."""
+        """Return the figures of all processes."""
         return usage(process.pid for process in self._processes)
 
     def check(self) -> None:
-        """Raises ContestantError when one of them has ended."""
+        """Raise ContestantError if one of them has exited."""
         for process in self._processes:
             if process.poll() is not None:
-                raise ContestantError(f"ended with exit code {process.returncode}: {self.tail()}")
+                raise ContestantError(f"exited with code {process.returncode}: {self.tail()}")
 
     def tail(self) -> str:
-        """The last lines of the log, as one."""
+        """Return the last lines of the log as one line."""
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         return " / ".join(line[:300] for line in lines[-_LOG_LINES:])

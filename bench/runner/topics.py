@@ -1,4 +1,4 @@
-"""The topics of a benchmark: made, fed, counted and deleted."""
+"""Create, fill, count and delete the topics of a benchmark."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ class Topics:
         self._admin = AdminClient(self._client)
 
     def create(self, name: str, partitions: int) -> None:
-        """Make a topic."""
+        """Create a topic."""
         new = NewTopic(name, partitions, 1, config={"compression.type": "producer"})
         self._admin.create_topics([new])[name].result(_ANSWER_SECONDS)
 
     def create_raw(self, name: str, stream: MessageStream, partitions: int) -> None:
-        """Make the raw topic of a stream, and that of its metadata, which is filled."""
+        """Create the raw topic of a stream, and its metadata topic, which is filled."""
         self.create(name, partitions)
         if stream.metadata:
             self.create(f"{name}.metadata", 1)
@@ -43,7 +43,7 @@ class Topics:
             _flush(producer)
 
     def feed(self, name: str, stream: MessageStream, total: int) -> int:
-        """Write `total` messages to a raw topic, those of the stream again and again; returns their bytes."""
+        """Write `total` messages to a raw topic, repeating those of the stream, and return their size."""
         producer = Producer(self._client | _PRODUCER)
         size = 0
         for number, message in enumerate(itertools.islice(itertools.cycle(stream.messages), total)):
@@ -55,7 +55,7 @@ class Topics:
         return size
 
     def records(self, name: str, partitions: int) -> int:
-        """How many records a topic has, marks of transactions included; 0 while its leaders do not answer."""
+        """Return the number of records in a topic, including transaction markers; 0 while its leaders do not answer."""
         asked = {TopicPartition(name, number): OffsetSpec.latest() for number in range(partitions)}  # type: ignore[no-untyped-call]
         futures = self._admin.list_offsets(asked, request_timeout=_ANSWER_SECONDS)
         try:
@@ -64,7 +64,7 @@ class Topics:
             return 0
 
     def members(self, group: str) -> int:
-        """The members of a consumer group that is stable; 0 while it is not."""
+        """Return the number of members of a stable consumer group; 0 if it is not stable."""
         try:
             found = self._admin.describe_consumer_groups([group])[group].result(_ANSWER_SECONDS)
         except KafkaException:
@@ -72,7 +72,7 @@ class Topics:
         return len(found.members) if found.state.name == "STABLE" else 0
 
     def delete(self, prefixes: Sequence[str]) -> None:
-        """Delete the topics whose names begin so."""
+        """Delete the topics with this prefix."""
         doomed = [
             name for name in self._admin.list_topics(timeout=_ANSWER_SECONDS).topics if name.startswith(tuple(prefixes))
         ]
@@ -82,7 +82,7 @@ class Topics:
 
 
 def _flush(producer: Producer) -> None:
-    assert not producer.flush(_ANSWER_SECONDS), "the broker does not take the raw messages"
+    assert not producer.flush(_ANSWER_SECONDS), "the broker does not accept the raw messages"
 
 
 def _produce(producer: Producer, topic: str, partition: int, value: bytes | None) -> None:

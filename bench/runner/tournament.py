@@ -1,4 +1,4 @@
-"""All heats of a profile, one after the other: contestants take turns, forth and back, on the same messages."""
+"""Run all heats of a profile: contestants take turns on the same messages, in alternating order."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ Say = Callable[[str], None]
 
 
 class Tournament:
-    """Measures on one broker.
+    """A tournament on one broker.
 
     Args:
-        say: is told of each step.
-        contestants: by the names that cases have.
+        say: called with each progress message.
+        contestants: contestants by their names in cases.
     """
 
     def __init__(
@@ -53,12 +53,12 @@ class Tournament:
         self._say = say
         self._topics = Topics(bootstrap)
         self._number = 0
-        # So that one broker may have several of them.
+        # This allows several tournaments on one broker.
         self._prefix = f"bench-{os.getpid()}-{time.monotonic_ns() % 10**9}"
         self._installed: dict[str, ContestantFacts] = {}
 
     def run(self, heats: Sequence[Heat]) -> BenchResult:
-        """Install the contestants, run all heats, then the single steps; what fails is in the result as a failure."""
+        """Install the contestants, run all heats, then the single steps. Failures are recorded in the result."""
         load = os.getloadavg()[0]
         names = dict.fromkeys(case.contestant for heat in heats for case in heat.cases)
         self._installed = {
@@ -69,7 +69,7 @@ class Tournament:
         for number, heat in enumerate(heats, 1):
             case = heat.cases[0]
             passed = (time.monotonic() - begun) / 60
-            self._say(f"[{number}/{len(heats)}, {passed:.0f} min] {describe(case)}: making {heat.total} messages")
+            self._say(f"[{number}/{len(heats)}, {passed:.0f} min] {describe(case)}: generating {heat.total} messages")
             results += self._heat(heat)
         formats = dict.fromkeys(heat.cases[0].format for heat in heats)
         return BenchResult(
@@ -88,13 +88,13 @@ class Tournament:
         )
 
     def _install(self, contestant: Contestant) -> ContestantFacts | None:
-        """None: there is no point in it."""
+        """The contestant, or None if it would repeat another one."""
         try:
             installed = contestant.install()
         except PointlessError:
             return None
         except NotInstalledError as error:
-            self._say(f"{contestant.name} is left out: {error}")
+            self._say(f"{contestant.name} is skipped: {error}")
             return ContestantFacts(missing=str(error))
         self._say(f"{contestant.name}: {installed.versions}" + (f" ({installed.way})" if installed.way else ""))
         return ContestantFacts(installed.versions, installed.way, tuple(installed.notes))
@@ -119,7 +119,7 @@ class Tournament:
         return results
 
     def _turn(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, raw: RawTopic, name: str) -> None:
-        """One measurement, unless the contestant is not there or has failed before."""
+        """Run one measurement, unless the contestant is missing or has failed before."""
         missing = self._installed[result.case.contestant].missing
         result.failure = result.failure or missing
         if result.failure:
@@ -134,12 +134,12 @@ class Tournament:
                 return
         result.runs.append(figures)
         self._say(
-            f"  {result.case.contestant}: {figures.rate / 1000:.1f} k/s, {figures.cpu_us:.1f} us a message, "
+            f"  {result.case.contestant}: {figures.rate / 1000:.1f} k/s, {figures.cpu_us:.1f} us/message, "
             f"{figures.resident_mib:.0f} MiB, first record after {figures.startup_seconds:.1f} s"
         )
 
     def _latency(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, name: str) -> None:
-        """The latency of a service, once its rate is known: only its records name their raw messages."""
+        """Measure the latency of a service after its rate is known. Only its records identify their raw messages."""
         if not result.runs or result.case.contestant not in DELIVERIES:
             return
         rate = result.median(lambda run: run.rate)
@@ -181,7 +181,7 @@ class Tournament:
 
 
 def describe(case: BenchCase) -> str:
-    """A case without its contestant, in words."""
+    """Describe a case without its contestant."""
     parts: Mapping[str, bool] = {
         f"{case.columns} columns": True,
         f"{case.tables} tables": case.tables > 1,
@@ -193,7 +193,7 @@ def describe(case: BenchCase) -> str:
 
 
 def machine_facts(load_before: float) -> MachineFacts:
-    """The machine, now that everything has run."""
+    """Describe the machine after all measurements."""
     processor = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),

@@ -1,1 +1,3 @@
-"""`python -m bench.sink`: Kafka to Delta tables, beside the pattern of Delta's documentation."""
+"""Measure the sink from Kafka to Delta tables, compared with the pattern of Delta's documentation: `python -m
+bench.sink`.
+"""

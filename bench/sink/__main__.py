@@ -1,8 +1,8 @@
-"""`python -m bench.sink`: Kafka to Delta tables, beside the pattern of Delta's documentation. Linux; ten minutes.
+"""Measure the sink and the pattern of Delta's documentation: `python -m bench.sink`. Linux only; ten minutes.
 
-A topic gets a full load, then changes twice: as many for the Java compiler as are measured after them, since a job that
-runs for days has compiled what it uses. Each is one micro-batch of the sink. The pattern takes the same changes onto
-copies of the tables as they were after the load. At the end the sink's tables are compared with the generator's rows.
+A topic gets a full load, then two sets of changes of the same size. The first set is for Java's compiler, because a job
+that runs for days has compiled its code. Each part is one micro-batch of the sink. The pattern gets the same changes,
+on copies of the tables after the load. At the end, the sink's tables are compared with the generator's rows.
 """
 
 from __future__ import annotations
@@ -35,17 +35,27 @@ def main(arguments: list[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
     parser.add_argument("--load", type=int, default=1_000_000, help="events of the full load")
-    parser.add_argument("--warm-up", type=int, default=1_000_000, help="changes before those that are measured")
+    parser.add_argument("--warm-up", type=int, default=1_000_000, help="changes before the measured ones")
     parser.add_argument("--changes", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=50)
-    parser.add_argument("--memory", default="2g", help="of the driver")
-    parser.add_argument("--no-pattern", action="store_true", help="the sink alone")
-    other = parser.add_argument_group("other questions, one at a time")
-    other.add_argument("--breadth", type=int, metavar="TABLES", help="so many small tables, made and fed, then idle")
-    other.add_argument("--format", choices=["iceberg"], help="the same history onto Delta and onto Iceberg tables")
-    other.add_argument("--growth", type=Path, metavar="FOLDER", help="more tables, larger tables; pictures go there")
-    other.add_argument("--freshness", type=int, metavar="SECONDS", help="a steady stream, to a sink of its own")
-    other.add_argument("--rate", type=int, default=5_000, help="changes a second of the steady stream")
+    parser.add_argument("--memory", default="2g", help="heap of the driver")
+    parser.add_argument("--no-pattern", action="store_true", help="measure only the sink")
+    other = parser.add_argument_group("other measurements; choose one")
+    other.add_argument(
+        "--breadth",
+        type=int,
+        metavar="TABLES",
+        help="create and fill this number of small tables, then leave them idle",
+    )
+    other.add_argument("--format", choices=["iceberg"], help="write the same history to Delta and to Iceberg tables")
+    other.add_argument(
+        "--growth",
+        type=Path,
+        metavar="FOLDER",
+        help="measure more tables and larger tables; write pictures to this folder",
+    )
+    other.add_argument("--freshness", type=int, metavar="SECONDS", help="feed a separate sink with a steady stream")
+    other.add_argument("--rate", type=int, default=5_000, help="changes per second of the steady stream")
     return parser
 
 

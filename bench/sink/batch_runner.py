@@ -1,4 +1,4 @@
-"""The sink as the benchmarks run it: one micro-batch at a time, with all that the topic has."""
+"""Run the sink one micro-batch at a time, with everything in the topic."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ _APP = "bench/1"
 
 
 class BatchRunner:
-    """Applies what comes to the topic to tables in a folder.
+    """Applies new records of the topic to tables in a folder.
 
     Args:
-        format: of all tables.
+        format: format of all tables.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class BatchRunner:
         )
 
     def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:
-        """Apply what has come, at most `limit` records, in one micro-batch; the query's start and end are not measured.
+        """Apply the new records, at most `limit`, in one micro-batch. Start and end of the query are not measured.
 
         Args:
-            measure: gets the work of the batch, and does it.
+            measure: called with the work of the batch, which it runs.
         """
 
         def measured(records: DataFrame, batch: int) -> None:
@@ -85,16 +85,16 @@ class BatchRunner:
         writer.trigger(availableNow=True).start().awaitTermination()
 
     def name(self, schema: TableSchema) -> str:
-        """The name of the table of a schema in the lakehouse."""
+        """Return the lakehouse name of the table of a schema."""
         return self._settings.tables.pattern.target(TableId.of(schema))
 
     def table(self, schema: TableSchema) -> str:
-        """The folder of the table of a schema."""
+        """Return the folder of the table of a schema."""
         return location(str(self.warehouse), self.name(schema))
 
 
 class _Announced:
-    """The schemas topic, as the sink would have read it."""
+    """Return the schemas topic as the sink would have read it."""
 
     def __init__(self, schemas: Iterable[TableSchema]) -> None:
         self._catalog = SchemaCatalog()

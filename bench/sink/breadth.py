@@ -1,4 +1,4 @@
-"""What many tables cost: made and fed in one batch, then idle while batches of one event come for one of them."""
+"""Measure many tables: create and fill them in one batch, then apply batches of one event for one of them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from bench.sink.batch_runner import BatchRunner
 from bench.sink.events import Workload
 from bench.sink.feeder import create_topic, write
 
-# Batches of one event: the first of them are not counted, as a job that runs for days has compiled what it uses.
+# Batches of one event. The first ones do not count, because a job that runs for days has compiled its code.
 _WARM_UP, _COUNTED = 5, 15
 
 
 def breadth(spark: SparkSession, bootstrap: str, folder: Path, tables: int) -> Iterator[str]:
-    """The lines of a report: seconds on the wall, of the work of the batches alone."""
+    """Return the lines of a report: wall-clock seconds for the work of the batches."""
     workload = Workload(tables)
     batches = BatchRunner(spark, bootstrap, folder, workload.schemas)
     create_topic(bootstrap)
@@ -36,12 +36,12 @@ def breadth(spark: SparkSession, bootstrap: str, folder: Path, tables: int) -> I
     if found != 2 * tables + len(idle):
         raise AssertionError(f"{found} rows instead of {2 * tables + len(idle)}")
     row = [str(tables), f"{made:.1f}", f"{median(counted):.2f}", f"{min(counted):.2f}"]
-    yield table(["tables", "made and fed s", "one event, median s", "one event, least s"], [row])
+    yield table(["tables", "create and fill s", "one event, median s", "one event, min. s"], [row])
     yield machine("pyspark", "deltalake", "pyarrow")
 
 
 def _seconds(batches: BatchRunner) -> float:
-    """The seconds that the work of one batch takes."""
+    """Return the seconds for the work of one batch."""
     taken: list[float] = []
 
     def measured(work: Callable[[], object]) -> None:

@@ -1,6 +1,6 @@
-"""Input for the sink's benchmark: tables of Pareto sizes, loaded, then changed; and what must be in them at the end.
+"""Input for the sink's benchmark: tables of Pareto-distributed sizes, loaded and changed, and their expected content.
 
-Of the changes 20 % are inserts, 73 % updates (half of them with only the changed columns) and 7 % deletes, over ten
+20 % of the changes are inserts, 73 % updates (half of them with only the changed columns) and 7 % deletes, over ten
 columns of the usual types (lakehouse W1).
 """
 
@@ -38,7 +38,7 @@ KEY = "id"
 _PARETO = 1.16
 _INSERTS, _UPDATES = 0.20, 0.73
 _WORDS = ("alpha", "béta", "gamma", "delta", "omega", "日本", "quick", "brown", "fox", "lazy", "dog", "x" * 20)
-_SPARE = 2000  # of each kind of text, made beforehand
+_SPARE = 2000  # texts of each kind, generated beforehand
 
 
 class Feed(NamedTuple):
@@ -50,7 +50,7 @@ class Feed(NamedTuple):
 
 
 class Workload:
-    """A seeded history of `tables` tables. It remembers the rows, so that a sink can be compared with them."""
+    """A seeded history of `tables` tables. It stores the rows, so that they can be compared with a sink."""
 
     def __init__(self, tables: int, seed: int = 7) -> None:
         self._random = random.Random(seed)
@@ -64,17 +64,17 @@ class Workload:
         self._codec = AvroCodec()
 
     def load(self, count: int) -> Iterator[Feed]:
-        """Rows of a full load."""
+        """Yield rows of a full load."""
         for _ in range(count):
             yield self._inserted(self._table(), "r")
 
     def rows_of(self, table: int, count: int) -> Iterator[Feed]:
-        """Rows of a full load of one table."""
+        """Yield rows of a full load of one table."""
         for _ in range(count):
             yield self._inserted(table, "r")
 
     def changes(self, count: int) -> Iterator[Feed]:
-        """Inserts, updates and deletes."""
+        """Yield inserts, updates and deletes."""
         for _ in range(count):
             table, chance = self._table(), self._random.random()
             if chance < _INSERTS or not self._ids[table]:
@@ -168,7 +168,7 @@ class Workload:
 
 _FIRST_US = 1_764_000_000_000_000
 
-# What all events have in common.
+# Fields that all events share.
 _CONSTANT: Mapping[str, Any] = {
     "v": 1,
     "kind": "row",

@@ -1,7 +1,7 @@
-"""Writes the history of a benchmark to a canonical topic, from a process of its own.
+"""Write the history of a benchmark to a canonical topic, from a separate process.
 
-The rows that the generator remembers are not the sink's memory. The process imports this module anew, so that it is
-none that is run as a program.
+The memory for the generator's rows does not count as the sink's. The process imports this module again, so it must not
+be the main module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOPIC = "bench.canonical"
 
 
 class Feeder:
-    """A process that has a workload, and writes parts of it when it is asked; a context manager."""
+    """Context manager for a process that has a workload and writes parts of it on request."""
 
     def __init__(self, bootstrap: str, tables: int, topic: str = TOPIC) -> None:
         spawning = multiprocessing.get_context("spawn")
@@ -46,18 +46,18 @@ class Feeder:
         return pid
 
     def load(self, count: int) -> int:
-        """Write so many rows of a full load; the bytes of their records' values."""
+        """Write this number of rows of a full load, and return the size of their records' values."""
         return self._ask("load", count)
 
     def changes(self, count: int) -> int:
-        """Write so many changes; the bytes of their records' values."""
+        """Write this number of changes, and return the size of their records' values."""
         return self._ask("changes", count)
 
     def _ask(self, part: str, count: int) -> int:
         self._asks.send((part, count))
         while not self._asks.poll(1):
             if not self._process.is_alive():
-                raise AssertionError(f"the feeder ended with code {self._process.exitcode}")
+                raise AssertionError(f"the feeder exited with code {self._process.exitcode}")
         written: int = self._asks.recv()
         return written
 
@@ -71,20 +71,20 @@ def _feed(asks: Connection, bootstrap: str, tables: int, topic: str) -> None:
 
 
 def create_topic(bootstrap: str, name: str = TOPIC) -> None:
-    # The client must live until the answer is there.
+    # The client must exist until the response has arrived.
     admin = AdminClient({"bootstrap.servers": bootstrap})
     admin.create_topics([NewTopic(name, PARTITIONS, 1)])[name].result(30)
 
 
 def ends(bootstrap: str, topic: str = TOPIC) -> list[int]:
-    """How many records each partition has now."""
+    """Return the current number of records by partition."""
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})) as reader:
         places = [TopicPartition(topic, number) for number in range(PARTITIONS)]
         return [reader.get_watermark_offsets(place, timeout=30)[1] for place in places]
 
 
 def write(bootstrap: str, records: Iterable[Feed], topic: str = TOPIC) -> int:
-    """Write records as fast as the broker takes them; the bytes of their values."""
+    """Write records as fast as the broker accepts them, and return the size of their values."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "enable.idempotence": True})
     written = 0
     for partition, key, value in records:

@@ -1,4 +1,4 @@
-"""The sink onto tables of both formats, and a MERGE by hand onto Iceberg tables, on one workload in one run."""
+"""Compare the sink on both formats, and a hand-written MERGE on Iceberg tables, with one workload in one run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
 def formats(
     spark: SparkSession, bootstrap: str, folder: Path, size: HistorySize, apart: int, *, pattern: bool
 ) -> Iterator[str]:
-    """The lines of a report; each part of the history goes to one format after the other.
+    """Return the lines of a report. Each part of the history is written to one format after the other.
 
     Args:
         apart: the broker's process, which is not measured.
@@ -58,7 +58,7 @@ def formats(
             )
             documented.run(loaded, warm)
             work = partial(documented.run, warm, ends(bootstrap))
-            used.append(meter.measured("MERGE by hand, changes", size.changes, came, by_hand.warehouse, work))
+            used.append(meter.measured("hand-written MERGE, changes", size.changes, came, by_hand.warehouse, work))
     yield report(used)
     iceberg = runners[Format.ICEBERG]
     rows = compared(size, partial(_stored, FolderCatalog(str(iceberg.warehouse)), spark, iceberg))

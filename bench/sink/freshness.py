@@ -1,4 +1,4 @@
-"""How old a change is when its row can be read: the sink as a process of its own, under a steady stream of changes."""
+"""Measure the age of a change when its row can be read, with the sink as a separate process under a steady stream."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from spark_sink.config.settings import Spark
 _TABLES, _ROWS = 50, 100_000
 _TRIGGER_SECONDS = 10
 
-# Not counted: until then the sink starts, tables are made, and Java's compiler works.
+# Warm-up that does not count: the sink starts, tables are created, and Java's compiler is busy.
 _WARM_UP_SECONDS = 60
 
 _TICK_SECONDS = 0.02
@@ -37,13 +37,13 @@ _PATIENCE_SECONDS = 600.0
 
 
 def freshness(bootstrap: str, folder: Path, spark: Spark, apart: int, rate: int, seconds: int) -> Iterator[str]:
-    """The lines of a report.
+    """Return the lines of a report.
 
     Args:
         spark: the settings of the sink's Spark.
-        apart: the broker's process, whose time is not the sink's.
-        rate: changes a second.
-        seconds: of the stream, behind a minute that is not counted.
+        apart: the broker's process, whose time does not count as the sink's.
+        rate: changes per second.
+        seconds: duration of the stream, after a warm-up of one minute.
     """
     create_topic(bootstrap)
     workload = Workload(_TABLES)
@@ -79,7 +79,7 @@ def _announce(bootstrap: str, workload: Workload) -> None:
 
 @contextmanager
 def _sink(bootstrap: str, folder: Path, spark: Spark) -> Iterator[subprocess.Popen[bytes]]:
-    """The sink, running; it ends with the block."""
+    """Run the sink for the duration of the block."""
     settings = {
         "pipeline": "bench",
         "kafka": {"bootstrap_servers": bootstrap},
@@ -102,7 +102,7 @@ def _sink(bootstrap: str, folder: Path, spark: Spark) -> Iterator[subprocess.Pop
 
 
 def _send(bootstrap: str, records: Iterator[Any], rate: int) -> None:
-    """Write records, so many a second. None is left behind: a tick that comes late makes up for it."""
+    """Write records at this rate per second. A late tick writes the missing ones."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
     started, sent = time.monotonic(), 0
     while True:
@@ -125,12 +125,12 @@ def _await(sink: subprocess.Popen[bytes], folder: Path, offsets: Sequence[int]) 
         not batches or batches[-1][0] < offset for batches, offset in zip(_batches(folder), offsets, strict=True)
     ):
         if sink.poll() is not None or time.monotonic() > deadline:
-            raise AssertionError(f"the sink did not apply all of it; its log is {folder / 'sink.log'}")
+            raise AssertionError(f"the sink did not apply everything; its log is {folder / 'sink.log'}")
         time.sleep(1)
 
 
 def _batches(folder: Path) -> list[list[tuple[int, float]]]:
-    """By partition: the offsets up to which a batch had applied it, and when it had (seconds since 1970), in order."""
+    """Return the applied offsets and the end times of batches (seconds since 1970) by partition, in order."""
     reached: list[list[tuple[int, float]]] = [[] for _ in range(PARTITIONS)]
     book = folder / "warehouse" / "_cdc" / "batches"
     for row in DeltaTable(book).to_pyarrow_table(columns=["to_offsets", "ended_at"]).to_pylist():
@@ -140,7 +140,7 @@ def _batches(folder: Path) -> list[list[tuple[int, float]]]:
 
 
 def _ages(bootstrap: str, folder: Path, first: Sequence[int], end: Sequence[int]) -> list[float]:
-    """The seconds from when a record came to the topic, by the broker's clock, to when its batch had ended."""
+    """Return the seconds from the arrival of a record in the topic, by the broker's clock, to the end of its batch."""
     ages = []
     batches = _batches(folder)
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})) as reader:

@@ -1,4 +1,4 @@
-"""The sink, and the pattern of Delta's documentation, on one workload: a full load, and changes."""
+"""Compare the sink and the pattern of Delta's documentation with one workload: a full load, and changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HistorySize(NamedTuple):
 def full_size(
     spark: SparkSession, bootstrap: str, folder: Path, size: HistorySize, apart: int, *, pattern: bool
 ) -> Iterator[str]:
-    """The lines of a report. Ends the process when a table is not what it should be.
+    """Return the lines of a report. Exits if a table does not have the expected content.
 
     Args:
         apart: the broker's process, which is not measured.
@@ -75,7 +75,7 @@ def _stored(batches: BatchRunner, schema: TableSchema) -> list[dict[str, Any]]:
 
 
 def compared(size: HistorySize, stored: Callable[[TableSchema], Iterable[Mapping[str, Any]]]) -> int:
-    """Return the number of rows, having compared each with its expected values."""
+    """Compare each row with its expected values, and return the number of rows."""
     workload = Workload(size.tables)
     for part in workload.load(size.load), workload.changes(size.warm_up), workload.changes(size.changes):
         deque(part, maxlen=0)
@@ -84,7 +84,7 @@ def compared(size: HistorySize, stored: Callable[[TableSchema], Iterable[Mapping
         rows = {row[KEY]: row for row in stored(schema) if row["_cdc_deleted_at"] is None}
         typed = {id: {n: _value(COLUMNS[n], v) for n, v in row.items()} for id, row in expected.items()}
         if {id: {name: row[name] for name in COLUMNS} for id, row in rows.items()} != typed:
-            sys.exit(f"the table {schema.table} is not what it should be")
+            sys.exit(f"the table {schema.table} does not have the expected content")
         count += len(typed)
     return count
 

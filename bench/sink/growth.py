@@ -1,4 +1,4 @@
-"""What a batch of changes costs as tables become more, and as one table becomes larger."""
+"""Measure a batch of changes with more tables, and with one table that grows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bench.sink.used import Meter, Used, report
 _TABLES = (1, 10, 100, 1000)
 _ROWS = (100_000, 1_000_000, 10_000_000)
 
-# Changes in a batch; and rows that one batch of a full load takes.
+# Changes in a batch, and rows per batch of a full load.
 _CHANGES, _LOAD = 100_000, 1_000_000
 
 _WARM_UP_TABLES = 10
 
 
 def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictures: Path) -> Iterator[str]:
-    """The lines of a report; the pictures go to a folder.
+    """Return the lines of a report, and write the pictures to a folder.
 
     Args:
         apart: the broker's process, which is not measured.
@@ -37,7 +37,7 @@ def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictur
 
     grown(_WARM_UP_TABLES, [_CHANGES], "warm-up")
     by_tables = [used for tables in _TABLES for used in grown(tables, [_CHANGES], f"tables-{tables}")]
-    yield "By tables, of a hundred thousand rows in all:"
+    yield "By tables, with a hundred thousand rows in total:"
     yield report(by_tables)
     by_rows = grown(1, _ROWS, "rows")
     yield "By rows of one table:"
@@ -56,7 +56,7 @@ def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictur
 def _grown(
     spark: SparkSession, bootstrap: str, folder: Path, apart: int, tables: int, sizes: Sequence[int]
 ) -> list[Used]:
-    """Load tables to each of these numbers of rows in turn; the second batch of changes at each."""
+    """Load tables to each of these numbers of rows in turn, and measure the second batch of changes at each."""
     topic = f"bench.{folder.name}"
     create_topic(bootstrap, topic)
     batches = BatchRunner(spark, bootstrap, folder, Workload(tables).schemas, topic)
@@ -82,5 +82,5 @@ def _do(work: Callable[[], object]) -> None:
 def _lines(sizes: Sequence[int], found: Sequence[Used]) -> dict[str, list[tuple[float, float]]]:
     return {
         "processor time": [(size, used.cpu) for size, used in zip(sizes, found, strict=True)],
-        "time on the wall": [(size, used.wall) for size, used in zip(sizes, found, strict=True)],
+        "wall-clock time": [(size, used.wall) for size, used in zip(sizes, found, strict=True)],
     }

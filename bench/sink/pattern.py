@@ -1,4 +1,4 @@
-"""The pattern that documentations of table formats show for changes, beside which the sink is measured."""
+"""The pattern for changes in the documentation of table formats, for comparison with the sink."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark_sink.schema.column_types import sql_type
 
 
 class Pattern:
-    """The batch cached, the last event of each key, one MERGE per table, in turn.
+    """Cache the batch, take the last event of each key, and run one MERGE per table, in turn.
 
-    It has no word for updates that carry only some columns: the mask of the columns that they carry is ours, but of two
-    in one batch the last one stands alone.
+    The pattern does not cover updates with only some columns. We added the mask of the columns that they have. If a
+    batch has two such updates of a row, only the last one counts.
 
     Args:
-        target: the table of a schema, in SQL.
+        target: returns the table of a schema in SQL.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The resources that a batch takes: processor time, time on the wall, memory, and bytes written to tables."""
+"""The resources that a batch uses: processor time, wall-clock time, memory, and bytes written to tables."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench.sink.batch_runner import BatchRunner
 
 
 class Used(NamedTuple):
-    """What a batch took.
+    """The resources of a batch.
 
     Args:
-        cpu: seconds, of all processes.
+        cpu: seconds, for all processes.
         wall: seconds.
-        peak: bytes of memory; pages that processes share count for each.
-        came: bytes of the values of its records.
-        written: bytes of the files that were not there before.
+        peak: bytes of memory; shared pages count for each process.
+        came: size of the values of its records.
+        written: size of the new files.
     """
 
     name: str
@@ -45,10 +45,10 @@ class Meter:
         self._tables = tables
 
     def measured(self, name: str, events: int, came: int, warehouse: Path, work: Callable[[], object]) -> Used:
-        """Do the work, which writes tables below a folder.
+        """Run the work, which writes tables in a folder, and measure it.
 
         Args:
-            came: bytes of the values of its records.
+            came: size of the values of its records.
         """
         before = _sizes(warehouse)
         self._tree.peak_bytes()
@@ -60,7 +60,7 @@ class Meter:
         return Used(name, events, self._tables, spent, wall, peak, came, written)
 
     def batch(self, batches: BatchRunner, name: str, events: int, came: int) -> Used:
-        """One micro-batch with all that has come; the query's own start and end are not counted."""
+        """Run one micro-batch with all new records. The query's own start and end do not count."""
         found: list[Used] = []
 
         def measured(work: Callable[[], object]) -> None:
@@ -72,8 +72,8 @@ class Meter:
 
 
 def report(batches: Sequence[Used]) -> str:
-    head = ["batch", "events", "tables", "processor s", "processor s per million", "wall s", "peak memory"]
-    return table([*head, "bytes written per byte that came"], [_row(used) for used in batches])
+    head = ["batch", "events", "tables", "processor s", "CPU s per million", "wall s", "peak memory"]
+    return table([*head, "bytes written per incoming byte"], [_row(used) for used in batches])
 
 
 def _row(used: Used) -> list[str]:

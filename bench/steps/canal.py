@@ -1,4 +1,4 @@
-"""`python -m bench.steps.canal`: from the bytes of a Canal message to its events, by profile and by rows a message."""
+"""Measure a Canal message from bytes to events, by profile and rows per message: `python -m bench.steps.canal`."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = 12
 ROUNDS = 15
 ROWS = 3_200
-"""In each round, however many of them a message has."""
+"""Rows in each round, regardless of the number per message."""
 
 ROWS_A_MESSAGE = (1, 100)
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nUpdates of {COLUMNS} columns, bytes to events. Microseconds a row.\n")
+    print(f"\nUpdates of {COLUMNS} columns, bytes to events. Microseconds per row.\n")
     print(profiles(ROUNDS, ROWS))
 
 
 def profiles(rounds: int, rows: int) -> str:
-    """Each profile's own spelling of the same updates."""
-    head = ("profile", "rows a message", "bytes a message", "a row", "rate of rows")
+    """Return the table, with the same updates in the form of each profile."""
+    head = ("profile", "rows a message", "bytes a message", "a row", "row rate")
     return table(head, [_row(profile, size, rounds, rows) for profile in SPELLINGS for size in ROWS_A_MESSAGE])
 
 
@@ -46,7 +46,7 @@ def _row(profile: str, size: int, rounds: int, rows: int) -> list[str]:
 
 
 def _check(translator: Translator, messages: Sequence[Message], rows: int) -> None:
-    """Every row becomes an event: nothing that is measured is refused."""
+    """Check that every row becomes an event."""
     results = [translator.translate(message) for message in messages]
     assert rows == sum(len(result.events) for result in results if isinstance(result, Events))
 
@@ -56,7 +56,7 @@ def _oss(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ticdc(body: dict[str, Any]) -> dict[str, Any]:
-    """All columns in `old`, id 0, and the member of TiCDC."""
+    """Return messages in the form of TiCDC: all columns in `old`, ID 0, and TiCDC's member."""
     old = [row | changed for row, changed in zip(body["data"], body["old"], strict=True)]
     return {**body, "id": 0, "old": old, "_tidb": {"commitTs": body["es"] << 18}}
 
@@ -69,7 +69,7 @@ def _spelled(profile: str, message: Message) -> Message:
 
 
 def _joined(messages: Sequence[Message], size: int) -> list[Message]:
-    """Messages of `size` rows each, as canal writes the rows of one statement."""
+    """Return messages of `size` rows each, as canal writes the rows of one statement."""
     return [_one(messages[start : start + size]) for start in range(0, len(messages), size)]
 
 

@@ -1,4 +1,4 @@
-"""`python -m bench.steps.codec`: what it costs to encode an event, and what each step from message to record costs."""
+"""Measure the encoding of an event, and each step from message to record: `python -m bench.steps.codec`."""
 
 from __future__ import annotations
 
@@ -23,23 +23,23 @@ COLUMNS = (5, 20, 60, 200)
 BUDGET_COLUMNS = 12
 ROUNDS = 15
 EVENTS = 400
-"""In each round; a row of 200 columns makes 4 MB of them, more than the processor has at hand."""
+"""Events in each round. With 200 columns they take 4 MB, more than the processor's cache."""
 
 _LIMITS = Limits()
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print the results."""
     print(machine("msgspec", "fastavro"))
-    print("\nAn event with both images to Avro bytes; record: with key and headers. Microseconds an event.\n")
+    print("\nAn event with both images to Avro bytes; record: with key and headers. Microseconds per event.\n")
     print(encoding(ROUNDS, EVENTS))
-    print(f"\nA message of one update, {BUDGET_COLUMNS} columns, to its record. Microseconds an event.\n")
+    print(f"\nA message of one update, {BUDGET_COLUMNS} columns, to its record. Microseconds per event.\n")
     print(budget(ROUNDS, EVENTS))
 
 
 def encoding(rounds: int, count: int) -> str:
-    """Hand-written against fastavro, by the number of columns."""
-    head = ("columns", "bytes", "fastavro", "hand-written", "ratio", "rate", "record", "rate of records")
+    """Compare the hand-written encoder with fastavro, by number of columns."""
+    head = ("columns", "bytes", "fastavro", "hand-written", "ratio", "rate", "record", "record rate")
     return table(head, [_encoding_row(columns, rounds, count) for columns in COLUMNS])
 
 
@@ -72,7 +72,7 @@ def _budget_row(name: str, rounds: int, count: int) -> list[str]:
 
 
 def _up_to_each_step(name: str, given: DialectFeed) -> Mapping[str, Callable[[Sequence[Message]], object]]:
-    """Each works on a run of messages, as the service does."""
+    """Return the steps. Each works on a run of messages, as in the service."""
     translator = Translator("bench", given.dialect, _LIMITS)
     codec = AvroCodec()
     parse_one, decode = _PARSERS[name], given.dialect.decode
@@ -126,7 +126,7 @@ def _sure(result: Result) -> Events:
 
 
 def _checked(event: ChangeEvent) -> bytes:
-    """The bytes of the event, on which all contestants agree."""
+    """Return the bytes of the event, on which all contestants agree."""
     value = encode_datum(event, HEADER)
     assert value == fastavro_datum(event, HEADER) == AvroCodec().encode(event)[0].value
     return value

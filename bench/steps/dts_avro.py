@@ -1,4 +1,4 @@
-"""`python -m bench.steps.dts_avro`: reading a DTS record against fastavro, and from its bytes to the encoded event."""
+"""Compare the reader of DTS records with fastavro, and measure bytes to event: `python -m bench.steps.dts_avro`."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = (12, 60)
 ROUNDS = 15
 RECORDS = 640
-"""In each round."""
+"""Records in each round."""
 
 _LIMITS = Limits()
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print the results."""
     print(machine("fastavro"))
-    print("\nBytes of an update with both images to a record. Microseconds a record.\n")
+    print("\nBytes of an update with both images to a record. Microseconds per record.\n")
     print(reading(ROUNDS, RECORDS))
-    print("\nBytes to the encoded event. Microseconds a message.\n")
+    print("\nBytes to the encoded event. Microseconds per message.\n")
     print(operations(ROUNDS, RECORDS))
 
 
@@ -40,8 +40,8 @@ def main() -> None:
 
 
 def reading(rounds: int, count: int) -> str:
-    """The reader of this one schema against the generic one, alone and with the strict walk that it needs."""
-    head = ("columns", "bytes", "fastavro", "strict walk + fastavro", "reader", "ratio")
+    """Compare the reader for this schema with the generic one, alone and with the strict check that it needs."""
+    head = ("columns", "bytes", "fastavro", "strict check + fastavro", "reader", "ratio")
     return table(head, [_reading_row(columns, rounds, count) for columns in COLUMNS])
 
 
@@ -49,7 +49,7 @@ def _reading_row(columns: int, rounds: int, count: int) -> list[str]:
     values = [message.value or b"" for message in feed("dts_avro", columns, count).messages]
     contestants: Mapping[str, Callable[[bytes], object]] = {
         "fastavro": _by_fastavro,
-        "strict walk + fastavro": _strictly,
+        "strict check + fastavro": _strictly,
         "reader": RecordReader(_LIMITS).read,
     }
     generic, strict, ours = best_times(
@@ -71,11 +71,11 @@ def _strictly(value: bytes) -> object:
     return _by_fastavro(value)
 
 
-# -- all the way
+# -- from bytes to the encoded event
 
 
 def operations(rounds: int, count: int) -> str:
-    """Each operation with the same rows, of 12 columns."""
+    """Measure each operation with the same rows of 12 columns."""
     head = ("record", "bytes", "a message", "rate")
     return table(head, [_operation_row(name, rounds, count) for name in RECORDS_OF])
 
@@ -101,7 +101,7 @@ def _encoded(translator: Translator, codec: AvroCodec, run: Sequence[Message]) -
 
 
 def _fresh(runs: Sequence[Sequence[Message]]) -> list[list[Message]]:
-    """With bytes of their own: what was hashed or compared once is cheaper the second time."""
+    """Return messages with their own bytes, because repeated hashing or comparing is cheaper."""
     return [
         [msgspec.structs.replace(message, value=bytes(bytearray(message.value or b""))) for message in run]
         for run in runs
@@ -128,7 +128,7 @@ def _delete(record: Record) -> Record:
 
 
 def _with_long_text(record: Record) -> Record:
-    """Texts of 80 to 1 000 characters, as comments and documents are."""
+    """Return texts of 80 to 1 000 characters, like comments and documents."""
     images = {name: [_long(cell) for cell in record[name]] for name in ("beforeImages", "afterImages")}
     return {**record, **images}
 
@@ -155,7 +155,7 @@ _TAGS = {"readerThroughoutTime": "1767600000123", "server_id": "1921057203", "th
 
 
 def _written(change: Callable[[Record], Record], message: Message) -> Message:
-    """The message with another record: what the writer of the demo wrote, and the tags that a MySQL source adds."""
+    """Return the message with another record: the output of the demo's writer, with the tags of a MySQL source."""
     record = change(_by_fastavro(message.value or b""))
     record["tags"] = {
         **record["tags"],

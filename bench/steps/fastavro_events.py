@@ -1,4 +1,4 @@
-"""The peers' output for the same input: the yardstick for time in the benchmarks, and for bytes in the tests."""
+"""The peers' output for the same input, to compare time in benchmarks and bytes in tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
 
 def fastavro_datum(event: ChangeEvent, header: bytes) -> bytes:
-    """`encode_datum` by way of fastavro, which wants mappings in place of records."""
+    """`encode_datum` with fastavro, which needs mappings instead of records."""
     fields = msgspec.structs.asdict(event)
     fields["origin"] = msgspec.structs.asdict(event.origin)
     if event.tx is not None:

@@ -1,7 +1,7 @@
-"""`python -m bench.steps.pipeline`: what the translator's pipeline costs a message, with delivery in memory.
+"""Measure the translator's pipeline with delivery in memory: `python -m bench.steps.pipeline`.
 
-All that the service does between the consumer's records and the producer, without the clients of Kafka and without
-Faust. Schemas are announced and metadata learned before anything is measured.
+This is everything in the service between the consumer's records and the producer, without the Kafka clients and Faust.
+Schemas are announced and metadata is learned before the measurement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = 12
 MESSAGES = 6_000
 ROUNDS = 5
 BATCH = 500
-"""Records, as the consumer gives them at most."""
+"""The maximum number of records per fetch of the consumer."""
 
 _OUTPUT = Output()
 _MAX_BYTES = 1_048_588
@@ -50,18 +50,18 @@ class _ConsumerRecord(NamedTuple):
 
 
 class RawBatch(NamedTuple):
-    """Records of one partition, as the consumer gives them."""
+    """Records of one partition, as the consumer returns them."""
 
     partition: int
     records: Sequence[_ConsumerRecord]
 
 
 class MemoryPipeline:
-    """The pipeline of the service for one stream, with a delivery that counts records and keeps none.
+    """The pipeline of the service for one stream, with a delivery that counts records and drops them.
 
     Args:
-        projections: codecs of outputs beside the canonical topic.
-        native: off, to measure the plain way.
+        projections: codecs of outputs in addition to the canonical topic.
+        native: False to measure the plain path.
     """
 
     def __init__(self, stream: MessageStream, projections: Sequence[Codec] = (), *, native: bool = True) -> None:
@@ -94,7 +94,7 @@ class MemoryPipeline:
         )
 
     def batches(self, messages: Sequence[RawMessage]) -> list[RawBatch]:
-        """The next records of the raw topic, by partition; their bytes are copies, as those of a socket are."""
+        """Return the next records of the raw topic by partition. Their bytes are copies, like bytes from a socket."""
         by_partition: defaultdict[int, list[_ConsumerRecord]] = defaultdict(list)
         batches = []
         for message in messages:
@@ -107,7 +107,7 @@ class MemoryPipeline:
         return [*batches, *(RawBatch(partition, records) for partition, records in by_partition.items())]
 
     async def process(self, batches: Sequence[RawBatch]) -> None:
-        """All steps for some batches, to their account."""
+        """Run all steps for some batches, including their acknowledgement."""
         for partition, records in batches:
             await self._pipeline.process("raw", partition, records, _nothing)
             self._delivery.reap()
@@ -118,7 +118,7 @@ def _nothing() -> None:
 
 
 def _dialect(stream: MessageStream, catalog: MetadataCatalog) -> Dialect:
-    """The dialect of a stream, after the metadata of the stream."""
+    """Return the dialect of a stream, with the metadata of the stream."""
     declared = tuple(DeclaredTable(given["table"], tuple(given["key"]), given["columns"]) for given in stream.declared)
     setup = Setup("bench", tables=declared, lookup=catalog.lookup("bench"))
     dialect = dialects.build(stream.dialect, setup, stream.options)
@@ -130,7 +130,7 @@ def _dialect(stream: MessageStream, catalog: MetadataCatalog) -> Dialect:
 
 
 class StepCosts(NamedTuple):
-    """Microseconds a message, of processor time: each step with all before it."""
+    """Microseconds of processor time per message. Each step includes all previous ones."""
 
     decode: float
     translate: float
@@ -139,7 +139,7 @@ class StepCosts(NamedTuple):
 
 
 def step_costs(name: str, spec: StreamSpec, rounds: int) -> StepCosts:
-    """The costs of a format, the least of several rounds in turns; before that, one that is not counted."""
+    """Return the costs of a format: the minimum of several rounds in turns, after a warm-up."""
     stream = generate(name, spec)
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))
@@ -186,7 +186,7 @@ def _steps(pipeline: MemoryPipeline) -> Mapping[str, Callable[[Sequence[RawBatch
 
 
 def _runs(batch: RawBatch) -> list[list[Message]]:
-    """The messages of a batch, in runs as the service makes them."""
+    """Yield the messages of a batch, in runs as in the service."""
     messages = [
         Message("raw", batch.partition, record.offset, record.timestamp, record.key, record.value)
         for record in batch.records
@@ -195,7 +195,7 @@ def _runs(batch: RawBatch) -> list[list[Message]]:
 
 
 def report(messages: int, rounds: int) -> str:
-    """A line for each format."""
+    """Return a line for each format."""
     head = ("format", "decode", "build", "encode", "pipeline", "sum", "rate")
     rows = []
     for name in WRITERS:
@@ -207,9 +207,9 @@ def report(messages: int, rounds: int) -> str:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nChanges of {COLUMNS} columns, raw records to delivery in memory. Microseconds a message.\n")
+    print(f"\nChanges of {COLUMNS} columns, raw records to delivery in memory. Microseconds per message.\n")
     print(report(MESSAGES, ROUNDS))
 
 

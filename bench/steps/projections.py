@@ -1,6 +1,6 @@
-"""`python -m bench.steps.projections`: what a projection costs a message, with delivery in memory, on both ways.
+"""Measure projections with delivery in memory, on both paths: `python -m bench.steps.projections`.
 
-The pipeline is that of `bench.steps.pipeline`. Ids of schemas are known, as behind the first message of a table.
+The pipeline is that of `bench.steps.pipeline`. IDs of schemas are cached, as after the first message of a table.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _codec(name: str, **options: Any) -> Codec:
 
 
 def projections() -> Mapping[str, Sequence[Codec]]:
-    """The codecs beside the canonical topic, by the name of the line."""
+    """The codecs in addition to the canonical topic, by the name of the line."""
     return {
         "none": (),
         "debezium": (_codec("debezium"),),
@@ -46,7 +46,9 @@ def projections() -> Mapping[str, Sequence[Codec]]:
 
 
 def report(messages: int, rounds: int) -> str:
-    """A line for each projection: microseconds of processor time a message, the least of several rounds in turns."""
+    """Return a line for each projection: microseconds of processor time per message, the minimum of several rounds in
+    turns.
+    """
     stream = generate(FORMAT, StreamSpec(messages, COLUMNS))
     pipelines = {
         (name, native): MemoryPipeline(stream, codecs, native=native)
@@ -76,9 +78,9 @@ def _cost(pipeline: MemoryPipeline, stream: MessageStream) -> float:
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\n{FORMAT}, changes of {COLUMNS} columns, delivery in memory. Microseconds a message.\n")
+    print(f"\n{FORMAT}, changes of {COLUMNS} columns, delivery in memory. Microseconds per message.\n")
     print(report(MESSAGES, ROUNDS))
 
 

@@ -1,4 +1,4 @@
-"""`python -m bench.steps.shareplex`: from a SharePlex message to its encoded event, by shape and by step."""
+"""Measure a SharePlex message up to its encoded event, by shape and step: `python -m bench.steps.shareplex`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = 10
 ROUNDS = 15
 MESSAGES = 3_200
-"""In each round."""
+"""Messages in each round."""
 
 _KINDS = ("int64", "string", "decimal(14,2)", "timestamp", "int32", "date", "float64")
 _DECLARED = DeclaredTable(
@@ -29,14 +29,14 @@ Body = dict[str, Any]
 
 
 def main() -> None:
-    """Measures and prints."""
+    """Measure and print the results."""
     print(machine("msgspec"))
-    print(f"\nChanges of a table of {COLUMNS} columns, bytes to records. Microseconds a message.\n")
+    print(f"\nChanges of a table of {COLUMNS} columns, bytes to records. Microseconds per message.\n")
     print(shapes(ROUNDS, MESSAGES))
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Each shape that a change has on the wire. A step is the difference between two calls that end one step apart."""
+    """Measure each shape of a change. A step is the difference between two calls that end one step apart."""
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")
     return table(head, [_row(name, rounds, count) for name in SHAPES])
 
@@ -52,12 +52,12 @@ def _row(name: str, rounds: int, count: int) -> list[str]:
 
 
 def dialect() -> Dialect:
-    """The dialect as an operator would set it up: key and columns are declared."""
+    """Return the dialect in a typical configuration, with declared key and columns."""
     return build("shareplex", Setup("bench", tables=(_DECLARED,)), {"preset": "dts"})
 
 
 def steps(dialect: Dialect, given: Sequence[Message]) -> Mapping[str, Callable[[Sequence[Message]], object]]:
-    """Each works on a run of messages, as the service does, and ends one step later than the one before."""
+    """Return the steps. Each works on a run of messages, as in the service, and ends one step later than the last."""
     translator, codec = Translator("bench", dialect, Limits()), AvroCodec()
 
     def decoded(run: Sequence[Message]) -> object:
@@ -71,7 +71,7 @@ def steps(dialect: Dialect, given: Sequence[Message]) -> Mapping[str, Callable[[
             if isinstance(result, Events)
         ]
 
-    # Nothing that is measured is refused.
+    # Check that no message is rejected.
     assert all(
         isinstance(result, Events) for run in (given[:RUN], given[-RUN:]) for result in map(translator.translate, run)
     )
@@ -79,7 +79,7 @@ def steps(dialect: Dialect, given: Sequence[Message]) -> Mapping[str, Callable[[
 
 
 def messages(name: str, count: int) -> Sequence[Message]:
-    """Updates of the shop in one of the shapes."""
+    """Return updates of the shop in one of the shapes."""
     spelled = SHAPES[name]
     return [
         msgspec.structs.replace(message, value=_compact(spelled(_body(message), row)))
@@ -88,13 +88,13 @@ def messages(name: str, count: int) -> Sequence[Message]:
 
 
 def _rows(count: int) -> Sequence[Body]:
-    """Return whole rows: those that the shop writes to Canal, where all columns are sent."""
+    """Return whole rows: those that the shop writes as Canal, which sends all columns."""
     cells = (_body(message)["data"][0] for message in feed("canal", COLUMNS, count).messages)
     return [{name: _native(name, text) for name, text in row.items()} for row in cells]
 
 
 def _native(name: str, text: str | None) -> Any:
-    """A cell as native Post writes it: numbers as such, with all their digits."""
+    """Return a cell in the form of native Post: numbers with all their digits."""
     type_ = (_DECLARED.columns or {})[name]
     if text is None or not type_.startswith(("int", "dec", "float")):
         return text
@@ -106,7 +106,7 @@ def _update(body: Body, row: Body) -> Body:
 
 
 def _wide_update(body: Body, row: Body) -> Body:
-    """All columns logged: `key` is the whole old row."""
+    """Return an update with all columns logged: `key` is the whole old row."""
     return {**_update(body, row), "key": row}
 
 
@@ -115,7 +115,7 @@ def _insert(body: Body, row: Body) -> Body:
 
 
 def _whole_meta(body: Body, row: Body) -> Body:
-    """An insert with all metadata switched on."""
+    """Return an insert with all metadata enabled."""
     meta = {
         **body["meta"],
         "op": "ins",
@@ -149,7 +149,7 @@ def _body(message: Message) -> Body:
 
 
 def _compact(body: Body) -> bytes:
-    """Format a body as native Post does: no blanks but one, before the last brace."""
+    """Format a body like native Post: without white space, except before the last brace."""
     return msgspec.json.encode(body)[:-1] + b" }"
 
 

@@ -1,4 +1,4 @@
-"""Input for benchmarks: the same updates of one table as each replication tool writes them."""
+"""Input for benchmarks: the same updates of one table, in the form of each replication tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_OFFSET = 1_000_000
 _FIRST_MS = 1_767_600_000_000
 _RECORDS_PER_MS = 50
 
-# Kinds of the shop's columns, in the order in which a table takes them, and what a declaration calls them.
+# Kinds of the shop's columns, in the order in which a table uses them, with their names in a declaration.
 _KINDS: Mapping[str, str] = {
     "bigint": "int64",
     "varchar": "string",
@@ -43,14 +43,14 @@ SOURCES: Mapping[str, tuple[Callable[[], SourceWriter], Options]] = {
 
 
 class DialectFeed(NamedTuple):
-    """Messages, and a dialect that has learned what it needs to read them."""
+    """Messages, and a dialect with the metadata to read them."""
 
     dialect: Dialect
     messages: Sequence[Message]
 
 
 def feed(name: str, columns: int, count: int) -> DialectFeed:
-    """Updates of one or two columns of a table, as the tool of that dialect writes them."""
+    """Return updates of one or two columns of a table, in the form of the dialect's tool."""
     shape = _shape(columns)
     writer, options = SOURCES[name]
     learned: dict[str, object] = {}
@@ -75,7 +75,7 @@ def feed(name: str, columns: int, count: int) -> DialectFeed:
 
 
 def declaration(columns: int) -> DeclaredTable:
-    """What a source declares of the table, where its messages do not."""
+    """Return the table's declaration for a source, if its messages do not have it."""
     shape = _shape(columns)
     return DeclaredTable(f"SHOP.{shape.name}", shape.key, {c.name: _KINDS[c.kind] for c in shape.columns})
 
@@ -88,7 +88,7 @@ def _shape(columns: int) -> ShopTable:
 
 
 def _changes(shape: ShopTable, count: int) -> list[ShopChange]:
-    """The first updates of the shop's history that leave the key alone."""
+    """Return the first updates of the shop's history that do not change the key."""
     history = Shop(7, (shape,)).history(4 * count + 100)
     plain = (c for c in history if c.before and c.after and c.before["id"] == c.after["id"])
     return list(itertools.islice(plain, count))

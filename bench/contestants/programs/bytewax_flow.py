@@ -1,4 +1,4 @@
-"""The same work as a dataflow of Bytewax. It commits no offsets: a weaker guarantee than the others'."""
+"""The same work as a Bytewax dataflow. It commits no offsets, which is a weaker guarantee than that of the others."""
 
 from __future__ import annotations
 

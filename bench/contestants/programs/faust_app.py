@@ -1,4 +1,4 @@
-"""The same work as an agent of Faust, written as its documentation does, with larger buffers."""
+"""The same work as a Faust agent, written as in its documentation, with larger buffers."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from plain_translation import load_job, translation
 
 
 def main() -> None:
-    """Runs until it is ended."""
+    """Run until stopped."""
     job = load_job(sys.argv[1])
     translate = translation(job)
     app = faust.App(

@@ -1,6 +1,7 @@
-"""The bare loop: a consumer, a translation that checks and types nothing, a producer; a commit each second.
+"""The bare loop: a consumer, a translation without checks and types, a producer, and a commit every second.
 
-The upper reference of a Python program with this client. A crash repeats messages, and nothing tells what was refused.
+It is the upper limit for a Python program with this client. After a crash it repeats messages, and it does not report
+invalid ones.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ _COMMIT_SECONDS = 1.0
 
 
 def main() -> None:
-    """Runs until it is ended."""
+    """Run until stopped."""
     job = load_job(sys.argv[1])
     translate = translation(job)
     consumer = Consumer(

@@ -1,6 +1,6 @@
-"""What a peer does with a message: parse it, copy its parts into a Debezium-like object, write that.
+"""The work of a peer for a message: parse it, copy its parts into a Debezium-like object, and write that.
 
-Nothing is checked or typed. Runs in the environment of a peer, so that nothing of this project is imported.
+Nothing is checked or typed. This runs in the environment of a peer, so it imports nothing of this project.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SHAREPLEX = {"ins": "c", "upd": "u", "del": "d"}
 
 
 def load_job(path: str) -> dict[str, Any]:
-    """What the runner asks for."""
+    """The job that the runner requests."""
     job: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     return job
 
 
 def translation(job: dict[str, Any]) -> Translate:
-    """The translation of the format of a job."""
+    """Return the translation for the format of a job."""
     return _TRANSLATIONS[job["format"]](job)
 
 

@@ -1,4 +1,4 @@
-"""The same work as an application of Quix Streams."""
+"""The same work as a Quix Streams application."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from quixstreams.models import BytesSerializer
 
 
 class _SecondOfPair(BytesSerializer):  # type: ignore[misc]
-    """The second of a pair of key and event."""
+    """Return the event of a pair of key and event."""
 
     def __call__(self, value: Any, ctx: Any) -> Any:
         return value[1]
 
 
 def main() -> None:
-    """Runs until it is ended."""
+    """Run until stopped."""
     job = load_job(sys.argv[1])
     translate = translation(job)
     app = Application(
