@@ -1,1 +1,1 @@
-"""The tools of a contributor's machine around the product: Java, jars, a real Kafka broker, the demo. Never shipped."""
+"""Tools for contributors: Java, jars, a real Kafka broker, the demo. They are never shipped."""

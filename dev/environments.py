@@ -1,4 +1,6 @@
-"""Virtual environments of programs that we run beside ours, in the user's cache: no dependencies of this project."""
+"""Virtual environments in the user's cache, for programs that run next to ours but are not dependencies of this
+project.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,11 @@ _QUIETLY = ("--quiet", "--disable-pip-version-check")
 
 
 class NotInstalledError(Exception):
-    """A program cannot be had on this machine; the message says why."""
+    """Raised if a program is not available on this machine. The message has the reason."""
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:
-    """The Python of an environment with these packages, installed at the first call.
+    """Return the Python of an environment with these packages. The first call installs them.
 
     Raises:
         NotInstalledError: pip cannot install them; the message has its last line.
@@ -40,10 +42,10 @@ def environment(name: str, requirements: Sequence[str]) -> Path:
 
 
 def download(package: str, to: Path) -> Path:
-    """Fetch a wheel without what it depends on; returns the file.
+    """Download a wheel without its dependencies, and return the file.
 
     Raises:
-        NotInstalledError: pip cannot fetch it.
+        NotInstalledError: pip cannot download it.
     """
     options: list[str | Path] = [*_QUIETLY, "--no-deps", "--only-binary=:all:", "--dest", to]
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
@@ -53,7 +55,7 @@ def download(package: str, to: Path) -> Path:
 
 
 def versions(python: Path, packages: Sequence[str]) -> str:
-    """The versions of packages in an environment, as a line."""
+    """Return the versions of packages in an environment as one line."""
     code = "import sys, importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
     return _run([python, "-c", code, *packages], "versions").strip()
 

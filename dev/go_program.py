@@ -1,6 +1,6 @@
-"""Programs that tests need and that are built here, once, from the Go module proxy into the user's cache.
+"""Programs for tests that are built here, once, from the Go module proxy into the user's cache.
 
-Go holds every module against its checksum database.
+Go verifies every module against its checksum database.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from dev.jars import cache, only_one
 
 
 class GoProgramError(Exception):
-    """The program is not there, and was not to be had."""
+    """Raised if the program does not exist and cannot be built."""
 
 
 class GoProgram(NamedTuple):
-    """A program by its package.
+    """A program of a Go package.
 
     Args:
-        what: what it is to the tests, for messages.
-        name: of the file that Go makes.
-        package: the path of its command.
-        version: of the module.
-        build_command: how a contributor has it built.
+        what: its purpose in tests, for messages.
+        name: name of the file that Go makes.
+        package: path of its command.
+        version: version of the module.
+        build_command: command with which a contributor builds it.
     """
 
     what: str
@@ -44,17 +44,17 @@ class GoProgram(NamedTuple):
         """Return the program.
 
         Raises:
-            GoProgramError: nobody has built it.
+            GoProgramError: it was not built.
         """
         if not self.place.is_file():
-            raise GoProgramError(f"{self.what} was not built; it needs Go, and minutes: {self.build_command}")
+            raise GoProgramError(f"{self.what} was not built. It needs Go and some minutes: {self.build_command}")
         return self.place
 
     def build(self) -> Path:
-        """Return the program, built if it is not there yet.
+        """Return the program. Build it if necessary.
 
         Raises:
-            GoProgramError: there is no Go, or it does not get the modules.
+            GoProgramError: Go is missing or cannot fetch the modules.
         """
         program = self.place
         with only_one(program):

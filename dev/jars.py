@@ -1,7 +1,7 @@
-"""The jars of Spark and of the broker: fetched once into the user's cache, held against dev/jars.sha256 ever after.
+"""The jars of Spark and the broker, downloaded once into the user's cache and verified against dev/jars.sha256.
 
-The list of what to fetch is dev/jars.xml; the folder in the cache is named by its hash, so two checkouts that want
-other versions do not disturb each other. Fetching goes through the Ivy that ships inside PySpark.
+dev/jars.xml lists the jars to download. Its hash names the folder in the cache, so two checkouts with different
+versions do not conflict. PySpark's own Ivy downloads them.
 """
 
 import argparse
@@ -24,24 +24,24 @@ HERE = Path(__file__).parent
 WANTED = HERE / "jars.xml"
 CHECKSUMS = HERE / "jars.sha256"
 
-# The configurations of jars.xml, which are folders in the cache and class paths in use.
+# The configurations of jars.xml: folders in the cache, and class paths in use.
 CONFIGURATIONS = ("spark", "s3", "broker")
 
-# What was verified last: size and time of each jar, and the hash of the list it was verified against.
+# The last verified state: size and time of each jar, and the hash of the list.
 MARKER = "verified.json"
 
 DELETE_AND_FETCH = "Delete that folder and run `make setup`, which fetches them again"
 
-# Sixty small downloads one after another: over a poor line one of them fails. What did arrive is not asked again.
+# Sixty small downloads in a row often fail at one of them on a bad connection. Ivy keeps what has arrived.
 ATTEMPTS = 3
 
 
 class JarsError(Exception):
-    """The jars cannot be used; the message says which, and what to do."""
+    """Raised if the jars cannot be used. The message says which ones, and what to do."""
 
 
 def spark_jars() -> list[Path]:
-    """Return the jars that Spark needs beyond those of PySpark: the value of `spark.jars`, unjoined."""
+    """Return the jars that Spark needs in addition to PySpark's: the value of `spark.jars` as a list."""
     return [jar for folder in spark_folders() for jar in sorted(folder.glob("*.jar"))]
 
 
@@ -51,27 +51,27 @@ def spark_folders() -> list[Path]:
 
 
 def broker_jars() -> list[Path]:
-    """The whole class path of the Kafka broker and its tools."""
+    """Return the whole class path of the Kafka broker and its tools."""
     return sorted((jars_directory() / "broker").glob("*.jar"))
 
 
 def jars_directory() -> Path:
-    """The folder with all jars, fetched if it is not there yet, and verified.
+    """Return the folder with all jars, downloaded if necessary and verified.
 
-    Every jar is hashed after fetching, and again whenever the size or the time of any has changed since.
+    Every jar is hashed after the download, and again if the size or time of any jar has changed.
     """
     directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory):
         if not directory.is_dir():
             with _fetched(directory) as fresh:
-                verify(fresh, CHECKSUMS, remedy="They were thrown away; run `make setup` to fetch them again")
+                verify(fresh, CHECKSUMS, remedy="They were thrown away; run `make setup` to download them again")
         else:
             verify(directory, CHECKSUMS)
     return directory
 
 
 def write_checksums() -> int:
-    """For maintainers, after a change of jars.xml: fetch anew and make what came the list. Returns how many jars."""
+    """For maintainers, after a change of jars.xml: download again, write the list, and return the number of jars."""
     directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory), _fetched(directory) as fresh:
         sums = _checksums_of(fresh)
@@ -80,7 +80,7 @@ def write_checksums() -> int:
 
 
 def verify(directory: Path, checksums: Path, remedy: str = DELETE_AND_FETCH) -> None:
-    """Hold the jars in `directory` against the list; cheap when nothing was touched since the last time."""
+    """Verify the jars in `directory` against the list. This is cheap if nothing has changed since the last time."""
     state = {"list": hashlib.sha256(checksums.read_bytes()).hexdigest(), "jars": _stamps_of(directory)}
     marker = directory / MARKER
     if marker.is_file() and _read_marker(marker) == state:
@@ -88,8 +88,8 @@ def verify(directory: Path, checksums: Path, remedy: str = DELETE_AND_FETCH) -> 
     differences = _differences(read_checksums(checksums), _checksums_of(directory))
     if differences:
         raise JarsError(
-            f"the jars in {directory} are not those of dev/{checksums.name} ({differences}). {remedy}; "
-            f"if the difference stays, and dev/{WANTED.name} was changed on purpose, renew the list: "
+            f"the jars in {directory} differ from dev/{checksums.name} ({differences}). {remedy}; "
+            f"if they still differ, and dev/{WANTED.name} was changed on purpose, renew the list: "
             ".venv/bin/python -m dev.jars --write-checksums"
         )
     marker.write_text(json.dumps(state))
@@ -105,7 +105,7 @@ def _differences(wanted: dict[str, str], found: dict[str, str]) -> str:
 
 
 def read_checksums(path: Path) -> dict[str, str]:
-    """Checksum by name, of a list in the format of sha256sum."""
+    """Return the checksums by name from a list in the format of sha256sum."""
     lines = path.read_text().splitlines()
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 
@@ -113,7 +113,7 @@ def read_checksums(path: Path) -> dict[str, str]:
 def _read_marker(path: Path) -> object:
     try:
         return json.loads(path.read_text())
-    except ValueError:  # cut off by a full disk, say: verify again
+    except ValueError:  # truncated, perhaps by a full disk: verify again
         return None
 
 
@@ -136,7 +136,7 @@ def _stamps_of(directory: Path) -> dict[str, list[int]]:
 
 
 def cache() -> Path:
-    """The folder for what is fetched once: CDC_CACHE, else the user's cache."""
+    """Return the folder for downloads: CDC_CACHE, or the user's cache."""
     base = os.environ.get("CDC_CACHE") or os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     path = Path(base) / "cdc-translator"
     path.mkdir(parents=True, exist_ok=True)
@@ -145,7 +145,7 @@ def cache() -> Path:
 
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
-    """A second process waits here until the first has fetched. The system frees the lock of one that died."""
+    """Make a second process wait until the first has finished. The system releases the lock of a process that died."""
     with directory.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -153,7 +153,7 @@ def only_one(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _fetched(directory: Path) -> Iterator[Path]:
-    """Fetch into a folder beside; it takes its place in one rename, after the caller's checks went well."""
+    """Download into a temporary folder, and rename it after the caller's checks have passed."""
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.new-") as temporary:
         _retrieve(Path(temporary))
         fresh = Path(temporary) / "jars"
@@ -169,10 +169,10 @@ def _retrieve(temporary: Path) -> None:
 
 
 def fetch(wanted: Path, configurations: Sequence[str], types: Sequence[str], temporary: Path, what: str) -> None:
-    """Has Ivy fill `temporary`/jars/CONFIGURATION with what the list `wanted` asks for; `what` is for the reader.
+    """Let Ivy fill `temporary`/jars/CONFIGURATION from the list `wanted`. `what` describes it in messages.
 
     Raises:
-        JarsError: something did not come.
+        JarsError: a download failed.
     """
     command = [
         *(find_java().executable, "-jar", _ivy()),
@@ -184,19 +184,19 @@ def fetch(wanted: Path, configurations: Sequence[str], types: Sequence[str], tem
         if code == 0:
             return
         _say(f"jars: attempt {attempt} of {ATTEMPTS} failed")
-    # Ivy repeats the decisive lines in a summary at its end, between fences of colons.
+    # Ivy repeats the relevant lines in a summary at the end, between rows of colons.
     reasons = [line.strip(" :\t") for line in lines if "#" in line and "not found" in line] or lines[-5:]
     raise JarsError(
-        f"could not fetch {what} of dev/{wanted.name} ({'; '.join(dict.fromkeys(reasons))}). They come from Maven's "
-        "central repository: check that this machine reaches it (a proxy goes into JAVA_TOOL_OPTIONS, as "
+        f"could not download {what} of dev/{wanted.name} ({'; '.join(dict.fromkeys(reasons))}). They come from Maven's "
+        "central repository. Check that this machine can reach it (set a proxy in JAVA_TOOL_OPTIONS, as "
         "-Dhttps.proxyHost=... -Dhttps.proxyPort=...), then try again"
     )
 
 
 def _run_ivy(command: list[str], what: str) -> tuple[int, list[str]]:
-    """Run Ivy and turn its chatter into one progress line; returns its exit code and all that it said."""
+    """Run Ivy, and reduce its output to one progress line. Return its exit code and output."""
     on_terminal = sys.stderr.isatty()
-    _say(f"jars: fetching {what} into the cache (once; a minute or two)")
+    _say(f"jars: downloading {what} into the cache (once; a minute or two)")
     lines: list[str] = []
     arrived = 0
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as ivy:
@@ -213,10 +213,10 @@ def _run_ivy(command: list[str], what: str) -> tuple[int, list[str]]:
 
 def pyspark() -> Path:
     """Return the folder of PySpark."""
-    # find_spec does not import: PySpark takes a second to load, and only its folder is wanted.
+    # find_spec does not import PySpark, which takes a second to load.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:
-        raise JarsError("PySpark, which brings Ivy, is not installed in this Python; run `make setup`")
+        raise JarsError("PySpark, which includes Ivy, is not installed in this Python; run `make setup`")
     return Path(spec.submodule_search_locations[0])
 
 
@@ -233,8 +233,8 @@ def _say(line: str) -> None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m dev.jars", description="Fetch and verify the jars.")
-    parser.add_argument("--write-checksums", action="store_true", help="fetch anew and renew dev/jars.sha256")
+    parser = argparse.ArgumentParser(prog="python -m dev.jars", description="Download and verify the jars.")
+    parser.add_argument("--write-checksums", action="store_true", help="download again and renew dev/jars.sha256")
     arguments = parser.parse_args()
     try:
         if arguments.write_checksums:

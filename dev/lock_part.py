@@ -1,11 +1,11 @@
-"""`python dev/lock_part.py GROUP...` prints the part of requirements.lock that these groups need, entries whole.
+"""Print the part of requirements.lock that these groups need, as whole entries: `python dev/lock_part.py GROUP...`.
 
-A group is `dependencies` or an extra of pyproject.toml, or one package. The lock holds every package of every extra,
-and PySpark alone is 400 MB that the translator never loads; so each image installs its part. What a package needs in
-turn is told by the lock's own "# via" lines. (pip takes no hashes from a constraints file, so the lock cannot serve as
+A group is `dependencies`, an extra of pyproject.toml, or one package. The lock contains every package of every extra,
+and PySpark alone is 400 MB that the translator never loads, so each image installs its part. The lock's own "# via"
+lines show the dependencies of a package. (pip accepts no hashes in a constraints file, so the lock cannot be used as
 one.)
 
-Needs nothing but the standard library.
+This only needs the standard library.
 """
 
 import re
@@ -20,14 +20,14 @@ _VIA = re.compile(r"^ +# +(?:via +)?([\w.-]+)", re.MULTILINE)
 
 
 def part_of_lock(lock: str, project: dict[str, Any], groups: Iterable[str]) -> list[str]:
-    """The entries of a lock that the groups need.
+    """Return the entries of a lock that the groups need.
 
     Raises:
-        LookupError: a package that a group names is not in the lock.
+        LookupError: a package of a group is not in the lock.
     """
     named = {"dependencies": project["dependencies"], **project.get("optional-dependencies", {})}
     wanted = {_name(requirement) for group in groups for requirement in named.get(group, [group])}
-    # a list: a package stands twice where its version depends on that of Python
+    # This is a list, because a package has several entries if its version depends on the Python version.
     entries = [(_name(entry), entry) for entry in _ENTRY.findall(lock)]
     strangers = sorted(wanted - {package for package, _ in entries})
     if strangers:
@@ -39,13 +39,13 @@ def part_of_lock(lock: str, project: dict[str, Any], groups: Iterable[str]) -> l
 
 
 def _name(requirement: str) -> str:
-    """The normal form of a package's name."""
+    """Return the normalized name of a package."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement)
     return re.sub(r"[-_.]+", "-", match[0].lower()) if match else requirement
 
 
 def main() -> None:
-    """The command."""
+    """Run the command line."""
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["project"]
     lock = Path("requirements.lock").read_text(encoding="utf-8")
     try:

@@ -1,4 +1,4 @@
-"""An environment of its own for a tool that no user of the programs needs: in build, from a lock, by hash."""
+"""A separate environment in build for a tool that users do not need, installed from a lock by hash."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ ROOT = Path(__file__).parents[1]
 
 
 def commands(group: str) -> Path:
-    """Return the folder of commands of the environment of a dependency group, made from its present lock.
+    """Return the folder with the commands of a dependency group's environment, built from the current lock.
 
-    Ends the program with a sentence where the packages cannot be had.
+    Exits with a message if the packages are not available.
     """
     lock, environment = ROOT / f"requirements-{group}.lock", ROOT / "build" / f"{group}-env"
     stamp, wanted = environment / "stamp", hashlib.sha256(lock.read_bytes() + sys.version.encode()).hexdigest()

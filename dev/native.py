@@ -1,11 +1,11 @@
-"""`python -m dev.native [--must | --check]`: builds the native path (`translator/_native`), or checks its source.
+"""Build the native path (`translator/_native`), or check its source: `python -m dev.native [--must | --check]`.
 
-Its crates are those of dev/crates.sha256 and no others: exact versions, whose checksums cargo compares with what it
-fetches. (A Cargo.lock says the same and the address of a registry, which is the business of each machine.) What was
-built stays in the user's cache under the hash of its source, so that the next checkout takes it from there.
+It only uses the crates in dev/crates.sha256: exact versions, whose checksums cargo verifies. (A Cargo.lock contains the
+same and the address of a registry, which differs between machines.) The result is stored in the user's cache under the
+hash of its source, so that the next checkout reuses it.
 
-The extension is optional: where it cannot be built, one line says why, what that costs and how to get it, and the exit
-code is 0; with `--must` it is 1. `--check` runs rustfmt and clippy where they are there.
+The extension is optional. If it cannot be built, one line gives the reason, the effect and the remedy, and the exit
+code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
 """
 
 from __future__ import annotations
@@ -36,18 +36,18 @@ GET_CARGO = "install Rust (https://rustup.rs; Debian: sudo apt-get install cargo
 
 
 class NativeError(Exception):
-    """The extension cannot be built; the message says why."""
+    """Raised if the extension cannot be built. The message has the reason."""
 
 
 class CratesError(NativeError):
-    """Its crates cannot be had: no registry answers, or it has others than are listed."""
+    """Raised if its crates are not available, because no registry answers or its crates differ from the list."""
 
 
 def build() -> Path:
-    """Return the extension, built from the present source or taken from the cache, in its place in the checkout.
+    """Return the extension in its place in the checkout, built from the current source or taken from the cache.
 
     Raises:
-        NativeError: there is no cargo, a crate is another than the list says, or the compiler failed.
+        NativeError: cargo is missing, a crate differs from the list, or the compiler failed.
     """
     kept = cache() / f"native-{_source_hash()}"
     with only_one(kept):
@@ -56,7 +56,7 @@ def build() -> Path:
                 raise NativeError(f"cargo was not found: {GET_CARGO}")
             _compile(kept)
     if not BUILT.is_file() or BUILT.read_bytes() != kept.read_bytes():
-        # In one rename: another process may have the old one loaded.
+        # Use a single rename, because another process may have the old file loaded.
         fresh = BUILT.with_suffix(f".{os.getpid()}")
         shutil.copyfile(kept, fresh)
         fresh.rename(BUILT)
@@ -64,7 +64,7 @@ def build() -> Path:
 
 
 def check() -> None:
-    """Hold the source against rustfmt and clippy, once for each state of it; without its crates, rustfmt alone.
+    """Check the source with rustfmt and clippy, once for each state. Without its crates, only rustfmt runs.
 
     Raises:
         NativeError: one of them complains.
@@ -79,19 +79,19 @@ def check() -> None:
         with only_one(stamp), locked_crate() as crate:
             _run(["cargo", "clippy", "--locked", "--quiet", "--", "--deny", "warnings"], crate)
     except CratesError as error:
-        print(f"native: clippy was not asked: {error}", file=sys.stderr)
+        print(f"native: clippy was skipped: {error}", file=sys.stderr)
         return
     stamp.touch()
 
 
 def checksums(text: str) -> Mapping[str, str]:
-    """Return the checksum of each crate, by name and version, from lines as sha256sum writes them."""
+    """Return the checksum of each crate by name and version, from lines in the format of sha256sum."""
     pairs = (line.split() for line in text.splitlines())
     return {crate: checksum for checksum, crate in pairs}
 
 
 def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
-    """Return what a Cargo.lock names and the list does not, or otherwise, in words."""
+    """Return the differences between a Cargo.lock and the list as texts."""
     packages = tomllib.loads(lock)["package"]
     found = {f"{p['name']}-{p['version']}": p["checksum"] for p in packages if "checksum" in p}
     return [
@@ -107,13 +107,13 @@ def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def locked_crate() -> Iterator[Path]:
-    """Give a copy of the crate with a Cargo.lock of exactly the listed crates: cargo fetches no others for it."""
+    """Create a Cargo.lock with exactly the listed crates for a copy of the crate, so that cargo downloads no others."""
     with tempfile.TemporaryDirectory() as folder:
         crate = Path(folder, "crate")
         shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("*.so", "*.py*", "__pycache__", "Cargo.lock"))
         lock, wanted = crate / "Cargo.lock", checksums(CHECKSUMS.read_text())
         _run(["cargo", "generate-lockfile", "--quiet"], crate, CratesError)
-        # The newest that fit were chosen; the list may name older ones.
+        # cargo chose the newest compatible versions, but the list may have older ones.
         versions = dict(name.rsplit("-", 1) for name in wanted)
         for package in tomllib.loads(lock.read_text())["package"]:
             name, version = package["name"], package["version"]
@@ -160,7 +160,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments:
             print(f"native: {error}", file=sys.stderr)
             return 1
-        BUILT.unlink(missing_ok=True)  # of another state of the source
+        BUILT.unlink(missing_ok=True)  # built from another state of the source
         print(f"native: not built; {COST}. {error}", file=sys.stderr)
     return 0
 

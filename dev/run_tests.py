@@ -1,11 +1,11 @@
-"""`python -m dev.run_tests [--faults] [ARGUMENTS OF PYTEST]`: the tests in parts, two at a time.
+"""Run the tests in parts, two at a time: `python -m dev.run_tests [--faults] [ARGUMENTS OF PYTEST]`.
 
-Most of their time is spent waiting for brokers, Spark and processes. Whoever is done takes the next part, the longest
-comes first; what a part says is printed when it has ended, with the time that it took: on the clock, and of processors,
-those of its brokers and Sparks too. (Three at a time were slower in each, not faster in all, on two processors.) With
-`--faults` it runs those that kill such things on the way, and else all others.
+Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
+The output of a part is printed when it has ended, with its wall-clock time and its processor time, including its
+brokers and Sparks. (With three at a time on two processors, each part was slower, and all were not faster.) With
+`--faults`, only the tests with that mark run, otherwise all others.
 
-Exit code: 0 when all are green; a part for which the arguments leave no test is green, unless that is so for all.
+The exit code is 0 if all parts pass. A part without any selected test passes, unless no part has one.
 """
 
 from __future__ import annotations
@@ -29,22 +29,22 @@ SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py"))
 AT_ONCE = 2
 NO_TESTS = 5
 
-# The longest first; what is in none of them comes third.
+# The longest first. Tests that are in none of these come third.
 PARTS = (
     ("tests/integration",),
     ("tests/spark_sink",),
-    # Those that talk to a broker most of the time.
+    # Tests that mostly talk to a broker.
     ("tests/translator/service", "tests/translator/kafka"),
     ("tests/translator/operations", "tests/translator/commands"),
 )
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
 
-# They need what `make chart-check` and `make image-check` build.
+# These need the results of `make chart-check` and `make image-check`.
 APART = ("tests/charts", "tests/images")
 
 
 class Runner:
-    """The parts that run, so that they end with this process."""
+    """The running parts, which end with this process."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
@@ -53,7 +53,7 @@ class Runner:
         self._started = time.monotonic()
 
     def run(self, part: Sequence[str]) -> int:
-        """Run one part and print what it said; returns the exit code of pytest."""
+        """Run one part, print its output, and return pytest's exit code."""
         started = time.monotonic()
         command = [*SUBREAPER, *PYTEST, *part, *self._arguments]
         with tempfile.TemporaryFile() as said:
@@ -69,7 +69,7 @@ class Runner:
         return code
 
     def sum_up(self) -> None:
-        """Print what all parts took together."""
+        """Print the total time of all parts."""
         print(f"tests: all: {_took(self._started, resource.getrusage(resource.RUSAGE_CHILDREN))}", flush=True)
 
     def end(self) -> None:
@@ -83,8 +83,9 @@ def _took(started: float, usage: resource.struct_rusage) -> str:
 
 
 def parts(faults: bool) -> list[tuple[str, ...]]:
-    """Return the arguments of pytest that choose each part; together they are all tests with that mark, or without, but
-    for those of charts and images."""
+    """Return the pytest arguments of each part. Together, the parts contain all tests with or without the mark, except
+    those of charts and images.
+    """
     if faults:
         return [(*part, *_but_for_others(part), "-m", "faults") for part in FAULTS]
     apart = [*APART, *(folder for part in PARTS for folder in part)]
@@ -94,13 +95,13 @@ def parts(faults: bool) -> list[tuple[str, ...]]:
 
 
 def _but_for_others(part: Sequence[str]) -> list[str]:
-    """The arguments that leave out folders inside of these that are parts of their own."""
+    """Return arguments that exclude nested folders which are parts of their own."""
     folders = [folder for other in FAULTS for folder in other]
     return [f"--ignore={folder}" for folder in folders if any(folder.startswith(f"{own}/") for own in part)]
 
 
 def result(codes: Sequence[int]) -> int:
-    """Return the exit code of all, of those of the parts."""
+    """Return the overall exit code for those of the parts."""
     ran = [code for code in codes if code != NO_TESTS]
     return max(ran, key=abs) if ran else NO_TESTS
 
@@ -109,7 +110,7 @@ def main(arguments: Sequence[str]) -> int:
     faults = arguments[:1] == ["--faults"]
     arguments = arguments[1:] if faults else arguments
     if any(argument and Path(ROOT, argument.partition("::")[0]).exists() for argument in arguments):
-        # Who names files or tests wants those, in one go.
+        # If arguments select files or tests, run only those, in a single part.
         os.execv(PYTEST[0], [*PYTEST, *arguments])  # noqa: S606 - no shell is what is wanted
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
     runner = Runner(arguments)

@@ -1,8 +1,8 @@
-"""`python -m dev.sink_jar [--must]`: compiles the Java of the sink (`spark_sink/_java`) to a jar for Spark.
+"""Compile the sink's Java (`spark_sink/_java`) to a jar for Spark: `python -m dev.sink_jar [--must]`.
 
-It is needed for tables on S3 only, and it needs a JDK, where Spark itself is content with a JRE. Where it cannot be
-built, one line says why, what that costs and how to get it, and the exit code is 0; with `--must` it is 1. What was
-built stays in the user's cache under the hash of its source.
+It is only needed for tables on S3. It needs a JDK, while Spark itself only needs a JRE. If it cannot be built, one line
+gives the reason, the effect and the remedy, and the exit code is 0, or 1 with `--must`. The result is stored in the
+user's cache under the hash of its source.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from dev.java import JavaError, find_java
 
 SOURCE = Path(__file__).parents[1] / "spark_sink" / "_java"
 
-# The older of the two that Spark runs on.
+# The older of the two Java releases that Spark supports.
 RELEASE = "17"
 
 COST = "without the jar of the sink there are no tables on S3 (docs/sink.md)"
 GET_JDK = "install a JDK (Debian: sudo apt-get install openjdk-17-jdk-headless), then: make setup"
 
-# The first day that an archive can name: the same source gives the same bytes.
+# The earliest date that an archive can represent, so that the same source gives the same bytes.
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
 class SinkJarError(Exception):
-    """The jar cannot be built; the message says why."""
+    """Raised if the jar cannot be built. The message has the reason."""
 
 
 def sink_jar() -> Path:
-    """Return the jar, built from the present source or taken from the cache.
+    """Return the jar, built from the current source or taken from the cache.
 
     Raises:
-        SinkJarError: there is no compiler, or it complains.
+        SinkJarError: there is no compiler, or it failed.
     """
     kept = cache() / f"cdc-sink-{_source_hash()}.jar"
     with only_one(kept):
@@ -55,7 +55,7 @@ def _compile(to: Path) -> None:
     class_path = os.pathsep.join((*map(str, spark_jars()), str(pyspark() / "jars" / "*")))
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
         classes = Path(scratch, "classes")
-        # The jars of others carry warnings of their own.
+        # The jars of others have warnings of their own.
         options = ("--release", RELEASE, "-Xlint:all,-classfile,-path,-processing", "-Werror", "-proc:none")
         command = (compiler, *options, "-d", classes, "-classpath", class_path, *_sources())
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
@@ -73,7 +73,7 @@ def _sources() -> list[Path]:
 
 
 def _source_hash() -> str:
-    """Return what changes with the source, and with the jars that it is compiled against."""
+    """Return a fingerprint of the source and the jars for compiling it."""
     found = hashlib.sha256(pyspark().joinpath("version.py").read_bytes())
     for path in (CHECKSUMS, *_sources()):
         found.update(path.name.encode() + b"\0" + path.read_bytes())

@@ -1,9 +1,9 @@
-"""`python dev/subreaper.py COMMAND...` runs COMMAND and takes in the processes below it that outlive their parents.
+"""Run COMMAND, and adopt its descendants when their parents exit: `python dev/subreaper.py COMMAND...`.
 
-The processor time of a process counts for its parent once the parent has waited for it. Nobody waits for the JVM of a
-Spark session: where Linux runs, it becomes our child when its parent has ended, and whoever measures us measures it.
+The processor time of a process is added to its parent's once the parent has waited for it. Nobody waits for the JVM of
+a Spark session. On Linux, it becomes our child when its parent exits, so measurements of our process include it.
 
-Exit code: that of COMMAND; 128 and the signal, when a signal ended it.
+The exit code is COMMAND's, or 128 plus the signal if a signal ended it.
 """
 
 import contextlib
@@ -16,7 +16,7 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
 PATIENCE_SECONDS = 30.0
-"""Such a JVM ends by itself at once; what means to stay does not hold us up for longer."""
+"""Such a JVM exits immediately. Do not wait longer for a process that stays."""
 
 
 def main(command: list[str]) -> int:
@@ -24,10 +24,10 @@ def main(command: list[str]) -> int:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
     process = subprocess.Popen(command)
     signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches COMMAND, too, and we end after it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # COMMAND also gets Ctrl-C, and we exit after it
     code = process.wait()
     deadline = time.monotonic() + PATIENCE_SECONDS
-    with contextlib.suppress(ChildProcessError):  # there is none left
+    with contextlib.suppress(ChildProcessError):  # there are no more children
         while time.monotonic() < deadline:
             if os.waitpid(-1, os.WNOHANG)[0] == 0:
                 time.sleep(0.05)

@@ -1,7 +1,7 @@
-"""OpenTelemetry's collector on this machine, to which programs report and which Prometheus may scrape.
+"""The OpenTelemetry collector on this machine. Programs report to it, and Prometheus can scrape it.
 
-`python -m dev.collector` builds it into the user's cache from the Go module proxy, once, in two minutes; Go holds every
-module against its checksum database.
+`python -m dev.collector` builds it once into the user's cache from the Go module proxy, in two minutes. Go verifies
+every module against its checksum database.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SOURCES = ("main.go", "go.mod")
 
 
 class CollectorError(ServerError):
-    """The collector does not run, or was not built."""
+    """Raised if the collector does not run or was not built."""
 
 
 class Collector(Server):
-    """A collector that keeps what it was sent last."""
+    """A collector that keeps the last values that it received."""
 
     name: ClassVar[str] = "collector"
     error = CollectorError
@@ -48,13 +48,13 @@ class Collector(Server):
 
     @property
     def endpoint(self) -> str:
-        """Where programs report."""
+        """Return the URL for reports of programs."""
         return f"http://{LOOPBACK}:{self.settled_port()}/v1/metrics"
 
     def start(self) -> None:
         self._refuse_if_running("stop()")
         if not program().is_file():
-            raise CollectorError(f"the collector was not built; it needs Go, and minutes: {BUILD_COMMAND}")
+            raise CollectorError(f"the collector was not built. It needs Go and some minutes: {BUILD_COMMAND}")
         if not self._held:
             self._held = [hold_port(), hold_port()]
             self.port = self._held[0].getsockname()[1]
@@ -68,7 +68,7 @@ class Collector(Server):
             raise
 
     def scraped(self) -> str:
-        """What Prometheus reads of it, in its text format."""
+        """Return its metrics in Prometheus' text format."""
         scrape = f"http://{LOOPBACK}:{self._scrape_port}/metrics"
         with urllib.request.urlopen(scrape, timeout=START_SECONDS) as answer:
             return str(answer.read().decode())
@@ -97,27 +97,27 @@ class Collector(Server):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise CollectorError(f"it ended with exit code {process.returncode}{self._log_tail()}")
+                raise CollectorError(f"the collector exited with code {process.returncode}{self._log_tail()}")
             try:
                 self.scraped()
                 with socket.create_connection((LOOPBACK, self.settled_port()), START_SECONDS):
                     return
             except (urllib.error.URLError, ConnectionError):
                 time.sleep(0.05)
-        raise CollectorError(f"it did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
+        raise CollectorError(f"the collector did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
 
 
 def program() -> Path:
-    """Return where it lies, built or not; other sources, another place."""
+    """Return the path of the program, built or not. Other sources have another path."""
     sources = b"".join((_HERE / name).read_bytes() for name in _SOURCES)
     return cache() / f"collector-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 
 def build() -> Path:
-    """Return the program, built if it is not there yet.
+    """Return the program. Build it if necessary.
 
     Raises:
-        CollectorError: there is no Go, or it does not get the modules.
+        CollectorError: Go is missing or cannot fetch the modules.
     """
     made = program()
     with only_one(made):
@@ -133,7 +133,7 @@ def _compile(made: Path) -> None:
     with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
         for name in _SOURCES:
             shutil.copy(_HERE / name, scratch)
-        # What go.mod does not name follows from what it does: Go takes the least versions that these ask for.
+        # go.mod does not list the remaining modules. Go takes the lowest versions that these require.
         for command in (["mod", "tidy"], ["build", "-trimpath", "-ldflags=-s", "-o", "collector", "."]):
             environment = os.environ | {"CGO_ENABLED": "0"}
             done = subprocess.run(

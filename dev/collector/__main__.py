@@ -1,4 +1,4 @@
-"""`python -m dev.collector`: build the collector, and say where it lies."""
+"""Build the collector and print its path: `python -m dev.collector`."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`make demo`: the four formats through a real broker, the translator and the sink, to tables on screen.
+"""Show the four formats pass through a real broker, the translator and the sink, into tables on screen: `make demo`.
 
-Runs unattended and exits 0 when every table equals the shop it came from; --stay keeps everything running.
+It runs unattended and exits with 0 if every table equals its shop. --stay keeps everything running.
 """
 
 from __future__ import annotations
@@ -70,15 +70,15 @@ console = Console(width=None if sys.stdout.isatty() else 140)
 
 
 @click.command()
-@click.option("--changes", default=600, show_default=True, help="Changes of each of the five shops.")
-@click.option("--seed", default=2022, show_default=True, help="Same seed, same shops.")
+@click.option("--changes", default=600, show_default=True, help="Number of changes of each of the five shops.")
+@click.option("--seed", default=2022, show_default=True, help="Seed of the random shops.")
 @click.option(
     "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Made anew."
 )
 @click.option("--stay", is_flag=True, help="Keep broker, translator and sink running until Ctrl-C.")
 def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
-    """Show the product at work."""
-    # SIGTERM means the same as Ctrl-C, which a shell has programs ignore that it starts in the background.
+    """Run the whole product and show the results."""
+    # SIGTERM works like Ctrl-C, which shells disable for programs in the background.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     shutil.rmtree(directory, ignore_errors=True)
@@ -104,14 +104,14 @@ def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
 
 
 def _stay(stack: Stack) -> None:
-    console.print(f"Broker at {stack.bootstrap}, metrics at port {stack.web_port}. Ctrl-C ends it all.")
+    console.print(f"Broker at {stack.bootstrap}, metrics at port {stack.web_port}. Press Ctrl-C to stop everything.")
     while True:
         stack.check()
         time.sleep(1)
 
 
 class Demo:
-    """One showing; `broker` is what brings its broker back, if that ends with it."""
+    """Run the demo once. `broker` is the command that restarts its broker, if the broker ends with the demo."""
 
     def __init__(self, stack: Stack, sources: list[ShopSource], changes: int, broker: PastedCommand | None) -> None:
         self._stack = stack
@@ -122,21 +122,21 @@ class Demo:
         self._ends: Counter[tuple[str, int]] = Counter()
 
     def run(self) -> bool:
-        """True when every table equals its shop."""
+        """Return whether every table equals its shop."""
         started = time.monotonic()
         stack = self._stack
         stack.create_raw_topics()
         console.rule("[bold]Four formats in")
         console.print(
             "Five small shops, written as Qlik, DTS Avro, SharePlex, Canal, and Canal as DTS wrote it before March "
-            "2022; real sample messages; and some that are broken."
+            "2022; real sample messages; and some broken messages."
         )
         stack.start("translator")
         stack.start("spark-sink")
         self._wave("first half of the history", self._first_wave())
         self._wave("second half, and a new column", self._shops(grow=True))
         equal = self._report.show(self._fed)
-        console.print(f"\n{time.monotonic() - started:.0f} s in all, the broker's start aside.")
+        console.print(f"\n{time.monotonic() - started:.0f} s in total, not counting the start of the broker.")
         return equal
 
     def _first_wave(self) -> Iterator[Raw]:
@@ -149,7 +149,7 @@ class Demo:
         return interleaved([source.messages(self._changes // 2, grow=grow) for source in self._sources])
 
     def _wave(self, what: str, messages: Iterable[Raw]) -> None:
-        """Feeds messages and shows how they arrive, until every table equals its shop or time is up."""
+        """Feeds messages and shows their progress, until every table equals its shop or time is up."""
         taken = list(messages)
         self._remember(taken)
         self._stack.feed(taken)
@@ -158,7 +158,7 @@ class Demo:
         tables = [(source, name) for source in self._sources for name in source.shop.rows]
         deadline = time.monotonic() + LIMIT_SECONDS
         with Progress(*columns, console=console) as progress:
-            translated = progress.add_task("translator: messages accounted for", total=len(self._fed))
+            translated = progress.add_task("translator: messages with an outcome", total=len(self._fed))
             applied = progress.add_task("sink: tables equal to the shop", total=len(tables))
             while not progress.finished and time.monotonic() < deadline:
                 self._stack.check()
@@ -168,7 +168,7 @@ class Demo:
                 time.sleep(1)
 
     def _remember(self, messages: Iterable[Raw]) -> None:
-        """Messages by where they will lie, to show them beside their events; and as record files."""
+        """Messages by their future position, to show them next to their events, and to write them as record files."""
         for message in messages:
             place = (message.topic, message.partition)
             self._fed[Coordinates(*place, self._ends[place])] = message
@@ -177,7 +177,7 @@ class Demo:
 
 
 def _capture(messages: Mapping[Coordinates, Raw], directory: Path) -> None:
-    """The messages as record files, one per topic (docs/translate.md)."""
+    """Write the messages as record files, one per topic (docs/translate.md)."""
     directory.mkdir(parents=True, exist_ok=True)
     files: dict[str, list[str]] = {}
     for (topic, partition, offset), message in messages.items():

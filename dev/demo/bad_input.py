@@ -1,4 +1,4 @@
-"""Input that no tool should send, and that the stream must survive: each a skip or a dead letter, never a stop."""
+"""Invalid input that the stream must survive. Each message is skipped or becomes a dead letter, and none stops it."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dev.demo.writers.dts_avro import DtsAvroWriter
 
 @dataclass(frozen=True)
 class Bad:
-    """One bad message, and what must become of it: a dead-letter code, or None for a skip."""
+    """A bad message and its expected outcome: a dead-letter code, or None if it is skipped."""
 
     what: str
     message: Raw
@@ -21,7 +21,7 @@ class Bad:
 
 
 def bad_input(seed: int = 7) -> list[Bad]:
-    """One of each kind, for the topics of `dev.demo.sources`."""
+    """Return one of each kind, for the topics of `dev.demo.sources`."""
     whole = _a_dts_record()
     insert = {"data": [{"id": "1"}], "database": "shop", "table": "orders", "type": "INSERT", "pkNames": ["id"]}
     canal, dts = "raw.canal", "raw.dts"

@@ -1,4 +1,4 @@
-"""The comparison of a lakehouse table with the shop's, cell by cell."""
+"""Compare a lakehouse table with a table of the shop, cell by cell."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from dev.demo.shop import Row, ShopTable
 
-# What a cell of the lakehouse means as a value of the shop. A type that the source does not declare fully (a decimal
-# without a scale, say) is text in the lakehouse, and the text must name the very same value.
+# The value of a lakehouse cell as a value of the shop. A type that the source does not declare fully (such as a decimal
+# without a scale) is text in the lakehouse, and the text must represent the same value.
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "bigint": int,
     "int": int,
@@ -25,17 +25,17 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 
 
 def differences(shape: ShopTable, expected: Iterable[Row], found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """One line per row or cell that differs, without its value; empty when the tables are equal."""
+    """Return one line per row or cell that differs, without its value. Empty if the tables are equal."""
     wanted = {_key(shape, row): row for row in expected}
     lines = []
     seen = set()
     for row in found:
         key = tuple(_READ[_kind(shape, name)](row[name]) for name in shape.key)
         if key in seen:
-            lines.append(f"{shape.name}: two rows with one key {key}")
+            lines.append(f"{shape.name}: two rows with the key {key}")
         seen.add(key)
         if key not in wanted:
-            lines.append(f"{shape.name}: a row {key} that should not be there")
+            lines.append(f"{shape.name}: unexpected row {key}")
             continue
         lines += [f"{shape.name}: {key}: {name} differs" for name in _differing(shape, wanted[key], row)]
     lines += [f"{shape.name}: no row {key}" for key in wanted.keys() - seen]

@@ -1,4 +1,4 @@
-"""What to look at after the demo: commands with the values of this showing, which run as they are pasted."""
+"""Suggestions for after the demo: commands with the values of this run, ready to paste."""
 
 from __future__ import annotations
 
@@ -15,62 +15,62 @@ FROM orders WHERE _cdc_deleted_at IS NULL ORDER BY _cdc_updated_at DESC LIMIT 5"
 
 
 class PastedCommand(NamedTuple):
-    """A command of the shell, and what it shows."""
+    """A shell command, and what it shows."""
 
     shows: str
     command: str
 
 
 def broker_again(port: int, directory: Path) -> PastedCommand:
-    """Return what brings the broker of a showing back, with all that it held."""
+    """Return the command that restarts the broker of a run with all of its data."""
     command = _line("python", "-m", "dev.servers.broker", "--port", port, "--directory", _short(directory))
     return PastedCommand(
-        "the broker again, with all that it holds, until Ctrl-C; what asks it runs in another terminal", command
+        "the broker with all of its data, until Ctrl-C; run the commands below in another terminal", command
     )
 
 
 def asking_the_broker(directory: Path, topic: str, partition: int, offset: int) -> list[PastedCommand]:
-    """The steps for which the broker runs.
+    """Return the steps that need the broker.
 
     Args:
-        directory: of the stack.
-        topic, partition, offset: a raw message.
+        directory: directory of the stack.
+        topic, partition, offset: coordinates of a raw message.
     """
     config = ("-c", _short(directory / "translator.yaml"))
     return [
         PastedCommand(
-            "what became of every raw record, by the topics themselves", _line("translator", "audit", *config)
+            "the outcome of every raw record, determined from the topics", _line("translator", "audit", *config)
         ),
         PastedCommand("the dead letters, by reason", _line("translator", "dlq", "ls", *config)),
         PastedCommand(
-            "how one raw message is read, and its events",
+            "how one raw message is read, with its events",
             _line("translator", "explain", *config, topic, partition, offset, "--values"),
         ),
     ]
 
 
 def asking_the_lakehouse(directory: Path, table: str) -> list[PastedCommand]:
-    """The steps that only read tables.
+    """Return the steps that only read tables.
 
     Args:
-        table: a mirror, by its name in the lakehouse.
+        table: name of a mirror in the lakehouse.
     """
     config = ("-c", _short(directory / "sink.yaml"))
     path = _short(directory.joinpath("warehouse", *table.split(".")))
     return [
-        PastedCommand("the tables, and why one is parked", _line("spark-sink", "status", *config)),
+        PastedCommand("the tables, with the reason why one is parked", _line("spark-sink", "status", *config)),
         PastedCommand(
-            "the rows of a table that were written last, with the times of their commits",
+            "the most recently written rows of a table, with the times of their commits",
             _line("python", "-c", _QUERY.format(path=path)),
         ),
         PastedCommand(
-            "the view of it for your own DuckDB", _line("spark-sink", "view", table, *config, "--for", "duckdb")
+            "a view of it for your own DuckDB", _line("spark-sink", "view", table, *config, "--for", "duckdb")
         ),
     ]
 
 
 def _line(program: str, *words: object) -> str:
-    """A line of the shell; the program is the one that is installed beside this Python."""
+    """Return a shell command for the program installed next to this Python."""
     return shlex.join([str(_short(Path(sys.executable).with_name(program))), *map(str, words)])
 
 

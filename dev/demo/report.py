@@ -1,4 +1,4 @@
-"""The demo's report: messages beside events, the account, tables, dead letters, next steps."""
+"""The demo's report: messages next to events, counts, tables, dead letters and next steps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from translator.codecs.avro import AvroCodec
 
 
 class Coordinates(NamedTuple):
-    """The place of a raw message."""
+    """The position of a raw message."""
 
     topic: str
     partition: int
@@ -30,10 +30,10 @@ class Coordinates(NamedTuple):
 
 
 class DemoReport:
-    """The showing of one run.
+    """The report of one run.
 
     Args:
-        broker: what brings the broker back, if it ends with the demo.
+        broker: command that restarts the broker, if it ends with the demo.
     """
 
     def __init__(self, console: Console, stack: Stack, sources: list[ShopSource], broker: PastedCommand | None) -> None:
@@ -49,7 +49,7 @@ class DemoReport:
         return differences(shape, source.shop.rows[name].values(), self._stack.rows(f"{source.prefix}.{name}"))
 
     def show(self, fed: Mapping[Coordinates, Raw]) -> bool:
-        """Prints everything; true when every table equals its shop."""
+        """Print the report. Return whether every table equals its shop."""
         self._console.rule("[bold]One canonical envelope out")
         self._show_pairs(fed)
         self._console.rule("[bold]Every message accounted for")
@@ -120,16 +120,16 @@ class DemoReport:
             steps.append(self._broker)
         if self._shown is not None:
             steps += asking_the_broker(directory, *self._shown)
-        self._say("Ready to paste, from this folder:")
+        self._say("Ready to paste, in this folder:")
         for step in steps:
             self._say(f"\n  # {step.shows}\n  {step.command}")
         for line in (
-            "\nThe raw messages are in record files, too; the same core reads them without Kafka:",
+            "\nThe raw messages are also in record files. The same code reads them without Kafka:",
             f"  .venv/bin/translator translate -d canal -o profile=oss {_relative(raw / 'raw.canal.jsonl')}",
             f"  .venv/bin/translator translate -d qlik -o topics=support.KIT {_relative(raw / 'sample.qlik.jsonl')}",
-            "  make demo DEMO_ARGS=--stay          keeps all of it running, to look around",
+            "  make demo DEMO_ARGS=--stay          keeps everything running, to look around",
             "  make test                           lint, types, unit, integration",
-            "  docs/envelope.md                    what consumers build on",
+            "  docs/envelope.md                    the contract for consumers",
         ):
             self._say(line)
 
@@ -138,7 +138,7 @@ class DemoReport:
 
 
 def told_of_sink(log: Iterable[str]) -> str:
-    """Return two lines on what the sink did, by its log."""
+    """Return two lines about the sink's work, taken from its log."""
     entries = [json.loads(line) for line in log if line.startswith("{")]
     told = Counter[str]()
     for entry in entries:
@@ -150,10 +150,10 @@ def told_of_sink(log: Iterable[str]) -> str:
             told["quarantined"] += sum(entry["quarantined"].values())
     parked = ", ".join(sorted({entry["table"] for entry in entries if entry["event"] == "table parked"}))
     return (
-        f"The sink took {told['events']} events in {told['batch applied']} batches: {told['rows']} rows written, "
+        f"The sink applied {told['events']} events in {told['batch applied']} batches: {told['rows']} rows written, "
         f"{told['deleted']} of them as deleted, in {told['commits']} commits.\n"
-        f"It created {told['table created']} tables and added {told['columns']} columns; {told['quarantined']} events "
-        f"are in quarantine; {f'parked until somebody decides: {parked}' if parked else 'no table is parked'}."
+        f"It created {told['table created']} tables and added {told['columns']} columns. {told['quarantined']} events "
+        f"are in quarantine; {f'parked until an operator decides: {parked}' if parked else 'no table is parked'}."
     )
 
 
@@ -187,7 +187,7 @@ def _summary(event: ChangeEvent) -> str:
 
 
 def _printable(raw: bytes, limit: int = 700) -> str:
-    """A raw message as text; Avro as it looks in a hex dump's right column."""
+    """Return a raw message as text. Avro is shown as in the right column of a hex dump."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""A small shop whose tables change: a seeded history and the final state of its tables, in plain Python.
+"""A small shop whose tables change: a seeded history and the final content of its tables, in plain Python.
 
 The history does not depend on the translator. `dev.demo.writers` writes it in the four input formats, and `Shop.rows`
-is what the lakehouse tables must contain at the end.
+has the expected content of the lakehouse tables at the end.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ShopTable:
 
 
 def _table(name: str, key: tuple[str, ...], columns: str) -> ShopTable:
-    """A table from `name kind, name kind, …`."""
+    """Return a table from `name kind, name kind, …`."""
     pairs = (column.split() for column in columns.split(","))
     return ShopTable(name, tuple(ShopColumn(column, kind) for column, kind in pairs), key)
 
@@ -60,10 +60,10 @@ PHONE = ShopColumn("phone", "varchar")
 
 @dataclass(frozen=True)
 class ShopChange:
-    """One change of one table at one time.
+    """One change of a table.
 
-    `op` is load, insert, update, delete or add_column. A key change is an update whose images differ in the key.
-    `table` is the table as it is when the change happens.
+    `op` is load, insert, update, delete or add_column. A key change is an update whose images have different keys.
+    `table` is the table at the time of the change.
     """
 
     op: str
@@ -75,7 +75,7 @@ class ShopChange:
 
 @dataclass
 class Shop:
-    """The tables, and how they change at random. Same seed, same history."""
+    """The tables and their random changes. The same seed gives the same history."""
 
     seed: int
     tables: tuple[ShopTable, ...] = TABLES
@@ -89,7 +89,7 @@ class Shop:
         self.rows = {shape.name: {} for shape in self.tables}
 
     def history(self, changes: int, new_column_at: int | None = None) -> Iterator[ShopChange]:
-        """That many changes; the first tenth is the initial load, and a column may appear on the way."""
+        """Yield this number of changes. The first tenth is the initial load, and a column can be added on the way."""
         for number in range(changes):
             self._now += timedelta(microseconds=self._random.choice((0, 1_000_000, 1_234_567, 250_000)))
             if number == new_column_at:
@@ -103,7 +103,7 @@ class Shop:
                 yield kind()
 
     def shape(self, name: str) -> ShopTable:
-        """A table as it is now."""
+        """Return the current structure of a table."""
         return self._shapes[name]
 
     def _add_column(self) -> ShopChange:

@@ -1,4 +1,4 @@
-"""The shop as five sources, one per way of writing it: the translator's configuration and the writer of each."""
+"""The shop as five sources, one per format, with the translator's configuration and the writer of each."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _CANONICAL = {
     "date": "date",
     "double": "float64",
 }
-# SharePlex does not say how it writes RAW or BLOB (docs/formats/shareplex.md §5), so its shop has none.
+# SharePlex does not document its form of RAW or BLOB (docs/formats/shareplex.md §5), so its shop has no such column.
 _PLAIN_TABLES = tuple(
     ShopTable(shape.name, tuple(column for column in shape.columns if column.kind != "blob"), shape.key)
     for shape in TABLES
@@ -31,32 +31,32 @@ _PLAIN_TABLES = tuple(
 
 
 class SourceWriter(Protocol):
-    """Spells changes in one format."""
+    """Writes changes in one format."""
 
     def write(self, change: ShopChange) -> Iterator[Raw]: ...
 
 
 @dataclass(frozen=True)
 class ShopSource:
-    """One shop behind one replication tool."""
+    """One shop with one replication tool."""
 
     name: str
     settings: dict[str, Any]
     writer: SourceWriter
     shop: Shop
     prefix: str
-    """The beginning of the sink's table names: `<prefix>.<table>`."""
+    """The prefix of the sink's table names: `<prefix>.<table>`."""
     can_grow: bool = True
-    """True where a column may appear: not where the configuration declares the columns."""
+    """Whether a column can be added. Not if the configuration declares the columns."""
 
     def messages(self, changes: int, *, grow: bool) -> Iterator[Raw]:
-        """The messages of that many changes of this shop; call again to go on. `grow`: a column appears half way."""
+        """Return the messages of the next changes of this shop. `grow`: add a column half way."""
         for change in self.shop.history(changes, changes // 2 if grow and self.can_grow else None):
             yield from self.writer.write(change)
 
 
 def shop_sources(seed: int) -> list[ShopSource]:
-    """The five sources; every shop has a history of its own."""
+    """Return the five sources. Each shop has its own history."""
     declared = [
         {
             "table": f"SHOP.{shape.name}",
@@ -110,6 +110,6 @@ def _settings(name: str, dialect: str, topics: list[str], **more: Any) -> dict[s
 
 
 def interleaved(streams: Iterable[Iterable[Raw]]) -> Iterator[Raw]:
-    """The messages of several sources in turn, as brokers see them."""
+    """Yield the messages of several sources in turn, as a broker receives them."""
     for turn in itertools.zip_longest(*streams):
         yield from (message for message in turn if message is not None)

@@ -1,1 +1,1 @@
-"""Catalogs of Iceberg tables, for the tests: real servers on this machine."""
+"""Catalogs of Iceberg tables for tests: real servers on this machine."""

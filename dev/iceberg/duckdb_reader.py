@@ -1,7 +1,7 @@
-"""DuckDB with its extension for Iceberg, in an environment of its own: PyPI has the extension for an older release than
-that of the tests.
+"""DuckDB with its Iceberg extension, in a separate environment, because PyPI has the extension for an older release
+than the one in tests.
 
-`python -m dev.iceberg.duckdb_reader --build` installs it where it is missing. Exit code 1: it is not to be had.
+`python -m dev.iceberg.duckdb_reader --build` installs it if it is missing. The exit code is 1 if it is not available.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ SECONDS = 120.0  # 2 s on a quiet machine
 
 
 class DuckDbError(Exception):
-    """DuckDB did not answer a query."""
+    """Raised if DuckDB did not answer a query."""
 
 
 def python() -> Path:
-    """The Python with DuckDB, installed at the first call.
+    """Return the Python with DuckDB. The first call installs it.
 
     Raises:
-        NotInstalledError: it is not to be had.
+        NotInstalledError: it is not available.
     """
     packages = ("duckdb", "duckdb-extensions", *(f"duckdb-extension-{name}" for name in EXTENSIONS))
     return environment("duckdb", [f"{package}=={VERSION}" for package in packages])
 
 
 def answer(url: str, token: str, query: str) -> list[list[Any]]:
-    """Return the rows of a query, to which the tables of a REST catalog are `lake.NAMESPACE.TABLE`.
+    """Return the rows of a query. In it, the tables of a REST catalog are `lake.NAMESPACE.TABLE`.
 
     Raises:
-        DuckDbError: there are none.
-        NotInstalledError: DuckDB is not to be had.
+        DuckDbError: the query failed.
+        NotInstalledError: DuckDB is not available.
     """
     asked = json.dumps({"endpoint": url, "token": token, "extensions": EXTENSIONS, "query": query})
-    # It puts extensions into the home of whoever runs it.
+    # It installs extensions into the home directory of the user.
     with tempfile.TemporaryDirectory() as home:
         ran = subprocess.run(
             [python(), PROGRAM],
@@ -61,7 +61,7 @@ def answer(url: str, token: str, query: str) -> list[list[Any]]:
             env={**os.environ, "HOME": home},
         )
     if ran.returncode:
-        raise DuckDbError(f"DuckDB ended with exit code {ran.returncode}: {ran.stderr[-2000:]}")
+        raise DuckDbError(f"DuckDB exited with code {ran.returncode}: {ran.stderr[-2000:]}")
     found: list[list[Any]] = json.loads(ran.stdout)
     return found
 

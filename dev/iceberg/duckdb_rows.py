@@ -1,4 +1,4 @@
-"""A program for a Python with DuckDB: it is told a REST catalog and a query, and prints the rows."""
+"""Run a query on a REST catalog and print the rows. This program runs in a Python with DuckDB."""
 
 import json
 import sys

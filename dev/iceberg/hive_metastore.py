@@ -1,6 +1,6 @@
-"""A real Hive metastore on this machine, for tests and by hand: that of the jars of PySpark, loopback only.
+"""A real Hive metastore on this machine, for tests and manual use, from PySpark's jars. It listens on loopback only.
 
-`python -m dev.iceberg.hive_metastore` runs one until Ctrl-C. It forgets at its end which tables there were.
+`python -m dev.iceberg.hive_metastore` runs one until Ctrl-C. It loses its tables when it stops.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ SOURCE = Path(__file__).with_name("HiveMetastoreServer.java")
 
 
 class HiveMetastoreError(ServerError):
-    """The metastore does not run."""
+    """Raised if the metastore does not run."""
 
 
 class HiveMetastore(JavaProgram):
-    """A metastore, whose default database is in its own directory."""
+    """A metastore whose default database is in its own directory."""
 
     name: ClassVar[str] = "hive_metastore"
     error = HiveMetastoreError
@@ -35,7 +35,7 @@ class HiveMetastore(JavaProgram):
             "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
             "derby.stream.error.file": str(self.directory / "derby.log"),
             "datanucleus.schema.autoCreateAll": "true",
-            # Its default pool is not among the jars.
+            # Its default connection pool is not among the jars.
             "datanucleus.connectionPoolingType": "HikariCP",
             "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": str(self.directory / "warehouse"),

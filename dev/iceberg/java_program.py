@@ -1,4 +1,4 @@
-"""A server that is one file of Java, run from its source on the jars of Spark; it says on which port it listens."""
+"""A server in one Java file, run from source with Spark's jars. It prints its port."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _LISTENING = re.compile(r"listening on port (\d+)")
 
 
 class JavaProgram(Server):
-    """A server whose port comes from the system."""
+    """A server on a port chosen by the system."""
 
     def _run(
         self, source: Path, properties: Mapping[str, str], arguments: Sequence[str] = (), env: Mapping[str, str] = {}
@@ -28,8 +28,8 @@ class JavaProgram(Server):
         """Start it, and return when it listens.
 
         Args:
-            properties: of the JVM.
-            env: beside our own.
+            properties: JVM properties.
+            env: variables in addition to our own.
         """
         self._refuse_if_running("stop()")
         path = os.pathsep.join([str(pyspark() / "jars" / "*"), *map(str, spark_jars())])
@@ -47,7 +47,7 @@ class JavaProgram(Server):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise self.error(f"the {self.name} ended with exit code {process.returncode}{self._log_tail()}")
+                raise self.error(f"the {self.name} exited with code {process.returncode}{self._log_tail()}")
             if listening := _LISTENING.search(self.log.read_text(errors="replace")):
                 self.port = int(listening[1])
                 return

@@ -1,7 +1,7 @@
-"""A real PostgreSQL of Debian's packages on this machine, for the tests of catalogs in a database: loopback only.
+"""A real PostgreSQL from Debian's packages, for tests of catalogs in a database. It listens on loopback only.
 
-`python -m dev.iceberg.postgres --build` installs it where it is missing, which takes root and apt. Exit code 1: it is
-not there. Without the option it runs one until Ctrl-C.
+`python -m dev.iceberg.postgres --build` installs it if it is missing, which needs root and apt. The exit code is 1 if
+it is not available. Without the option it runs one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from dev.servers.broker import LOOPBACK, hold_port
 from dev.servers.server import Server, ServerError, run_until_interrupted
 
 PACKAGES = ("postgresql",)
-MISSING = f"no PostgreSQL here: apt-get install {' '.join(PACKAGES)}"
+MISSING = f"PostgreSQL is not installed: apt-get install {' '.join(PACKAGES)}"
 
 USER, PASSWORD, DATABASE = "cdc", "cdc password/of the tests", "postgres"
 
 START_SECONDS = 120.0
 
-# It refuses to run as root.
+# PostgreSQL refuses to run as root.
 _ACCOUNT = "postgres"
 
 
 class PostgresError(ServerError):
-    """The database does not run, or is not installed."""
+    """Raised if the database does not run or is not installed."""
 
 
 def programs() -> Path | None:
-    """Return the folder of its programs, of which Debian puts only the client on the path."""
+    """Return the folder of its programs. Debian only puts the client on the path."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else None if on_path is None else Path(on_path).resolve().parent
 
 
 def build() -> bool:
-    """Install what is missing; tells whether it is there now."""
+    """Install missing packages, and return whether it is now available."""
     apt = shutil.which("apt-get")
     if programs() is None and os.geteuid() == 0 and apt:
         for arguments in (("update",), ("install", "-y", "--no-install-recommends", *PACKAGES)):
@@ -53,7 +53,7 @@ def build() -> bool:
 
 
 class Postgres(Server):
-    """A server with an empty database; what is in it stays over its ends and starts."""
+    """A server with an empty database. Its data persists across restarts."""
 
     name: ClassVar[str] = "postgres"
     error = PostgresError
@@ -64,7 +64,7 @@ class Postgres(Server):
 
     @property
     def jdbc(self) -> str:
-        """The address of its database, as Java has it."""
+        """Return the JDBC address of its database."""
         return f"jdbc:postgresql://{LOOPBACK}:{self.settled_port()}/{DATABASE}"
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class Postgres(Server):
             raise
 
     def stop(self) -> None:
-        # At SIGTERM it waits until its clients have gone by themselves.
+        # At SIGTERM it waits until its clients have disconnected.
         self._end(signal.SIGINT)
 
     def close(self) -> None:
@@ -113,23 +113,24 @@ class Postgres(Server):
             check=False,
         )
         if made.returncode:
-            raise PostgresError(f"initdb ended with exit code {made.returncode}: {made.stderr.strip()[-500:]}")
+            raise PostgresError(f"initdb exited with code {made.returncode}: {made.stderr.strip()[-500:]}")
 
     def _wait_until_it_answers(self) -> None:
         process = self._running()
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise PostgresError(f"it ended with exit code {process.returncode}{self._log_tail()}")
+                raise PostgresError(f"PostgreSQL exited with code {process.returncode}{self._log_tail()}")
             if "ready to accept connections" in self.log.read_text(errors="replace"):
                 return
             time.sleep(0.05)
-        raise PostgresError(f"it did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
+        raise PostgresError(f"PostgreSQL did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
 
 
 def _unprivileged() -> Sequence[str]:
-    """The beginning of a command that is run by an account without rights; the tie to us is lost with them, so that it
-    is made again."""
+    """Return the prefix of a command that an account without rights runs. The change of user removes the tether to us,
+    so the prefix sets it again.
+    """
     if os.geteuid() != 0:
         return ()
     account = pwd.getpwnam(_ACCOUNT)

@@ -1,9 +1,10 @@
-"""A real REST catalog of Iceberg tables on this machine, for tests and by hand: Iceberg's own handlers, loopback only.
+"""A real REST catalog of Iceberg tables, for tests and manual use, from Iceberg's own handlers. It listens on loopback
+only.
 
     with RestCatalogServer(warehouse) as catalog:
         load_catalog("any", type="rest", uri=catalog.url, token=TOKEN)
 
-`python -m dev.iceberg.rest_catalog` runs one until Ctrl-C. It forgets at its end which tables there were.
+`python -m dev.iceberg.rest_catalog` runs one until Ctrl-C. It loses its tables when it stops.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from dev.servers.server import ServerError, run_until_interrupted
 
 SOURCE = Path(__file__).with_name("RestCatalogServer.java")
 
-# Whoever has no token, or another one, is refused.
+# The server rejects requests without this token.
 TOKEN = "cdc-token-of-the-tests"  # noqa: S105 - of a server of the tests
 
 
 class RestCatalogError(ServerError):
-    """The catalog does not run."""
+    """Raised if the catalog does not run."""
 
 
 class RestCatalogServer(JavaProgram):
-    """A catalog of one warehouse.
+    """A catalog with one warehouse.
 
     Args:
-        warehouse: folder or URL of its tables; in its own directory if not given.
-        hadoop: settings by which Hadoop finds an object store (`fs.…`).
+        warehouse: folder or URL of its tables. Default: in its own directory.
+        hadoop: Hadoop settings for an object store (`fs.…`).
     """
 
     name: ClassVar[str] = "rest_catalog"
@@ -52,7 +53,7 @@ class RestCatalogServer(JavaProgram):
 
     @property
     def url(self) -> str:
-        """The address of a catalog; with a name behind it, of one beside."""
+        """Return the address of the catalog, or of another one on the same server by name."""
         return f"http://{LOOPBACK}:{self.settled_port()}"
 
     def start(self) -> None:

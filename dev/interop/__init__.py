@@ -1,1 +1,1 @@
-"""Readers that nobody here wrote, on topics that the service writes (docs/consumers.md)."""
+"""Third-party readers of the topics that the service writes (docs/consumers.md)."""

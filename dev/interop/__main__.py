@@ -1,7 +1,8 @@
-"""`make interop`: the service writes the shops of the demo to topics, other people read them, and rows are compared.
+"""Write the demo's shops to topics with the service, read them with third-party programs, and compare rows: `make
+interop`.
 
-Exits 0 when every reader ends with the rows of every table. Takes a JDK, PostgreSQL of the machine's packages, and some
-minutes; the first time fetches 700 MB, most of it ClickHouse.
+The exit code is 0 if every reader ends with the rows of every table. It needs a JDK, PostgreSQL from the machine's
+packages, and some minutes. The first run downloads 700 MB, most of it ClickHouse.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ SECONDS = 600.0
 
 
 @click.command()
-@click.option("--changes", default=1200, show_default=True, help="Changes of each shop.")
-@click.option("--seed", default=77, show_default=True, help="Same seed, same shops; any number is a history.")
-@click.option("--reader", "wanted", multiple=True, help="Only readers whose name contains this; may be repeated.")
-@click.option("--write-checksums", is_flag=True, help="Fetch the jars anew, and make what came the list.")
+@click.option("--changes", default=1200, show_default=True, help="Number of changes of each shop.")
+@click.option("--seed", default=77, show_default=True, help="Seed of the random shops.")
+@click.option("--reader", "wanted", multiple=True, help="Only run readers whose name contains this. Repeatable.")
+@click.option("--write-checksums", is_flag=True, help="Download the jars again, and write their checksums.")
 def main(changes: int, seed: int, wanted: Sequence[str], write_checksums: bool) -> None:
     """Run the readers of docs/consumers.md that are not part of the tests."""
     jars(write_checksums=write_checksums)

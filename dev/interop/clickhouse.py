@@ -1,4 +1,4 @@
-"""ClickHouse: its engine inside a Python (chdb), by the statements of docs/consumers.md, over files of records."""
+"""ClickHouse's engine in Python (chdb), with the statements of docs/consumers.md, on files of records."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _TYPES: Mapping[str, str] = {
 
 
 def replacing_table(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """The upsert projection, in tables that keep the newest row of a key.
+    """Return the rows of the upsert projection, in tables that keep the newest row of each key.
 
     Raises:
-        ReaderError: it is not to be had, or it failed.
+        ReaderError: it is not available, or it failed.
     """
     try:
         python = environment("clickhouse", [f"chdb=={VERSION}"])
@@ -57,7 +57,7 @@ def replacing_table(stack: Stack, tables: Sequence[SourceTable], registry: str) 
             timeout=SECONDS,
         )
     if ran.returncode:
-        raise ReaderError(f"ClickHouse ended with exit code {ran.returncode}: {ran.stderr[-3000:]}")
+        raise ReaderError(f"ClickHouse exited with code {ran.returncode}: {ran.stderr[-3000:]}")
     for line in ran.stdout.splitlines():
         answer = json.loads(line, parse_float=str, parse_int=str)
         found[answer["levels"]] = answer["rows"]
@@ -70,10 +70,10 @@ def _line(record: Any) -> str:
 
 
 def clickhouse_statements(shape: ShopTable, file: Path) -> list[str]:
-    """Return the statements of the page for a table and its records; the last one gives its rows.
+    """Return the page's statements for a table and its records. The last one returns its rows.
 
     Raises:
-        ReaderError: the page has none, or others.
+        ReaderError: the page does not have the expected statements.
     """
     section = _PAGE.read_text(encoding="utf-8").partition("\n## ClickHouse\n")[2]
     found = re.search(r"^```sql\n(.*?)^```$", section, re.MULTILINE | re.DOTALL)
@@ -85,7 +85,7 @@ def clickhouse_statements(shape: ShopTable, file: Path) -> list[str]:
 
 
 def columns_of(shape: ShopTable) -> str:
-    """Return the columns of a table as ClickHouse declares them."""
+    """Return the columns of a table as ClickHouse declarations."""
     told = []
     for column in shape.columns:
         kind = _TYPES[column.kind]

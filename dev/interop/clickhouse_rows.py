@@ -1,4 +1,4 @@
-"""Runs statements in ClickHouse. Standard input: JSON lines with `levels` and `statements`; output: levels and rows."""
+"""Run statements in ClickHouse. Standard input: JSON lines with `levels` and `statements`. Output: levels and rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Kafka Connect: its JSON converter, and a worker in standalone mode with sinks into PostgreSQL."""
+"""Kafka Connect: its JSON converter, and a standalone worker with sinks into PostgreSQL."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ _CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def json_converter(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """The JSON converter alone, record by record."""
+    """Return the rows of the JSON converter alone, record by record."""
     return run_program(("connect",), "ConnectRows", tables, _lines(stack, tables))
 
 
 def jdbc_upsert(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Debezium's JDBC sink, from the upsert projection with the schema block."""
+    """Return the rows of Debezium's JDBC sink, from the upsert projection with the schema block."""
     return _jdbc(stack, tables, CONNECT)
 
 
 def jdbc_debezium(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Debezium's JDBC sink, from the Debezium projection with the schema block."""
+    """Return the rows of Debezium's JDBC sink, from the Debezium projection with the schema block."""
     return _jdbc(stack, tables, DEBEZIUM_CONNECT)
 
 
@@ -50,11 +50,11 @@ def _lines(stack: Stack, tables: Sequence[SourceTable]) -> Iterator[str]:
 
 
 class ConnectError(ServerError):
-    """The worker of Kafka Connect does not run."""
+    """Raised if the Kafka Connect worker does not run."""
 
 
 class ConnectWorker(Server):
-    """A worker in standalone mode with one connector."""
+    """A standalone worker with one connector."""
 
     name = "connect"
     error = ConnectError
@@ -68,7 +68,8 @@ class ConnectWorker(Server):
                 "listeners": "http://127.0.0.1:0",
                 **{f"{of}.converter": _CONVERTER for of in ("key", "value")},
                 **{f"{of}.converter.schemas.enable": "true" for of in ("key", "value")},
-                # The default guesses the type of a header by its text, and ends at the keys in those of key changes.
+                # The default infers the type of a header from its text, and fails on the keys in headers of key
+                # changes.
                 "header.converter": "org.apache.kafka.connect.storage.StringConverter",
                 "offset.storage.file.filename": str(self.directory / "offsets"),
                 "offset.flush.interval.ms": "500",
@@ -86,10 +87,10 @@ class ConnectWorker(Server):
         self._launch([*java, program, *files])
 
     def check(self) -> None:
-        """Look whether it goes on.
+        """Check that it is still running.
 
         Raises:
-            ReaderError: it ended, or its connector did.
+            ReaderError: the worker or its connector has failed.
         """
         said = self.log.read_text(encoding="utf-8", errors="replace")
         if self._running().poll() is not None or re.search("Task is being killed|Failed to create connector", said):
@@ -118,7 +119,7 @@ def _jdbc(stack: Stack, tables: Sequence[SourceTable], prefix: str) -> Found:
         }
         with ConnectWorker(stack.bootstrap, connector) as worker:
             group = f"connect-{prefix}"
-            wait_until("the sink has read all", SECONDS, lambda: _has_read_all(stack, worker, group, topics))
+            wait_until("the sink has read everything", SECONDS, lambda: _has_read_all(stack, worker, group, topics))
         return {table.levels: _rows(postgres, table, prefix) for table in tables}
 
 
@@ -138,7 +139,7 @@ def _has_read_all(stack: Stack, worker: ConnectWorker, group: str, topics: Seque
 
 
 def _rows(postgres: Postgres, table: SourceTable, prefix: str) -> Rows:
-    name = table.topic(prefix).replace(".", "_").lower()  # as PostgreSQL takes names without quotes
+    name = table.topic(prefix).replace(".", "_").lower()  # PostgreSQL's form of names without quotes
     query = f'SELECT row_to_json(_row) FROM "{name}" _row'  # noqa: S608 - the name is one of our topics
     command = [str((programs() or Path()) / "psql"), "-h", LOOPBACK, "-p", str(postgres.settled_port()), "-U", USER]
     ran = subprocess.run(
@@ -149,14 +150,14 @@ def _rows(postgres: Postgres, table: SourceTable, prefix: str) -> Rows:
         env=os.environ | {"PGPASSWORD": PASSWORD},
     )
     if ran.returncode:
-        raise ReaderError(f"psql ended with exit code {ran.returncode}: {ran.stderr[-1000:]}")
+        raise ReaderError(f"psql exited with code {ran.returncode}: {ran.stderr[-1000:]}")
     binary = [column.name for column in table.shape.columns if column.kind == "blob"]
     found = (json.loads(line, parse_float=str, parse_int=str) for line in ran.stdout.splitlines())
     return [_row(row, binary) for row in found]
 
 
 def _row(row: dict[str, Any], binary: Sequence[str]) -> dict[str, Any]:
-    """Bytes as everywhere, in base64; PostgreSQL has them as hexadecimal digits behind a mark."""
+    """Return bytes in base64, as in the other readers. PostgreSQL returns hexadecimal digits after a prefix."""
     for name in binary:
         if row[name] is not None:
             row[name] = base64.b64encode(bytes.fromhex(row[name].removeprefix("\\x"))).decode()

@@ -1,4 +1,4 @@
-"""Flink SQL: the statement of docs/consumers.md for each table, and those that the page makes of it."""
+"""Flink SQL: the statement of docs/consumers.md for each table, and variants of it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPENED = tuple(
         "java.math",
     )
 )
-"""Options of the JVM: what Flink 1.20 opens for itself in its own scripts, for Java 17."""
+"""JVM options: the packages that Flink 1.20's own scripts open for Java 17."""
 
 _TYPES: Mapping[str, str] = {
     "bigint": "BIGINT",
@@ -49,35 +49,35 @@ _AVRO_TYPES: Mapping[str, str] = {
     "float64": "DOUBLE",
     "bytes": "BYTES",
 }
-"""By canonical type; a decimal has its own, and all else is text (docs/debezium.md)."""
+"""Flink types by canonical type. A decimal has its own, and everything else is text (docs/debezium.md)."""
 
 _JSON = "'value.json.timestamp-format.standard' = 'ISO-8601'"
 _FORMATS = f"'key.format' = 'json', 'value.format' = 'json', {_JSON}"
 
 
 def upsert_kafka(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """The upsert projection, by the statement of the page."""
+    """Return the rows of the upsert projection, with the page's statement."""
     return _run(tables, [flink_statement(stack.bootstrap, table) for table in tables])
 
 
 def debezium_json(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """The Debezium projection."""
+    """Return the rows of the Debezium projection."""
     return _run(tables, [debezium_statement(stack.bootstrap, table) for table in tables])
 
 
 def debezium_avro(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """The Debezium projection in Avro, its schemas by a registry."""
+    """Return the rows of the Debezium projection in Avro, with schemas from a registry."""
     return _run(tables, [avro_statement(stack.bootstrap, table, registry) for table in tables])
 
 
 def flink_statement(bootstrap: str, table: SourceTable | None = None) -> str:
-    """The statement of the page, for a topic that ends.
+    """Return the page's statement for a bounded topic.
 
     Args:
-        table: instead of the one on the page.
+        table: table to use in place of the page's.
 
     Raises:
-        ReaderError: the page has none.
+        ReaderError: the page does not have the statement.
     """
     section = _PAGE.read_text(encoding="utf-8").partition("\n## Flink SQL\n")[2]
     found = re.search(r"^```sql\n(CREATE TABLE orders \(\n.*?\n\)) (WITH \(.*?)\)\n^```$", section, re.M | re.S)
@@ -91,20 +91,20 @@ def flink_statement(bootstrap: str, table: SourceTable | None = None) -> str:
 
 
 def debezium_statement(bootstrap: str, table: SourceTable | None = None) -> str:
-    """The same for the Debezium projection.
+    """Return the statement for the Debezium projection.
 
     Raises:
-        ReaderError: the statement of the page is another.
+        ReaderError: the page has a different statement.
     """
     of_debezium = "'format' = 'debezium-json', 'debezium-json.timestamp-format.standard' = 'ISO-8601'"
     return _of_changes(flink_statement(bootstrap, table), of_debezium, DEBEZIUM)
 
 
 def avro_statement(bootstrap: str, table: SourceTable, registry: str) -> str:
-    """The same in Avro, where the columns have the types of the schema in the registry.
+    """Return the statement for Avro. The columns have the types of the schema in the registry.
 
     Raises:
-        ReaderError: the statement of the page is another.
+        ReaderError: the page has a different statement.
     """
     types = {column.name: avro_type(table, column.name) for column in table.shape.columns}
     statement = flink_statement(bootstrap, table)
@@ -115,7 +115,7 @@ def avro_statement(bootstrap: str, table: SourceTable, registry: str) -> str:
 
 
 def avro_type(table: SourceTable, column: str) -> str:
-    """Return the type of a column that Flink reads of a record in Avro."""
+    """Return the Flink type of a column in an Avro record."""
     canonical = table.types[column]
     if canonical.startswith("decimal(") and column not in table.shape.key:
         return canonical.upper()

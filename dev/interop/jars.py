@@ -1,4 +1,4 @@
-"""The jars of the readers, fetched once into the user's cache and held against jars.sha256."""
+"""The jars of the readers, downloaded once into the user's cache and verified against jars.sha256."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CONFIGURATIONS = ("flink", "connect")
 
 
 def jars(*, write_checksums: bool = False) -> Path:
-    """The folder with a folder for each configuration.
+    """Return the folder with one folder per configuration.
 
     Args:
-        write_checksums: for maintainers, after a change of jars.xml: fetch anew, and make what came the list.
+        write_checksums: for maintainers, after a change of jars.xml: download again, and write the list.
 
     Raises:
-        JarsError: they cannot be had, or are not those of the list.
+        JarsError: they are not available, or differ from the list.
     """
     directory = cache() / f"interop-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory):
@@ -35,5 +35,5 @@ def jars(*, write_checksums: bool = False) -> Path:
         if write_checksums:
             CHECKSUMS.write_text("".join(f"{digest}  {name}\n" for name, digest in sums.items()))
         elif sums != read_checksums(CHECKSUMS):
-            raise JarsError(f"the jars in {directory} are not those of dev/interop/jars.sha256: delete that folder")
+            raise JarsError(f"the jars in {directory} differ from dev/interop/jars.sha256: delete that folder")
     return directory

@@ -1,4 +1,4 @@
-"""The readers in Java: programs of one file, run from their source, which takes a JDK."""
+"""The readers in Java: single-file programs that run from source, which needs a JDK."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ def run_program(
     options: Sequence[str] = (),
     arguments: Sequence[str] = (),
 ) -> Found:
-    """Return what a program finds.
+    """Return the output of a program.
 
     Args:
-        configurations: of jars.xml, whose jars it needs.
+        configurations: configurations of jars.xml with the jars that it needs.
         lines: its standard input.
-        options: of the JVM.
+        options: JVM options.
 
     Raises:
-        ReaderError: it ended with an error.
+        ReaderError: it exited with an error.
     """
     class_path = ":".join(f"{jars() / configuration}/*" for configuration in configurations)
     command = [str(find_java().executable), *options, "-Xmx1g", "-cp", class_path]
@@ -44,7 +44,7 @@ def run_program(
         timeout=SECONDS,
     )
     if ran.returncode:
-        raise ReaderError(f"{program} ended with exit code {ran.returncode}: {ran.stderr[-3000:]}")
+        raise ReaderError(f"{program} exited with code {ran.returncode}: {ran.stderr[-3000:]}")
     columns = {table.levels: [column.name for column in table.shape.columns] for table in tables}
     found: dict[str, Rows] = {levels: [] for levels in columns}
     for line in ran.stdout.splitlines():
@@ -56,7 +56,7 @@ def run_program(
 
 
 def encoded(part: bytes | None) -> str:
-    """Return a part of a record as the programs read it."""
+    """Return a part of a record in the form that the programs read."""
     return "-" if part is None else base64.b64encode(part).decode()
 
 

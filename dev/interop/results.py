@@ -1,4 +1,4 @@
-"""What readers find, in the form in which it is compared with the shops."""
+"""Results of readers, in the form that is compared with the shops."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Found: TypeAlias = Mapping[str, Rows]
 """The rows of each table, by its levels."""
 
 SECONDS = 900
-"""The time of a reader: a bound for what hangs."""
+"""Timeout of a reader, which only a hang exceeds."""
 
 
 class ReaderError(Exception):
-    """A reader ended with an error, or cannot be had; the message has the end of what it said."""
+    """Raised if a reader failed or is not available. The message has the end of its output."""

@@ -1,4 +1,4 @@
-"""The tables of the shops and the topics in which each lies, in every form that is read."""
+"""The tables of the shops, and the topics of each in every form that is read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dev.demo.sources import ShopSource, shop_sources
 from dev.servers.stack import CANONICAL, Stack
 
 WITHOUT_WHOLE_ROWS = "shareplex"
-"""The shop whose tool sends of an update the changed columns alone: no row by key can be whole (docs/upsert.md)."""
+"""The shop whose tool only sends the changed columns of an update, so no row by key can be complete (docs/upsert.md).
+"""
 
 ROWS, CONNECT, DEBEZIUM, DEBEZIUM_AVRO, DEBEZIUM_CONNECT = "rows", "connect", "debezium", "avro", "changes"
 _OF_TABLE = "{source}.{table}"
@@ -29,10 +30,10 @@ PROJECTIONS: Sequence[Mapping[str, Any]] = (
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of a shop as readers meet it.
+    """A table of a shop as a reader sees it.
 
     Args:
-        levels: its name behind the prefix of a topic.
+        levels: its name after the prefix of a topic.
         types: the canonical type of each column.
     """
 
@@ -47,7 +48,7 @@ class SourceTable:
 
 
 def sources(seed: int) -> list[ShopSource]:
-    """The shops of the demo whose tools send whole rows."""
+    """Return the demo's shops whose tools send whole rows."""
     return [one for one in shop_sources(seed) if one.name != WITHOUT_WHOLE_ROWS]
 
 
@@ -73,6 +74,6 @@ def tables(stack: Stack, shops: Sequence[ShopSource]) -> list[SourceTable]:
 
 
 def _schemas(stack: Stack) -> Iterator[Mapping[str, Any]]:
-    """Of a table the one of most columns last: a later delete may name an older one."""
+    """Return the version of a table with the most columns, because a later delete can refer to an older one."""
     found = [json.loads(record.value()) for record in stack.records(f"{CANONICAL}.schemas")]
     return iter(sorted(found, key=lambda schema: len(schema["columns"])))

@@ -1,1 +1,1 @@
-"""A real API server of Kubernetes on this machine, for the tests of the charts: no nodes, so that no container runs."""
+"""A real Kubernetes API server on this machine for tests of the charts. It has no nodes, so no container runs."""

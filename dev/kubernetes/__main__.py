@@ -1,6 +1,6 @@
-"""`python -m dev.kubernetes [--build]`: an API server of Kubernetes until Ctrl-C; it prints the path of its kubeconfig.
+"""Run a Kubernetes API server until Ctrl-C, and print the path of its kubeconfig: `python -m dev.kubernetes [--build]`.
 
-With `--build` its programs are built and fetched, once, and nothing runs. Exit code 1: they are not to be had.
+`--build` only builds and downloads its programs, once. The exit code is 1 if they are not available.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A cluster without nodes: etcd, an API server and the controllers, each a process, on this machine alone.
+"""A cluster without nodes: etcd, an API server and the controllers, each a process on this machine.
 
-Controllers make the pods of what is installed, and nobody runs them. So a thread says of each pod that it is ready, as
-a kubelet would: what waits for pods goes on.
+Controllers create the pods of a release, but nothing runs them. A thread therefore marks each pod as ready, like a
+kubelet, so that everything that waits for pods continues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 class _Process(Server):
-    """One program of the cluster; its folder has its name."""
+    """One program of the cluster. Its folder has its name."""
 
     name: ClassVar[str] = "kubernetes"
     error = ServerError
@@ -50,14 +50,14 @@ class _Process(Server):
         self._launch(self._command)
 
     def check(self) -> None:
-        """Raise when it ended by itself."""
+        """Raise if it has exited."""
         code = self._running().poll()
         if code is not None:
-            raise KubernetesError(f"{self.directory.name} ended with exit code {code}{self._log_tail()}")
+            raise KubernetesError(f"{self.directory.name} exited with code {code}{self._log_tail()}")
 
 
 class Kubernetes:
-    """What `helm` and the tests talk to."""
+    """The cluster for `helm` and the tests."""
 
     def __init__(self) -> None:
         self._stack = ExitStack()
@@ -81,13 +81,13 @@ class Kubernetes:
         self._stack.close()
 
     def ask(self, path: str, body: Any = None, *, method: str = "GET", kind: str = "application/json") -> Any:
-        """What the API server answers.
+        """Return the response of the API server.
 
         Args:
             kind: content type of the body.
 
         Raises:
-            KubernetesError: it refuses; with its words.
+            KubernetesError: the server rejects the request; the message is its own.
         """
         address = f"https://{LOOPBACK}:{self._port}{path}"
         data = None if body is None else json.dumps(body).encode()
@@ -103,7 +103,7 @@ class Kubernetes:
         return self.ask(path, body, method="POST")
 
     def serves(self, group: str, plural: str) -> bool:
-        """Tell whether the server knows a kind by now."""
+        """Return whether the server knows a kind."""
         try:
             return any(known["name"] == plural for known in self.ask(group)["resources"])
         except KubernetesError:
@@ -117,7 +117,7 @@ class Kubernetes:
         return str(found)
 
     def objects(self, namespace: str) -> Iterator[tuple[str, str]]:
-        """Kind and name of all that is in a namespace, of every kind that the server knows."""
+        """Return kind and name of everything in a namespace, for every kind that the server knows."""
         groups = [f"/apis/{one['preferredVersion']['groupVersion']}" for one in self.ask("/apis")["groups"]]
         for group in ("/api/v1", *groups):
             for known in self.ask(group)["resources"]:
@@ -179,7 +179,7 @@ class Kubernetes:
                 "secure-port": 0,
             },
         )
-        self._until("the controllers are at work", lambda: self._has_accounts(manager))
+        self._until("the controllers are running", lambda: self._has_accounts(manager))
         kubelet = threading.Thread(target=self._say_that_pods_are_ready)
         kubelet.start()
         self._stack.callback(kubelet.join)
@@ -205,7 +205,7 @@ class Kubernetes:
         return True
 
     def _has_accounts(self, manager: _Process) -> bool:
-        """Tell whether namespaces get their account, which a controller makes."""
+        """Return whether namespaces get their account, which a controller creates."""
         manager.check()
         return bool(self.ask("/api/v1/namespaces/default/serviceaccounts")["items"])
 
@@ -217,7 +217,7 @@ class Kubernetes:
             time.sleep(_PAUSE_SECONDS)
 
     def _context(self) -> ssl.SSLContext:
-        """Trust in the certificate that the server made for itself."""
+        """Return a context that trusts the certificate that the server created for itself."""
         return ssl.create_default_context(cafile=str(self._certificates / "apiserver.crt"))
 
     def _write_kubeconfig(self) -> None:
@@ -236,7 +236,7 @@ class Kubernetes:
         }
         self.kubeconfig.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
-    # -- in the kubelet's place
+    # -- acting as the kubelet
 
     def _say_that_pods_are_ready(self) -> None:
         while not self._ended.wait(_PAUSE_SECONDS):
@@ -245,7 +245,9 @@ class Kubernetes:
                     self._say(pod, number)
 
     def _say(self, pod: Mapping[str, Any], number: int) -> None:
-        """One that is to end has ended well; the others run, and have for long: no wait for `minReadySeconds`."""
+        """Mark jobs as completed and other pods as running for long enough, so that nothing waits for
+        `minReadySeconds`.
+        """
         ends = pod["spec"]["restartPolicy"] == "Never"
         status = {
             "phase": "Succeeded" if ends else "Running",
@@ -257,4 +259,4 @@ class Kubernetes:
         try:
             self.ask(place, {"status": status}, method="PATCH", kind="application/merge-patch+json")
         except KubernetesError:
-            return  # it went meanwhile
+            return  # it was deleted in the meantime

@@ -1,7 +1,7 @@
-"""The programs of the cluster: Kubernetes' two are built here, once, from the Go module proxy; etcd is Debian's.
+"""The programs of the cluster. Kubernetes' two are built here, once, from the Go module proxy, and etcd is Debian's.
 
-Go holds every module against its checksum database. No root is needed: Debian's package is unpacked into the user's
-cache.
+Go verifies every module against its checksum database. No root is needed, because Debian's package is unpacked into the
+user's cache.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ from dev.servers.server import ServerError
 VERSION = "v1.36.3"
 
 _MODULE = "k8s.io/kubernetes"
-# Kubernetes' other modules have the same number behind another first one.
+# Kubernetes' other modules have the same minor version with another major version.
 _PARTS = VERSION.replace("v1.", "v0.", 1)
 _MAIN = Path(__file__).with_name("main.go")
 _VERSION_OF = "k8s.io/component-base/version"
 
 BUILD_COMMAND = ".venv/bin/python -m dev.kubernetes --build"
-MISSING = f"no API server here; it needs Go, Debian's apt-get, and up to an hour: {BUILD_COMMAND}"
+MISSING = f"the API server was not built. It needs Go, Debian's apt-get, and up to an hour: {BUILD_COMMAND}"
 
 
 class KubernetesError(ServerError):
-    """The programs are not there, or the cluster does not run."""
+    """Raised if the programs do not exist or the cluster does not run."""
 
 
 def kubernetes() -> Path:
-    """Where the program lies that is API server and controller manager."""
+    """Return the path of the program that is both API server and controller manager."""
     return cache() / f"kubernetes-{VERSION}"
 
 
 def etcd() -> Path | None:
-    """Return etcd: that on the PATH, or the one that was fetched."""
+    """Return etcd from the PATH, or the downloaded one."""
     found = shutil.which("etcd")
     if found:
         return Path(found)
@@ -47,15 +47,15 @@ def etcd() -> Path | None:
 
 
 def are_there() -> bool:
-    """Tell whether a cluster can be started."""
+    """Return whether a cluster can be started."""
     return kubernetes().is_file() and etcd() is not None
 
 
 def build() -> None:
-    """Build and fetch what is missing.
+    """Build and download missing programs.
 
     Raises:
-        KubernetesError: there is no Go, or it does not get the modules, or there is no etcd to be had.
+        KubernetesError: Go is missing or cannot fetch the modules, or etcd is not available.
     """
     with only_one(kubernetes()):
         if etcd() is None:
@@ -71,7 +71,7 @@ def _fetched_etcd() -> Path:
 def _fetch_etcd() -> None:
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
     if apt is None or dpkg is None:
-        raise KubernetesError("no etcd here, and no apt-get that would fetch it: put etcd on the PATH")
+        raise KubernetesError("etcd was not found, and apt-get is missing to download it. Put etcd on the PATH")
     with tempfile.TemporaryDirectory(dir=cache(), prefix="etcd.new-") as folder:
         _run([apt, "-qq", "download", "etcd-server"], Path(folder))
         for package in Path(folder).glob("etcd-server_*.deb"):
@@ -95,7 +95,7 @@ def _build_kubernetes() -> None:
 
 
 def _go_mod(upstream: str) -> str:
-    """Its requirements, with folders of its repository replaced by the modules that are published of them."""
+    """Return its requirements, with folders of its repository replaced by the published modules."""
     text = re.sub(r"(?m)^module .*$", "module kubernetes.invalid/cluster", upstream)
     text = re.sub(r"(?m)(k8s\.io/[a-z-]+) => \./staging/\S+", rf"\1 => \1 {_PARTS}", text)
     text = re.sub(r"(?m)(k8s\.io/[a-z-]+) v0\.0\.0(\s|$)", rf"\1 {_PARTS}\2", text)

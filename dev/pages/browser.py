@@ -1,6 +1,6 @@
-"""`python -m dev.pages.browser [--build]`: Debian's Chromium and its driver, for the tests of pages.
+"""Find Debian's Chromium and its driver for tests of pages: `python -m dev.pages.browser [--build]`.
 
-With `--build` they are installed where they are missing, which takes root and apt. Exit code 1: they are not there.
+`--build` installs them if they are missing, which needs root and apt. The exit code is 1 if they are not available.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from contextlib import contextmanager
 from selenium import webdriver
 
 PACKAGES = ("chromium", "chromium-driver")
-MISSING = f"no Chromium here: apt-get install {' '.join(PACKAGES)}"
+MISSING = f"Chromium is not installed: apt-get install {' '.join(PACKAGES)}"
 
-# Without these it asks its maker's hosts for updates all the time.
+# Without these, Chromium constantly contacts its vendor for updates.
 _QUIET = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -26,12 +26,12 @@ _QUIET = (
 
 
 def is_there() -> bool:
-    """Tell whether both are installed."""
+    """Return whether both are installed."""
     return shutil.which("chromium") is not None and shutil.which("chromedriver") is not None
 
 
 def build() -> bool:
-    """Install what is missing; tells whether both are there now."""
+    """Install missing packages, and return whether both are now available."""
     apt = shutil.which("apt-get")
     if not is_there() and os.geteuid() == 0 and apt:
         for arguments in (("update",), ("install", "-y", "--no-install-recommends", *PACKAGES)):
@@ -41,10 +41,10 @@ def build() -> bool:
 
 @contextmanager
 def browser(*arguments: str) -> Iterator[webdriver.Chrome]:
-    """A browser with an empty profile, which tells what its pages ask for and complain of.
+    """A browser with an empty profile, which records the requests and console errors of its pages.
 
     Args:
-        arguments: of Chromium, beside our own.
+        arguments: Chromium arguments in addition to our own.
     """
     with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as profile:
         options = webdriver.ChromeOptions()

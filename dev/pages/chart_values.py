@@ -1,7 +1,7 @@
-"""The JSON Schemas of the charts' values: what they say of `config` is written from the types of the settings.
+"""Write the part about `config` in the JSON Schemas of the charts' values from the types of the settings.
 
-`python -m dev.pages.chart_values` writes that part of helm/*/values.schema.json; a test holds the files and the types
-together. All else in these files is written by hand.
+`python -m dev.pages.chart_values` writes helm/*/values.schema.json, and a test compares the files with the types.
+Everything else in these files is written by hand.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import Any
 from dev.pages.settings_reference import schema
 
 CHARTS: Mapping[str, str] = {"translator": "translator", "spark-sink": "spark-sink"}
-"""The folder of a chart below helm/ by its program."""
+"""The folder of a chart in helm/ by its program."""
 
 _HELM = Path(__file__).parents[2] / "helm"
 
-# Of definitions that come from the settings.
+# Prefix of definitions that come from the settings.
 _PREFIX = "settings."
 
-# A value that comes from the environment is text in the file, whatever the setting takes.
+# A value from the environment is text in the file, whatever the type of the setting.
 _FROM_ENVIRONMENT = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"}
 
 _NOT_TEXT = frozenset({"integer", "number", "boolean"})
 _CLOSED = frozenset({"pattern", "enum", "format", "const"})
 
-# Of no use to Helm; that something must be there is said by the templates, in a sentence.
+# Helm does not use these. The templates report missing values with an explanation.
 _LEFT_OUT = frozenset({"title", "default", "minItems"})
 
 
 def schemas() -> dict[Path, str]:
-    """The content of each file, by its path."""
+    """Return the content of each file by its path."""
     return {_HELM / chart / "values.schema.json": _schema(chart, program) for program, chart in CHARTS.items()}
 
 
@@ -43,7 +43,7 @@ def _schema(chart: str, program: str) -> str:
     settings = {f"{_PREFIX}{name}": _adapted(found) for name, found in made["$defs"].items()}
     file = {name: made[name] for name in ("type", "properties", "additionalProperties")}
     whole["properties"]["config"] = {
-        "description": f"The configuration of the program, as in its own file: docs/settings/{program}.md.",
+        "description": f"The configuration of the program, as in its file: docs/settings/{program}.md.",
         **_adapted(file),
     }
     whole["definitions"] = by_hand | settings
@@ -51,7 +51,7 @@ def _schema(chart: str, program: str) -> str:
 
 
 def _adapted(schema: Any) -> Any:
-    """A schema as Helm takes it: of draft 7, with values that come from the environment."""
+    """Return a schema for Helm: draft 7, with values that can come from the environment."""
     if isinstance(schema, list):
         return [_adapted(one) for one in schema]
     if not isinstance(schema, dict):

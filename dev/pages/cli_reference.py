@@ -1,6 +1,6 @@
-"""The reference page of both command lines, written from the commands themselves.
+"""Write the reference page of both command lines from the commands themselves.
 
-`python -m dev.pages.cli_reference` writes docs/cli.md; a test holds the page and the commands together.
+`python -m dev.pages.cli_reference` writes docs/cli.md, and a test compares the page with the commands.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ PROGRAMS = {"translator": translator.commands.cli, "spark-sink": spark_sink.comm
 
 _HEAD = """# Command line
 
-Every command of both programs with its arguments and options. The page is written from the commands, and
-`COMMAND --help` says the same: `python -m dev.pages.cli_reference`.
+This page lists every command of both programs with its arguments and options. `COMMAND --help` prints the same texts.
+`python -m dev.pages.cli_reference` generates the page.
 
-- **Exit codes**: 0 fine, 1 failed while working, 2 bad usage or configuration.
-- **Configuration**: `-c`, else the environment (`CDC_TRANSLATOR_CONFIG`, `CDC_SINK_CONFIG`), else `translator.yaml` or
-  `sink.yaml` in the working directory.
-- **Row data** stands in the output of no command but those that say so.
-- **Completion**: bash `eval "$(_TRANSLATOR_COMPLETE=bash_source translator)"`, zsh `zsh_source`, fish `fish_source`;
-  for the other program `_SPARK_SINK_COMPLETE`.
+- **Exit codes**: 0 for success, 1 if the work failed, 2 for a wrong command line or configuration.
+- **Configuration**: `-c`, or the environment variable (`CDC_TRANSLATOR_CONFIG`, `CDC_SINK_CONFIG`), or
+  `translator.yaml` or `sink.yaml` in the working directory.
+- **Row data**: no command prints row data unless its description says so.
+- **Completion**: bash `eval "$(_TRANSLATOR_COMPLETE=bash_source translator)"`, zsh `zsh_source`, fish `fish_source`.
+  For the sink, use `_SPARK_SINK_COMPLETE`.
 """
 
 
 def page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [_HEAD]
     for name, group in PROGRAMS.items():
         parts.append(f"## {name}\n\n{group.help}\n")
@@ -65,7 +65,7 @@ def _command(path: str, command: click.Command) -> str:
 
 
 def _text(command: click.Command) -> str:
-    r"""The help of a command; a block that is not to be wrapped (`\b`) stays as it is written."""
+    r"""Return the help of a command. Blocks marked with `\b` are not wrapped."""
     parts = inspect.cleandoc(command.help or "").split("\n\n")
     blocks = (part.removeprefix("\b\n") for part in parts)
     return "\n\n".join(

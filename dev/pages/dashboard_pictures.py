@@ -1,7 +1,7 @@
-"""`python -m dev.pages.dashboard_pictures PROMETHEUS [MINUTES]`: the dashboards of both charts, drawn without Grafana.
+"""Draw the dashboards of both charts without Grafana: `python -m dev.pages.dashboard_pictures PROMETHEUS [MINUTES]`.
 
-Each panel of helm/*/dashboards is asked of that Prometheus, over the last MINUTES (15), and drawn in its place, in
-docs/pictures/dashboard-*.png. Panels that show nothing are told; exit code 1 where there are any.
+This runs the queries of each panel in helm/*/dashboards on that Prometheus, over the last MINUTES (15), and draws the
+panels into docs/pictures/dashboard-*.png. It prints panels without data, and the exit code is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ background: var(--color) } .nothing { color: #999; height: 170px; display: grid;
 
 
 class Span(NamedTuple):
-    """The time that a picture shows, in seconds since 1970."""
+    """The time range of a picture, in seconds since 1970."""
 
     start: float
     end: float
@@ -60,18 +60,18 @@ class Curve(NamedTuple):
 
 
 class Prometheus(NamedTuple):
-    """A server that was told of the programs.
+    """A Prometheus server that scrapes the programs.
 
     Args:
         address: such as http://localhost:9090.
-        scrape: seconds between two looks at a program, as Grafana's data source is told.
+        scrape: scrape interval in seconds, as in Grafana's data source.
     """
 
     address: str
     scrape: float = 30.0
 
     def lines(self, panel: Mapping[str, Any], span: Span) -> list[Curve]:
-        """What a panel shows, as Grafana would ask for it, over all namespaces and pods."""
+        """Return the lines of a panel, queried as Grafana does, over all namespaces and pods."""
         rate = f"{math.ceil(max(span.step + self.scrape, 4 * self.scrape))}s"
         found = []
         for target in panel["targets"]:
@@ -94,7 +94,7 @@ class Prometheus(NamedTuple):
 
 
 def draw(prometheus: Prometheus, span: Span, folder: Path = PICTURES) -> list[str]:
-    """Draw both dashboards; returns the panels that show nothing, as `chart: title`."""
+    """Draw both dashboards, and return the panels without data as `chart: title`."""
     empty = []
     with tempfile.TemporaryDirectory() as scratch, browser("--hide-scrollbars") as driver:
         for path, text in dashboards().items():
@@ -121,7 +121,7 @@ def _page(title: str, panels: Iterable[tuple[Mapping[str, Any], Sequence[Curve]]
 
 
 def chart(lines: Sequence[Curve], unit: str, span: Span) -> str:
-    """An SVG with a legend; a word where there is nothing."""
+    """Return an SVG with a legend, or a short text if there is no data."""
     if not lines:
         return "<div class=nothing>no data</div>"
     most = max(value for line in lines for _, value in line.values)
@@ -160,7 +160,7 @@ def chart(lines: Sequence[Curve], unit: str, span: Span) -> str:
 
 
 def _unbroken(values: Sequence[tuple[float, float]], gap: float) -> list[list[tuple[float, float]]]:
-    """The parts of a line between which there was nothing; a lone value becomes a dot."""
+    """Split a line where data is missing. A single value becomes a dot."""
     parts: list[list[tuple[float, float]]] = []
     for one in values:
         if parts and one[0] - parts[-1][-1][0] <= gap:
@@ -171,7 +171,7 @@ def _unbroken(values: Sequence[tuple[float, float]], gap: float) -> list[list[tu
 
 
 def _told(value: float, unit: str) -> str:
-    """A value as Grafana's units say it, shortly."""
+    """Return a value in the short form of Grafana's units."""
     match unit:
         case "percentunit":
             return f"{value * 100:.3g} %"
@@ -201,7 +201,7 @@ def main(arguments: Sequence[str]) -> int:
     empty = draw(Prometheus(address), Span(now - minutes * 60, now))
     for panel in empty:
         print(f"no data: {panel}")
-    print(f"{sum(map(len, DASHBOARDS.values())) - len(empty)} panels drawn into {PICTURES}")
+    print(f"{sum(map(len, DASHBOARDS.values())) - len(empty)} panels were drawn in {PICTURES}")
     return 1 if empty else 0
 
 

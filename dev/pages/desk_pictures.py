@@ -1,7 +1,7 @@
-"""`python -m dev.pages.desk_pictures [TRANSLATOR_YAML SINK_YAML]`: the pictures of docs/desk.md, drawn anew.
+"""Draw the pictures of docs/desk.md: `python -m dev.pages.desk_pictures [TRANSLATOR_YAML SINK_YAML]`.
 
-Those of the playground; of a service and its sink, too, where their files are named: those of
-`make demo DEMO_ARGS=--stay`, artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
+Without files, it draws those of the playground. With the files of a service and its sink, it also draws their pages.
+Use those of `make demo DEMO_ARGS=--stay`: artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from dev.pages.browser import MISSING, browser, is_there
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
-# Name of the file: sample, width, height, color scheme.
+# By file name: sample, width, height, color scheme.
 SHOTS = {
     "playground.png": ("canal_dts_legacy", 1180, 1350, "light"),
     "playground-dark.png": ("dead_letter", 1180, 1300, "dark"),
     "playground-phone.png": ("qlik_update", 390, 1500, "light"),
 }
 
-# Name of the file: page, height.
+# By file name: page, height.
 SERVICE_SHOTS = {"status.png": ("status", 1150), "schemas.png": ("schemas", 900), "lakehouse.png": ("sink", 1100)}
 _WIDTH = 1180
 
 
 @contextmanager
 def desk(*arguments: str) -> Iterator[str]:
-    """The address of a desk that runs."""
+    """Return the address of a running desk."""
     command = (sys.executable, "-m", "translator", "desk", "--port", "0", *arguments)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:

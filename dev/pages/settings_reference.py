@@ -1,6 +1,6 @@
-"""The reference pages of both configuration files and their JSON Schemas, written from the types of the settings.
+"""Write the reference pages and JSON Schemas of both configuration files from the types of the settings.
 
-`python -m dev.pages.settings_reference` writes docs/settings/; a test holds the files and the types together.
+`python -m dev.pages.settings_reference` writes docs/settings/, and a test compares the files with the types.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ PROGRAMS: Mapping[str, tuple[type[BaseModel], str]] = {
 
 _PAGE = """# Settings of {program}
 
-Everything that the file of `{command}` may hold. A name that is not here is an error, with the nearest
-one that is. `${{NAME}}` in a value is taken from the environment. This page is written from the types:
-`python -m dev.pages.settings_reference`.
+This page lists all settings in the file of `{command}`. An unknown name is an error, which suggests the closest
+known name. `${{NAME}}` in a value is replaced from the environment. `python -m dev.pages.settings_reference` generates
+this page from the types.
 
-Editors complete and check the file with [{program}.schema.json]({program}.schema.json); with the YAML language server,
-by this first line of the file: `# yaml-language-server: $schema=<path or address of {program}.schema.json>`.
+Editors can complete and check the file with [{program}.schema.json]({program}.schema.json). For the YAML language
+server, add this as the first line of the file:
+`# yaml-language-server: $schema=<path or address of {program}.schema.json>`.
 """
 
 _WORDS: Mapping[Any, str] = {
@@ -48,7 +49,7 @@ _WORDS: Mapping[Any, str] = {
 
 
 def pages() -> dict[str, str]:
-    """The content of each file, by its name in docs/settings/."""
+    """Return the content of each file by its name in docs/settings/."""
     found = {}
     for program, (model, command) in PROGRAMS.items():
         parts = [_PAGE.format(program=program, command=command), *_sections(model, "")]
@@ -58,14 +59,14 @@ def pages() -> dict[str, str]:
 
 
 def schema(program: str) -> dict[str, Any]:
-    """The JSON Schema of a program's file."""
+    """Return the JSON Schema of a program's file."""
     model, command = PROGRAMS[program]
     made = model.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": f"The file of {command}"}
 
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
-    """The table of a section, then those of its sub-sections."""
+    """Yield the table of a section, then those of its subsections."""
     summary = (model.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
     yield f"## {path or 'The file'}\n\n{summary}\n"
     rows = [_row(name, field) for name, field in model.model_fields.items()]
@@ -96,7 +97,7 @@ def _default(field: FieldInfo, inner: type[BaseModel] | None) -> str:
 
 
 def _models(annotation: Any) -> Iterator[tuple[type[BaseModel], str]]:
-    """The sections inside an annotation, with `[]` where there may be several."""
+    """Yield the sections in an annotation, with `[]` if there can be several."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, ""
         return
@@ -120,7 +121,7 @@ def _bound(item: Any) -> str:
 
 
 def _type(annotation: Any) -> str:
-    """A type in words."""
+    """Describe a type in words."""
     if annotation in _WORDS:
         return _WORDS[annotation]
     origin, arguments = get_origin(annotation), get_args(annotation)

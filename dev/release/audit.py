@@ -1,8 +1,8 @@
-"""`python -m dev.release.audit [OPTIONS OF PIP-AUDIT]`: known vulnerabilities of what both images are made of.
+"""Check the content of both images for known vulnerabilities: `python -m dev.release.audit [OPTIONS OF PIP-AUDIT]`.
 
-pip-audit asks about the packages of the lock, cargo-audit, where it is installed, about the crates of the native path;
-jars and Debian's packages are asked about with the bills of materials (docs/releasing.md). A package that could not be
-asked about is a failure: an index that knows of no vulnerabilities gives the same silence as one without any.
+pip-audit checks the packages of the lock, and cargo-audit, if it is installed, the crates of the native path. Check
+jars and Debian's packages with the bills of materials (docs/releasing.md). If a package could not be checked, the audit
+fails, because an index without vulnerability data looks the same as one without vulnerabilities.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dev.locked_environment import ROOT, commands
 from dev.native import NativeError, locked_crate
 
-# The groups of pyproject.toml of the larger image; the smaller one has the first of them.
+# The groups of pyproject.toml in the larger image. The smaller image has the first of them.
 GROUPS = ("dependencies", "sink")
 
 
 def audit_packages(options: Sequence[str]) -> bool:
-    """Say whether pip-audit could ask about every package of the lock, and found nothing."""
+    """Return whether pip-audit checked every package of the lock and found nothing."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as part:
         command = [sys.executable, "dev/lock_part.py", *GROUPS]
         part.write(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)
@@ -32,21 +32,21 @@ def audit_packages(options: Sequence[str]) -> bool:
 
 
 def audit_crates() -> bool:
-    """Say whether cargo-audit was there, and found nothing."""
+    """Return whether cargo-audit is installed and found nothing."""
     program = shutil.which("cargo-audit")
     if program is None:
-        print("audit: the crates were not asked about: cargo install --locked cargo-audit", file=sys.stderr)
+        print("audit: the crates were not checked: cargo install --locked cargo-audit", file=sys.stderr)
         return False
     try:
         with locked_crate() as crate:
             return subprocess.run([program, "audit"], cwd=crate, check=False).returncode == 0
     except NativeError as error:
-        print(f"audit: the crates were not asked about: {error}", file=sys.stderr)
+        print(f"audit: the crates were not checked: {error}", file=sys.stderr)
         return False
 
 
 def main() -> None:
-    """Ask both, whatever the first one says."""
+    """Run both, even if the first one fails."""
     answers = {"packages": audit_packages(sys.argv[1:]), "crates": audit_crates()}
     for what, clean in answers.items():
         print(f"audit: {what}: {'nothing known' if clean else 'NOT CLEAN, or not asked'}")

@@ -1,4 +1,4 @@
-"""The Helm charts: linted and rendered by Helm, scored by kube-score, and validated against Kubernetes' own schemas.
+"""The Helm charts: linted and rendered by Helm, scored by kube-score, and validated with Kubernetes' own schemas.
 
 `python -m dev.release.charts --build` builds Helm and kube-score into the user's cache from the Go module proxy. It
 takes a few minutes of CPU time, once. `--build-validator` builds the validator and takes a little longer.
@@ -34,7 +34,7 @@ KUBE_SCORE = GoProgram(
     ".venv/bin/python -m dev.release.charts --build",
 )
 
-# It has the schemas of Kubernetes from 1.23 to 1.30 inside, and judges as an API server does before it stores.
+# It includes the schemas of Kubernetes from 1.23 to 1.30, and validates like an API server before it stores an object.
 VALIDATOR = GoProgram(
     "kubectl-validate",
     "kubectl-validate",
@@ -44,7 +44,7 @@ VALIDATOR = GoProgram(
 )
 FIRST_KUBERNETES, LAST_KUBERNETES = 23, 30
 
-# Helm that was built from its module takes a cluster for 1.20 where it is not told.
+# Helm built from its module assumes a Kubernetes 1.20 cluster by default.
 _NEWEST = f"1.{LAST_KUBERNETES}"
 
 FOLDER = Path(__file__).parents[2] / "helm"
@@ -52,34 +52,34 @@ CHARTS = ("translator", "spark-sink")
 
 _OF_OPERATORS = frozenset({"kafka.strimzi.io", "keda.sh", "monitoring.coreos.com", "sparkoperator.k8s.io"})
 
-# Of a check of kube-score that has nothing to say against an object.
+# The result of a kube-score check without objections.
 _FINE = 10
-_NO_COMMENT = ({"summary": "it does not say"},)
+_NO_COMMENT = ({"summary": "no reason given"},)
 
 RELEASE, NAMESPACE = "orders", "cdc"
 
 
 class ChartError(Exception):
-    """Helm refuses the values; the message is its own."""
+    """Raised if Helm rejects the values. The message is Helm's own."""
 
 
 def lint(chart: str, *values: Path) -> None:
-    """Have Helm lint a chart with files of values.
+    """Lint a chart with files of values.
 
     Raises:
-        ChartError: it found an error, or something that is no good style.
+        ChartError: Helm found an error or bad style.
     """
     _helm("lint", "--strict", "--kube-version", _NEWEST, str(FOLDER / chart), *_files(values))
 
 
 def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return the objects that a release is made of.
+    """Return the objects of a release.
 
     Args:
-        overrides: values that win over those of the files.
+        overrides: values that override those of the files.
 
     Raises:
-        ChartError: the values are refused.
+        ChartError: the values are rejected.
     """
     settings = (
         [] if overrides is None else ["--set-json", ",".join(f"{k}={json.dumps(v)}" for k, v in overrides.items())]
@@ -89,7 +89,7 @@ def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None
 
 
 def remarks(chart: str, *values: Path) -> set[str]:
-    """Return what kube-score would have otherwise in a release, in its words, each once."""
+    """Return kube-score's suggestions for a release, each once."""
     command = [str(KUBE_SCORE.built()), "score", "--output-format", "json", "-"]
     text = _template(chart, values, ())
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
@@ -102,7 +102,7 @@ def remarks(chart: str, *values: Path) -> set[str]:
 
 
 def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
-    """Return what an API server of that version would refuse of a release; kinds of operators are not asked about."""
+    """Return what an API server of that version would reject in a release, except for kinds of operators."""
     text = _template(chart, values, (), kubernetes)
     own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
@@ -114,7 +114,7 @@ def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
 
 
 def examples(chart: str) -> list[Path]:
-    """The files of values that come with a chart."""
+    """Return the files of values in a chart."""
     return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
 
 

@@ -27,14 +27,14 @@ VALIDATOR = GoProgram(
 
 
 class ComposeError(Exception):
-    """The file is refused; the message is the library's."""
+    """Raised if the file is invalid. The message is the library's own."""
 
 
 def load(file: Path = FILE) -> dict[str, Any]:
-    """Return the project that a file describes, with its paths whole.
+    """Return the project that a file describes, with absolute paths.
 
     Raises:
-        ComposeError: it is no valid compose file.
+        ComposeError: the file is not a valid compose file.
     """
     command = [str(VALIDATOR.built()), "-format", "json", str(file)]
     done = subprocess.run(command, cwd=file.parent, capture_output=True, text=True, check=False)

@@ -25,11 +25,11 @@ _TMP = "/tmp"  # noqa: S108 - the container's own
 
 
 def command(image: BuiltImage, folder: Path, arguments: Sequence[str]) -> list[str]:
-    """Write what runc is to run into a folder of `folder`, and return its command, for one run."""
+    """Write the runc bundle into a folder of `folder`, and return the command for one run."""
     name = f"cdc-{image.target}-{uuid.uuid4().hex[:8]}"
     bundle = folder / f".{name}"
     bundle.mkdir()
-    # As engines do: a process, Java above all, asks for the address of its own name.
+    # Like container engines: processes, above all Java, resolve their own host name.
     (bundle / "hosts").write_text(f"127.0.0.1 localhost {name}\n")
     (bundle / "config.json").write_text(json.dumps(_specification(image, folder, bundle, name, arguments)))
     return ["runc", "run", "--bundle", str(bundle), name]
@@ -38,7 +38,7 @@ def command(image: BuiltImage, folder: Path, arguments: Sequence[str]) -> list[s
 def _specification(
     image: BuiltImage, folder: Path, bundle: Path, name: str, arguments: Sequence[str]
 ) -> dict[str, Any]:
-    """Return the container in the words of the OCI runtime specification."""
+    """Return the container as an OCI runtime specification."""
     user, group = (int(number) for number in image.settings["User"].split(":"))
     return {
         "ociVersion": "1.0.0",
@@ -69,7 +69,7 @@ def _bound(inside: Path, outside: Path, way: str) -> dict[str, Any]:
 
 
 def _tmp_options(target: str) -> list[str]:
-    """Return what /tmp is in the chart of the same name: its size, above all."""
+    """Return the mount of /tmp, with the size from the chart of the same name."""
     size: str = yaml.safe_load((CHARTS / target / "values.yaml").read_text())["tmpSizeLimit"]
     return ["nosuid", "nodev", "mode=1777", f"size={size.removesuffix('i')}"]
 

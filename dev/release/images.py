@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 TARGETS = ("translator", "spark-sink")
 
 RELEASE = "bookworm"
-# What the official image of Python has of what the Dockerfile uses: where it compiles, the headers, too.
+# The parts of the official Python image that the Dockerfile uses, including headers for compiling.
 _BASE_PACKAGES: Mapping[str, str] = {
     "amd64": "python3,python3-venv,ca-certificates",
     "arm64": "python3,python3-venv,python3-dev,ca-certificates",
@@ -36,27 +36,27 @@ _BASE_PACKAGES: Mapping[str, str] = {
 
 _VARIABLE = "CDC_IMAGE_PLATFORM"
 _EMULATORS: Mapping[str, str] = {"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}
-"""The platforms of the Dockerfile, each with the name under which Linux knows who runs its programs elsewhere."""
+"""The platforms of the Dockerfile, each with the name of its emulator in Linux."""
 
-# The Debian packages; the last one runs what the first two build.
+# The Debian packages. The last one runs the images that the first two build.
 _PROGRAMS = ("buildah", "debootstrap", "runc")
 _GET_PROGRAMS = f"apt-get install --no-install-recommends {' '.join(_PROGRAMS)}"
 
-# The certificates that somebody added to the machine, of a proxy, say.
+# Certificates that were added to the machine, for example of a proxy.
 _CERTIFICATES = Path("/usr/local/share/ca-certificates")
 _PIP_SETTINGS = Path("/etc/pip.conf")
 
 
 class ImageError(Exception):
-    """An image cannot be built or was not; the message says why."""
+    """Raised if an image cannot be built or was not built. The message has the reason."""
 
 
 class BuiltImage(NamedTuple):
-    """An image, laid out as a folder.
+    """An image, unpacked into a folder.
 
     Args:
-        digest: of its description, and so of all that is in it.
-        settings: what the Dockerfile says of its process: `User`, `Env`, `Entrypoint`, `WorkingDir`.
+        digest: digest of its manifest, and so of all its content.
+        settings: settings of its process in the Dockerfile: `User`, `Env`, `Entrypoint`, `WorkingDir`.
         root: its file system.
     """
 
@@ -67,10 +67,10 @@ class BuiltImage(NamedTuple):
 
 
 def built(target: str) -> BuiltImage:
-    """Return an image that was built.
+    """Return a built image.
 
     Raises:
-        ImageError: it was not, or a program is missing.
+        ImageError: it was not built, or a program is missing.
     """
     _ask_for_programs()
     container = _name(target)
@@ -83,7 +83,7 @@ def built(target: str) -> BuiltImage:
 
 
 def build(target: str) -> BuiltImage:
-    """Build an image, its base if that is not there yet, and lay it out in place of the earlier one.
+    """Build an image, and its base if necessary, and unpack it in place of the earlier one.
 
     Raises:
         ImageError: a program or a right is missing, or a step failed; its output was printed.
@@ -99,7 +99,7 @@ def build(target: str) -> BuiltImage:
         if _is_there(container):
             _buildah("rmi", container)
         settings = ("--volume", f"{_PIP_SETTINGS}:{_PIP_SETTINGS}:ro") if _PIP_SETTINGS.is_file() else ()
-        # Docker takes the time of its files out of the argument, too; buildah wants to be told.
+        # Docker also takes the timestamps of files from the argument, but buildah needs an option.
         times = ("--timestamp", EPOCH, "--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}")
         source = ("--arch", platform(), "--build-arg", f"PYTHON_IMAGE={base}")
         command = ("bud", "--quiet", "--target", target, *source, *times, *settings)
@@ -114,23 +114,23 @@ def _name(target: str) -> str:
 
 @functools.cache
 def platform() -> str:
-    """Return the platform of the images: this machine's, or the one that was asked for.
+    """Return the platform of the images: this machine's, or the requested one.
 
     Raises:
-        ImageError: the Dockerfile has no such platform, or nobody runs its programs here.
+        ImageError: the Dockerfile does not support the platform, or there is no emulator for it.
     """
     ours = _run("dpkg", "--print-architecture").strip()
     asked = os.environ.get(_VARIABLE) or ours
     if asked not in _EMULATORS:
-        raise ImageError(f"{asked}: the Dockerfile is for {' and '.join(_EMULATORS)}")
+        raise ImageError(f"{asked}: the Dockerfile supports {' and '.join(_EMULATORS)}")
     if asked != ours and not Path("/proc/sys/fs/binfmt_misc", _EMULATORS[asked]).exists():
-        raise ImageError(f"nobody runs programs for {asked} here; on Debian: apt-get install qemu-user-static")
+        raise ImageError(f"no emulator for {asked} is installed; on Debian: apt-get install qemu-user-static")
     return asked
 
 
 def _make_base(base: str) -> None:
     mirror = _mirror()
-    print(f"images: making the base, Debian {RELEASE} from {mirror} (two minutes, once)", file=sys.stderr)
+    print(f"images: building the base, Debian {RELEASE} from {mirror} (two minutes, once)", file=sys.stderr)
     with tempfile.TemporaryDirectory(dir=_store(), prefix="base-") as folder:
         root = Path(folder, "root")
         variant = ("--variant=minbase", f"--include={_BASE_PACKAGES[platform()]}", f"--arch={platform()}")
@@ -148,11 +148,11 @@ def _make_base(base: str) -> None:
 
 
 def _mirror() -> str:
-    """Return where apt of this machine gets that release."""
+    """Return the mirror from which this machine's apt gets that release."""
     chosen = ("Created-By: Packages", f"Codename: {RELEASE}", "Component: main")
     mirrors = _run("apt-get", "indextargets", "--format", "$(REPO_URI)", *chosen).split()
     if not mirrors:
-        raise ImageError(f"apt of this machine has no source with Debian {RELEASE}, of which the base is made")
+        raise ImageError(f"apt on this machine has no source for Debian {RELEASE}, which the base needs")
     return mirrors[0]
 
 
@@ -176,7 +176,7 @@ def _buildah(*arguments: str, loud: bool = False) -> str:
 
 
 def _run(*command: str, loud: bool = False) -> str:
-    """Return the output; with `loud` it is printed as it comes, for steps of minutes."""
+    """Return the output. With `loud`, also print it immediately, for steps that take minutes."""
     environment = {**os.environ, "BUILDAH_ISOLATION": "chroot", "DEBIAN_FRONTEND": "noninteractive"}
     output = sys.stderr if loud else subprocess.PIPE
     done = subprocess.run(command, env=environment, stdout=output, stderr=output, text=True, check=False)
@@ -192,7 +192,7 @@ def _ask_for_programs() -> None:
     if missing:
         raise ImageError(f"{', '.join(missing)} not found; on Debian: {_GET_PROGRAMS}")
     if os.geteuid():
-        raise ImageError("debootstrap and runc want root, for chroots and namespaces")
+        raise ImageError("debootstrap and runc need root, for chroots and namespaces")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -203,7 +203,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         for target in arguments or TARGETS:
             image = build(target)
-            print(f"images: {target} {image.digest}, laid out in {image.root}")
+            print(f"images: {target} {image.digest}, unpacked in {image.root}")
     except ImageError as error:
         print(f"images: {error}", file=sys.stderr)
         return 1

@@ -20,22 +20,22 @@ from dev.native import BUILT
 
 ROOT = Path(__file__).parents[2]
 
-# What the distributions are made of; the rest of the checkout builds, tests and explains.
+# The content of the distributions. The rest of the checkout is for building, testing and documentation.
 _PARTS = ("pyproject.toml", "README.md", "LICENSE", "cdc_core", "translator", "spark_sink")
 
-# 2026-01-01: files in a wheel have times, and two builds of one source shall have the same.
+# 2026-01-01. Files in a wheel have timestamps, and two builds of the same source must be identical.
 EPOCH = "1767225600"
 
 
 class Packages(NamedTuple):
-    """The files that were made."""
+    """The built files."""
 
     source: Path
     wheel: Path
 
 
 def build(folder: Path) -> Packages:
-    """Make both in a folder, in place of what an earlier build left there."""
+    """Build both into a folder, replacing those of an earlier build."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("cdc_translator-*.tar.gz"), *folder.glob("cdc_translator-*.whl")):
         old.unlink()
@@ -70,7 +70,7 @@ def _call_backend(hook: str, checkout: Path, folder: Path) -> str:
 
 
 def _with_native_path(plain: Path, work: Path) -> Path:
-    """Return the wheel with the extension in it, named after the platform; the stable ABI serves any newer Python."""
+    """Return the wheel with the extension, named after the platform. The stable ABI works with any newer Python."""
     tool = [sys.executable, "-m", "wheel"]
     _run([*tool, "unpack", "--dest", str(work / "unpacked"), str(plain)], work)
     (unpacked,) = (work / "unpacked").iterdir()

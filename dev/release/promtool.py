@@ -1,7 +1,7 @@
-"""`python -m dev.release.promtool [--build]`: Prometheus and its own tool, by which queries and alerts are evaluated.
+"""Find Prometheus and promtool, which evaluate queries and alerts: `python -m dev.release.promtool [--build]`.
 
-They are those on the PATH. With `--build` Debian's package is fetched where there are none, and unpacked into the
-user's cache: nothing is installed, and no root is needed. Exit code 1: they are not there.
+It uses those on the PATH. If they are missing, `--build` downloads Debian's package and unpacks it into the
+user's cache. Nothing is installed, and no root is needed. The exit code is 1 if they are not available.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dev.jars import cache, only_one
 
-MISSING = "promtool was not found: make chart-check fetches it on Debian (package prometheus)"
+MISSING = "promtool was not found: make chart-check downloads it on Debian (package prometheus)"
 
 _PROGRAMS = ("promtool", "prometheus")
 
@@ -24,17 +24,17 @@ def _fetched(name: str) -> Path:
 
 
 def program(name: str) -> str | None:
-    """Return `promtool` or `prometheus`; None where there is none."""
+    """Return `promtool` or `prometheus`, or None if it is not available."""
     return shutil.which(name) or (str(_fetched(name)) if _fetched(name).is_file() else None)
 
 
 def promtool() -> str | None:
-    """Return the tool; None where there is none."""
+    """Return promtool, or None if it is not available."""
     return program("promtool")
 
 
 def build(name: str = "promtool") -> str | None:
-    """Fetch both where that one is missing, and return it as `program` does."""
+    """Download both if promtool is missing, and return it as `program` does."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
     with only_one(_fetched("promtool")):
         if program(name) is None and apt and dpkg:
@@ -54,7 +54,7 @@ def _fetch(apt: str, dpkg: str) -> None:
 
 
 def main() -> None:
-    """Say where it is, or what is missing."""
+    """Print its path, or what is missing."""
     found = build() if "--build" in sys.argv[1:] else promtool()
     if found is None:
         sys.exit(MISSING)

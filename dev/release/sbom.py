@@ -34,30 +34,30 @@ _NOT_SAID = "not said"
 
 
 def bill(image: BuiltImage) -> dict[str, Any]:
-    """Return the bill of an image.
+    """Return the bill of materials of an image.
 
     Raises:
         GoProgramError: Syft was not built.
-        ImageError: it cannot read the image.
-        NativeError: cargo cannot say what the crates are.
+        ImageError: Syft cannot read the image.
+        NativeError: cargo cannot list the crates.
     """
     name = ("--source-name", f"cdc-{image.target}", "--source-version", version("cdc-translator"))
     command = [str(SYFT.built()), "scan", f"dir:{image.root}", *name, "--output", "cyclonedx-json", "--quiet"]
-    # It would ask its maker for a newer one.
+    # Otherwise Syft checks for a newer version.
     environment = {**os.environ, "SYFT_CHECK_FOR_APP_UPDATE": "false"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     if done.returncode:
         raise ImageError(f"Syft cannot read {image.root}: {done.stderr.strip()[-1000:]}")
     found: dict[str, Any] = json.loads(done.stdout)
     found["metadata"]["component"]["type"] = "container"
-    # Of files there are ten thousands; their packages are what is asked for.
+    # There are tens of thousands of files, but only their packages matter.
     packages = [one for one in found["components"] if one["type"] != "file"]
     found["components"] = [*packages, *crates()] if list(image.root.glob("opt/**/rows.abi3.so")) else packages
     return found
 
 
 def crates() -> list[Component]:
-    """Return the crates that the native path is compiled of."""
+    """Return the crates of the native path."""
     with locked_crate() as crate:
         command = ["cargo", "metadata", "--format-version", "1", "--locked"]
         done = subprocess.run(command, cwd=crate, capture_output=True, text=True, check=False)
@@ -67,7 +67,7 @@ def crates() -> list[Component]:
 
 
 def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Component]:
-    """Give the crates with a checksum as components, of packages as `cargo metadata` describes them."""
+    """Return the crates with a checksum as components, from packages as described by `cargo metadata`."""
     for package in sorted(packages, key=lambda one: (one["name"], one["version"])):
         checksum = known.get(f"{package['name']}-{package['version']}")
         if checksum is not None:
@@ -77,20 +77,20 @@ def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Com
                 "version": package["version"],
                 "purl": f"pkg:cargo/{package['name']}@{package['version']}",
                 "hashes": [{"alg": "SHA-256", "content": checksum}],
-                # Before SPDX's grammar there was a slash for "or".
+                # Older crates use a slash for "or" instead of SPDX syntax.
                 "licenses": [{"expression": package["license"].replace("/", " OR ")}],
             }
 
 
 def licences(components: list[Component]) -> str:
-    """Return a table of the components by what they say of their licence; those that say nothing come first."""
+    """Return a table of the components by license, with those without a license first."""
     rows = sorted((licence_of(one), one["name"], one.get("version", "")) for one in components)
     rows.sort(key=lambda row: row[0] != _NOT_SAID)
     return "".join(f"{licence}\t{name}\t{number}\n" for licence, name, number in rows)
 
 
 def licence_of(component: Component) -> str:
-    """Return the licences of a component in one line."""
+    """Return the licenses of a component in one line."""
     stated = [
         one.get("expression") or one["license"].get("id") or one["license"].get("name") or ""
         for one in component.get("licenses", [])
@@ -107,7 +107,7 @@ def _write(target: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Write the files, or say what is missing."""
+    """Write the files, or print what is missing."""
     folder = ROOT / "build" / "sbom"
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,4 +1,4 @@
-"""A real Apache Kafka broker on this machine, for tests and the demo: one KRaft node, loopback only.
+"""A real Apache Kafka broker on this machine, for tests and the demo: one KRaft node on loopback only.
 
     with Broker() as broker:
         AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -28,7 +28,7 @@ from dev.servers.server import Server, ServerError, run_until_interrupted
 
 LOOPBACK = "127.0.0.1"
 
-START_SECONDS = 180.0  # 4 s on a quiet machine, two minutes were seen on one with a load of 20 per processor
+START_SECONDS = 180.0  # 4 s on a quiet machine, up to two minutes with a load of 20 per processor
 PORT_ATTEMPTS = 5
 PORT_PAUSE_SECONDS = 1.0
 
@@ -36,10 +36,10 @@ SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    # A topic that a test forgot to create must be an error, as it is in production.
+    # If a test forgets to create a topic, this must be an error, as in production.
     "auto.create.topics.enable": "false",
     "num.partitions": "1",
-    # One node: nothing can be replicated, and internal topics of 50 partitions cost seconds at first use.
+    # There is one node, so nothing can be replicated. Internal topics with 50 partitions cost seconds at first use.
     "default.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -49,16 +49,16 @@ SETTINGS = {
     "transaction.state.log.num.partitions": "1",
     "transaction.state.log.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
-    # How often it looks for transactions that are too old; readers of committed records wait for it (default: 10 s).
+    # Interval for aborting old transactions, which delays read_committed consumers (default: 10 s).
     "transaction.abort.timed.out.transaction.cleanup.interval.ms": "500",
-    # Consumers start at once, and tests may choose short sessions.
+    # Consumers start immediately, and tests can choose short sessions.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
-    # After a kill the controller refuses the broker until its old registration has run out (default: 9 s). Much shorter
-    # than this, and a broker on a busy machine is taken for dead.
+    # After a kill, the controller rejects the broker until its old registration expires (default: 9 s). With a much
+    # lower value, it treats a broker on a busy machine as dead.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
-    # Test records carry the times of their samples: with any retention, those of 2022 are deleted while one looks.
+    # Test records have the times of their samples. With any retention, those of 2022 would be deleted immediately.
     "log.retention.ms": "-1",
     # The default, 128 MiB, is a quarter of our heap.
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
@@ -66,17 +66,17 @@ SETTINGS = {
 
 JVM_OPTIONS = (
     "-XX:+UseSerialGC",  # smallest and quickest to start
-    "-XX:TieredStopAtLevel=1",  # the second compiler pays after minutes of load; a broker of the tests has none
+    "-XX:TieredStopAtLevel=1",  # the second compiler only pays off after minutes of load
     "-Djava.net.preferIPv4Stack=true",
-    "-Dorg.apache.logging.log4j.level=INFO",  # without a configuration file log4j says errors only
+    "-Dorg.apache.logging.log4j.level=INFO",  # without a configuration file, log4j only logs errors
 )
 
 
 @dataclass(frozen=True)
 class Extra:
-    """The additions to a broker beside its plain listener, see `dev.servers.secured`.
+    """Additions to a broker's plain listener, see `dev.servers.secured`.
 
-    `listeners`: their security protocols by name; each gets a port of its own.
+    `listeners`: their security protocols by name. Each gets its own port.
     """
 
     listeners: Mapping[str, str]
@@ -89,20 +89,20 @@ PLAIN = Extra({}, {})
 
 
 class BrokerError(ServerError):
-    """The broker does not run."""
+    """Raised if the broker does not run."""
 
 
 class PortTakenError(BrokerError):
-    """Another process has the port."""
+    """Raised if another process has the port."""
 
 
 class Broker(Server):
-    """A broker that can be stopped, killed and started again on the same directory and port.
+    """A broker that can be stopped, killed and restarted with the same directory and port.
 
-    `bootstrap`, `directory` and `pid` are what tests ask for. Its own directory is kept when something went wrong.
+    Tests use `bootstrap`, `directory` and `pid`. Its own directory is kept if something failed.
 
     Args:
-        settings: of Kafka, put over ours.
+        settings: Kafka settings that override ours.
     """
 
     name = "broker"
@@ -126,14 +126,14 @@ class Broker(Server):
         return f"{LOOPBACK}:{self.settled_port()}"
 
     def address(self, listener: str) -> str:
-        """The bootstrap address of one of the extra listeners."""
+        """Return the bootstrap address of one of the additional listeners."""
         return f"{LOOPBACK}:{self._ports[listener]}"
 
     def start(self) -> None:
         self._refuse_if_running("stop() or kill()")
         for attempt in range(1, PORT_ATTEMPTS + 1):
-            # Between asking for a free port and using it somebody else may take it: ask again. A settled port cannot
-            # be exchanged, clients hold its address; it is waited for.
+            # Another process can take a free port before we use it, so ask for another one. A settled port cannot
+            # change, because clients have its address, so wait for it.
             port = self.port or free_port()
             if self.port is None:
                 self._ports = {}
@@ -151,16 +151,16 @@ class Broker(Server):
                 return
 
     def kill(self) -> None:
-        """End it as a power cut would (SIGKILL); its data stay for another start()."""
+        """Kill it with SIGKILL, like a power failure. Its data remains for another start()."""
         self._end(signal.SIGKILL)
 
     def _begin(self, port: int) -> None:
-        """Launches the process, which does not answer yet."""
-        if not _is_free(port):  # Kafka finds out too, four seconds later
-            raise PortTakenError(f"port {port} of {LOOPBACK} is taken by another process; name another, or none")
+        """Launch the process, which does not respond yet."""
+        if not _is_free(port):  # Kafka would notice too, but four seconds later
+            raise PortTakenError(f"port {port} of {LOOPBACK} is in use by another process; choose another one, or none")
         settings = SETTINGS | self._settings(port) | self._given
         self._settings_file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        # The log starts anew, so that an old "address in use" is not read as today's; the last run's is kept.
+        # Start a new log, so that an old "address in use" does not count. The previous log is kept.
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".previous.log"))
         if not (self.directory / "data" / "meta.properties").exists():
@@ -168,7 +168,7 @@ class Broker(Server):
         self._launch(self._java("kafka.Kafka", self._settings_file))
 
     def _finish(self, port: int) -> None:
-        """Waits until the process answers, and ends it if it does not."""
+        """Wait until the process responds, and stop it if it does not."""
         try:
             self._wait_until_it_answers(f"{LOOPBACK}:{port}")
         except BaseException:
@@ -176,7 +176,7 @@ class Broker(Server):
             raise
 
     def _settings(self, port: int) -> dict[str, str]:
-        """Return the settings that SETTINGS leave open."""
+        """Return settings that are not in SETTINGS."""
         controller_port = self._another_port(port)
         return {
             "controller.quorum.voters": f"1@{LOOPBACK}:{controller_port}",
@@ -184,7 +184,7 @@ class Broker(Server):
         }
 
     def _another_port(self, port: int) -> int:
-        """A free port that no listener has: what the system gives to one it may give to the next."""
+        """Return a free port without a listener. The system can return the same port twice."""
         taken = {port, *self._ports.values()}
         while (found := free_port()) in taken:
             pass
@@ -222,7 +222,8 @@ class Broker(Server):
 
     def _wait_until_it_answers(self, bootstrap: str) -> None:
         process = self._running()
-        # log_level 0: that nobody answers yet is no news. Kept in a name: a dropped client cancels its own request.
+        # log_level 0: failed connections are expected at this point. The name keeps the client alive, because dropping
+        # it would cancel its request.
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
@@ -230,13 +231,13 @@ class Broker(Server):
                 error = (
                     PortTakenError if "Address already in use" in self.log.read_text(errors="replace") else BrokerError
                 )
-                raise error(f"the broker ended at its start with exit code {process.returncode}{self._log_tail()}")
+                raise error(f"the broker exited at startup with code {process.returncode}{self._log_tail()}")
             try:
                 admin.list_topics(timeout=0.5)
             except KafkaException:
                 continue
             return
-        raise BrokerError(f"the broker did not answer at {bootstrap} within {START_SECONDS:.0f} s{self._log_tail()}")
+        raise BrokerError(f"the broker did not respond at {bootstrap} within {START_SECONDS:.0f} s{self._log_tail()}")
 
     @property
     def _settings_file(self) -> Path:
@@ -244,7 +245,7 @@ class Broker(Server):
 
 
 class _Trainee(Broker):
-    """A broker that runs with the options given, and without an archive of classes."""
+    """A broker with the given options and without a class archive."""
 
     def __init__(self, options: list[str]) -> None:
         super().__init__()
@@ -260,7 +261,7 @@ class _Trainee(Broker):
 
 
 def _train(options: list[str]) -> None:
-    """Runs a broker that does each kind of work once."""
+    """Run a broker that does each kind of work once."""
     with _Trainee(options) as broker:
         client: dict[str, str | int | float | bool] = {"bootstrap.servers": broker.bootstrap, "log_level": 0}
         admin = AdminClient(client)
@@ -278,21 +279,21 @@ def _train(options: list[str]) -> None:
 
 
 def new_cluster_id() -> str:
-    """Return a new cluster id as Kafka wants it: a UUID in URL-safe base64 without a leading dash."""
+    """Return a new cluster ID for Kafka: a UUID in URL-safe base64 without a leading dash."""
     return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
 
 
 def free_port() -> int:
-    """A port that was free a moment ago; whoever binds it must be ready to ask again."""
+    """Return a port that was free a moment ago. The caller must be ready to ask again."""
     with hold_port() as held:
         port: int = held.getsockname()[1]
         return port
 
 
 def hold_port() -> socket.socket:
-    """Keeps a free port: until it is closed, the system gives that port to nobody who asks for any.
+    """Reserve a free port: until it is closed, the system does not assign it to others.
 
-    Who asks for this one may listen there, if with SO_REUSEADDR, as servers do, and as often as it likes.
+    A process that knows the port can listen on it with SO_REUSEADDR, as servers do, as often as it likes.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -302,7 +303,7 @@ def hold_port() -> socket.socket:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # As Kafka binds: connections of a broker that was just killed, still fading away, do not count.
+        # Bind like Kafka, so that closing connections of a killed broker do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

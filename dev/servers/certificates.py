@@ -1,4 +1,4 @@
-"""Certificates for tests, made when they are asked for: an authority, and what it signs."""
+"""Certificates for tests, created on request: an authority, and the certificates that it signs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _DAY = timedelta(days=1)
 
 
 class Authority:
-    """A certificate authority; its certificate is a file in a folder, and those that it issues lie beside it."""
+    """A certificate authority. Its certificate is a file in a folder, together with those that it issues."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder
@@ -39,12 +39,12 @@ class Authority:
     def issue(
         self, name: str, *hosts: str, owner: str | None = None, days: int = 1, password: str | None = None
     ) -> tuple[Path, Path]:
-        """A certificate for hosts (names or addresses) and its key (PKCS 8) as two files of that name.
+        """Create a certificate for hosts (names or addresses) and its key (PKCS 8), as two files with that name.
 
         Args:
-            owner: whom it is for; `name` when not given.
-            days: from now to its end; one that is negative ended so long ago.
-            password: of the key file.
+            owner: subject of the certificate. Default: `name`.
+            days: validity. If negative, the certificate expired that number of days ago.
+            password: password of the key file.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         end = datetime.now(UTC) + days * _DAY

@@ -1,7 +1,7 @@
-"""An archive of the broker's classes as the JVM has them in memory, kept beside its jars: a start takes half the time.
+"""An archive of the broker's classes in the JVM's memory format, stored next to its jars. It halves the startup time.
 
-Made once for each Java and each state of the jars, in a run of the program that has no other purpose. Where that fails,
-programs start without it, and nobody is told: it is a matter of seconds.
+It is created once for each Java and each state of the jars, in a separate run of the program. If that fails, programs
+start without it and without a message, because this only costs seconds.
 """
 
 import hashlib
@@ -12,11 +12,11 @@ from dev.jars import only_one
 
 
 def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[list[str]], None]) -> list[str]:
-    """Return the options with which a JVM uses the archive of these jars, after having made it if there is none.
+    """Return the JVM options to use the archive of these jars. Create it if necessary.
 
     Args:
-        jars: the class path; the archive is beside the folder of the first.
-        train: runs the program with further JVM options, and ends it in order.
+        jars: the class path; the archive is next to the folder of the first jar.
+        train: runs the program with additional JVM options, and stops it in an orderly way.
     """
     archive = jars[0].parent.parent / f"classes-{_identity(executable, jars)}.jsa"
     try:
@@ -30,8 +30,8 @@ def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[lis
 
 
 def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
-    """Leaves an archive, or an empty file, with which nobody tries again."""
-    if archive.exists():  # another process made it while this one waited
+    """Write an archive, or an empty file that prevents another attempt."""
+    if archive.exists():  # another process created it while this one waited
         return
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
@@ -45,6 +45,6 @@ def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
 
 
 def _identity(executable: Path, jars: Sequence[Path]) -> str:
-    """Return what changes with the Java or with any jar: the JVM refuses an archive of others."""
+    """Return a fingerprint of the Java and all jars. The JVM rejects an archive of others."""
     stamps = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in (executable.resolve(), *jars)]
     return hashlib.sha256(repr(stamps).encode()).hexdigest()[:12]

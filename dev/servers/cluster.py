@@ -1,10 +1,10 @@
-"""Three Kafka brokers in one KRaft cluster on this machine, each of which can be stopped, frozen, killed and started.
+"""Three Kafka brokers in a KRaft cluster on this machine. Each can be stopped, suspended, killed and restarted.
 
     with Cluster() as cluster:
         cluster.leader("topic", 0).kill()
 
-Every node is broker and controller; one may be away without the cluster losing its quorum. Topics have three replicas,
-of which two must be in sync. `python -m dev.servers.cluster` runs one until Ctrl-C.
+Every node is broker and controller. The cluster keeps its quorum if one is down. Topics have three replicas, and two
+must be in sync. `python -m dev.servers.cluster` runs one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -47,18 +47,18 @@ SETTINGS = {
     "transaction.state.log.min.isr": str(IN_SYNC),
     "share.coordinator.state.topic.replication.factor": str(NODES),
     "share.coordinator.state.topic.min.isr": str(IN_SYNC),
-    # A replica that is away leaves the set in sync after this time (default: 30 s).
+    # A replica that is down leaves the in-sync set after this time (default: 30 s).
     "replica.lag.time.max.ms": "5000",
-    # Tests say when leaders go back.
+    # Tests decide when leaders move back.
     "auto.leader.rebalance.enable": "false",
-    # Two of three look for a new controller while machines of tests are busy: the defaults of 1 and 2 s are too short.
+    # Two of three nodes elect a controller while the test machine is busy, so the defaults of 1 and 2 s are too short.
     "controller.quorum.election.timeout.ms": "3000",
     "controller.quorum.fetch.timeout.ms": "4000",
 }
 
 
 class Node(Broker):
-    """One broker of a cluster; its ports are settled before the first start, for the others must know them."""
+    """One broker of a cluster. Its ports are settled before the first start, because the others must know them."""
 
     heap = "320m"
 
@@ -69,20 +69,20 @@ class Node(Broker):
         self._cluster = cluster
 
     def begin(self) -> None:
-        """Launches it; alone it does not answer, it takes two to have a controller."""
+        """Launch it. It does not respond alone, because two nodes are needed for a controller."""
         self._begin(self.settled_port())
 
     def finish(self) -> None:
-        """Waits until it answers."""
+        """Wait until it responds."""
         self._finish(self.settled_port())
 
     @property
     def died(self) -> bool:
-        """Return whether the broker has ended without being told to."""
+        """Return whether the broker has exited unexpectedly."""
         return self._process is not None and self._process.poll() is not None
 
     def freeze(self) -> None:
-        """Stops it as a whole (SIGSTOP): its connections stay, and nobody answers."""
+        """Suspend it with SIGSTOP. Its connections stay open, but do not respond."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -101,10 +101,10 @@ class Node(Broker):
 
 
 class Cluster:
-    """The nodes, and who leads what.
+    """The nodes of a cluster, and their leaders.
 
     Args:
-        settings: of Kafka, put over ours on every node.
+        settings: Kafka settings for every node that override ours.
     """
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
@@ -119,7 +119,7 @@ class Cluster:
         return ",".join(node.bootstrap for node in self.nodes)
 
     def start(self) -> None:
-        """Starts all nodes and returns when each knows of all."""
+        """Start all nodes, and return when each knows all others."""
         for attempt in range(1, PORT_ATTEMPTS + 1):
             self._settle()
             try:
@@ -127,7 +127,7 @@ class Cluster:
                     node.begin()
                 for node in self.nodes:
                     node.finish()
-            except PortTakenError:  # between asking and using; nobody has our addresses yet, so we ask for others
+            except PortTakenError:  # a port was taken in the meantime; nobody has our addresses yet, so ask for others
                 self._kill()
                 if attempt == PORT_ATTEMPTS:
                     raise
@@ -155,16 +155,16 @@ class Cluster:
             node.kill()
 
     def close(self) -> None:
-        """Ends every node that runs and removes the directory.
+        """Stop every running node and remove the directory.
 
         Raises:
-            ServerError: a node had ended by itself; the directory stays.
+            ServerError: a node had exited unexpectedly; the directory remains.
         """
         died = [node for node in self.nodes if node.died]
         for node in self.nodes:
-            node.kill()  # in order the last one would look for a controller until its time is over
+            node.kill()  # in an orderly stop, the last node would search for a controller until its timeout
         if died:
-            raise BrokerError(f"ended by themselves: {', '.join(f'node {node.number}, {node.log}' for node in died)}")
+            raise BrokerError(f"exited unexpectedly: {', '.join(f'node {node.number}, {node.log}' for node in died)}")
         shutil.rmtree(self.directory, ignore_errors=True)
 
     def __enter__(self) -> Self:
@@ -181,13 +181,13 @@ class Cluster:
                 raise
             error.add_note(str(ended))
 
-    # -- who does what
+    # -- leaders and coordinators
 
     def node(self, number: int) -> Node:
         return self.nodes[number - 1]
 
     def leader(self, topic: str, partition: int) -> Node:
-        """The node that leads a partition; waits while there is none, or the broker asked does not know it yet."""
+        """Return the leader of a partition. Wait while there is no leader, or the broker does not know it yet."""
 
         def led_by() -> int:
             one = self._described(topic).get(partition)
@@ -196,17 +196,17 @@ class Cluster:
         return self._known(f"{topic}/{partition} has a leader", led_by)
 
     def coordinator(self, group: str) -> Node:
-        """The node that coordinates a consumer group; waits until there is one that answers."""
+        """Return the coordinator of a consumer group. Wait until one responds."""
 
         def coordinated_by() -> int:
-            admin = self._admin()  # kept until it has answered: its end is the end of what it was asked
+            admin = self._admin()  # keep the client until it has a response, because dropping it cancels its requests
             (described,) = admin.describe_consumer_groups([group]).values()
             return int(described.result(20).coordinator.id)
 
         return self._known(f"{group} has a coordinator", coordinated_by)
 
     def _known(self, what: str, ask: Callable[[], int]) -> Node:
-        """The node with the number that `ask` gives, once that is one: brokers say 0 or -1 for none."""
+        """Return the node with the number from `ask`. Wait for a valid number: brokers return 0 or -1 for none."""
         found = 0
 
         def is_known() -> bool:
@@ -218,7 +218,7 @@ class Cluster:
         return self.node(found)
 
     def wait_in_sync(self, topics: Iterable[str]) -> None:
-        """Returns when every replica of these topics is in sync."""
+        """Return when every replica of these topics is in sync."""
         for topic in topics:
             self._wait(f"the replicas of {topic} are in sync", partial(self._is_in_sync, topic))
 
@@ -227,7 +227,7 @@ class Cluster:
         return bool(found) and all(len(one.isrs) == len(one.replicas) and one.leader > 0 for one in found)
 
     def elect_preferred(self, topics: Iterable[str]) -> None:
-        """Gives the partitions of these topics back to their first replicas, which must be in sync."""
+        """Move the partitions of these topics back to their first replicas, which must be in sync."""
         wanted = [TopicPartition(topic, number) for topic in topics for number in self._described(topic)]
         admin = self._admin()
         for place, error in admin.elect_leaders(ElectionType.PREFERRED, wanted).result(20).items():
@@ -238,7 +238,8 @@ class Cluster:
         return dict(self._admin().list_topics(topic, timeout=10).topics[topic].partitions)
 
     def _admin(self) -> AdminClient:
-        # A new one each time: its first answer is fresh. Callers keep it, a dropped client cancels its own requests.
+        # Use a new client each time, because its first response is fresh. Callers keep it, because dropping it cancels
+        # requests.
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})
 
     @staticmethod
@@ -248,14 +249,14 @@ class Cluster:
             try:
                 if ready():
                     return
-            except (KafkaException, TimeoutError):  # a node that goes, or one that does not answer: another is asked
+            except (KafkaException, TimeoutError):  # this node is stopping or does not respond: ask another one
                 pass
             time.sleep(0.2)
         raise BrokerError(f"{what}: not within {START_SECONDS:.0f} s")
 
 
 def _address(cluster: Cluster) -> str:
-    print(f"data and logs in {cluster.directory}; Ctrl-C ends it", file=sys.stderr)
+    print(f"data and logs are in {cluster.directory}; press Ctrl-C to stop", file=sys.stderr)
     return cluster.bootstrap
 
 

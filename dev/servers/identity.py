@@ -1,4 +1,4 @@
-"""A token endpoint of OAuth 2 on this machine, for tests: the client credentials grant, tokens as signed JWTs."""
+"""An OAuth 2 token endpoint for tests, with the client credentials grant and tokens as signed JWTs."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from dev.servers.broker import LOOPBACK
 
 AUDIENCE = "kafka"
 NO_AUDIENCE = "nothing"
-"""The scope of tokens that are for somebody else."""
+"""The scope of tokens with another audience."""
 
 
 class TokenEndpoint:
-    """Gives tokens to one client, over TLS where it has a certificate; `key_file` holds what checks them (JWKS)."""
+    """Issues tokens to one client, over TLS if it has a certificate. `key_file` has the verification keys (JWKS)."""
 
     def __init__(
         self, folder: Path, client: str, secret: str, certificate: tuple[Path, Path] | None = None, seconds: int = 300
@@ -49,7 +49,7 @@ class TokenEndpoint:
                 self.wfile.write(body)
 
             def log_message(self, *_: object) -> None:
-                """Says nothing."""
+                """Log nothing."""
 
         self._server = ThreadingHTTPServer((LOOPBACK, 0), Handler)
         if certificate is not None:
@@ -60,7 +60,7 @@ class TokenEndpoint:
         self.url = f"{scheme}://{LOOPBACK}:{self._server.server_address[1]}/token"
 
     def answer(self, authorization: str, form: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
-        """The status and the body for a request."""
+        """Return the status and the body for a request."""
         self.asked += 1
         if authorization != f"Basic {self._login}":
             return 401, {"error": "invalid_client"}

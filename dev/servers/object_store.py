@@ -29,7 +29,7 @@ PROGRAM = GoProgram(
     ".venv/bin/python -m dev.servers.object_store --build",
 )
 
-# Says, as `none`, that it could not be built on this machine: tests are then skipped, and say so.
+# If this variable is `none`, the store could not be built on this machine, and its tests are skipped.
 VARIABLE = "CDC_OBJECT_STORE"
 
 BUCKET = "lake"
@@ -41,11 +41,11 @@ _HEALTH = "/health"
 
 
 class ObjectStoreError(ServerError):
-    """The object store does not run, or was not built."""
+    """Raised if the object store does not run or was not built."""
 
 
 class ObjectStore(Server):
-    """A store with one empty bucket; it keeps its port, and what it stores, over its ends and starts."""
+    """A store with one empty bucket. It keeps its port and its content across restarts."""
 
     name: ClassVar[str] = "object_store"
     error = ObjectStoreError
@@ -60,7 +60,7 @@ class ObjectStore(Server):
 
     @property
     def credentials(self) -> Mapping[str, str]:
-        """The keys, as the environment of programs has them."""
+        """Return the access keys as environment variables."""
         return {"AWS_ACCESS_KEY_ID": ACCESS_KEY, "AWS_SECRET_ACCESS_KEY": SECRET_KEY}
 
     def start(self) -> None:
@@ -76,7 +76,7 @@ class ObjectStore(Server):
         (objects / BUCKET).mkdir(parents=True, exist_ok=True)
         keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
         options = ("--port", f"{LOOPBACK}:{self.port}", "--health", _HEALTH, "--quiet", "--keep-alive")
-        # Attributes of objects lie in a folder beside: not every file system has extended ones.
+        # Attributes of objects are in a separate folder, because not every file system has extended attributes.
         sidecar = self.directory / "attributes"
         sidecar.mkdir(exist_ok=True)
         command = [str(program), *options, "posix", "--sidecar", str(sidecar), str(objects)]
@@ -88,7 +88,7 @@ class ObjectStore(Server):
             raise
 
     def kill(self) -> None:
-        """End it at once, in the middle of whatever it does."""
+        """Kill it immediately."""
         self._end(signal.SIGKILL)
 
     def close(self) -> None:
@@ -101,13 +101,13 @@ class ObjectStore(Server):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise ObjectStoreError(f"it ended with exit code {process.returncode}{self._log_tail()}")
+                raise ObjectStoreError(f"the object store exited with code {process.returncode}{self._log_tail()}")
             try:
                 with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{_HEALTH}", timeout=START_SECONDS):
                     return
             except urllib.error.URLError:
                 time.sleep(0.05)
-        raise ObjectStoreError(f"it did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
+        raise ObjectStoreError(f"the object store did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -1,9 +1,9 @@
-"""A real schema registry on this machine, for tests and by hand: Apicurio Registry, loopback only.
+"""A real schema registry on this machine, for tests and manual use: Apicurio Registry, on loopback only.
 
     with RegistryServer() as registry:
         SchemaRegistryClient({"url": registry.url})
 
-`python -m dev.servers.registry` runs one until Ctrl-C. The first use fetches it (160 MB) into the user's cache.
+`python -m dev.servers.registry` runs one until Ctrl-C. The first use downloads it (160 MB) into the user's cache.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from dev.servers.server import Server, ServerError, run_until_interrupted
 WANTED = Path(__file__).with_name("registry.xml")
 CHECKSUMS = Path(__file__).with_name("registry.sha256")
 
-START_SECONDS = 180.0  # 4 s on a quiet machine; of a broker, which is as quick there, two minutes were seen
+START_SECONDS = 180.0  # 4 s on a quiet machine, but a broker with a similar startup time once took two minutes
 
-# The part of its API that is like Confluent's.
+# The part of its API that is compatible with Confluent's.
 API = "/apis/ccompat/v7"
 
 JVM_OPTIONS = (
@@ -43,7 +43,7 @@ SETTINGS = {
     "APICURIO_STORAGE_KIND": "sql",
     "APICURIO_STORAGE_SQL_KIND": "h2",
     "QUARKUS_HTTP_HOST": LOOPBACK,
-    # A second listener, for its probes: any free port.
+    # A second listener for its probes, on any free port.
     "QUARKUS_MANAGEMENT_HOST": LOOPBACK,
     "QUARKUS_MANAGEMENT_PORT": "0",
 }
@@ -52,18 +52,18 @@ _LISTENING = re.compile(rf"Listening on: http://{re.escape(LOOPBACK)}:(\d+)")
 
 
 class RegistryError(ServerError):
-    """The registry does not run."""
+    """Raised if the registry does not run."""
 
 
 class RegistryServer(Server):
-    """A registry that can be stopped and started again; what was registered stays."""
+    """A registry that can be stopped and restarted. Registered schemas persist."""
 
     name = "registry"
     error = RegistryError
 
     @property
     def url(self) -> str:
-        """The root of its API, as clients want it."""
+        """Return the root of its API for clients."""
         return f"http://{LOOPBACK}:{self.settled_port()}{API}"
 
     def start(self) -> None:
@@ -84,14 +84,14 @@ class RegistryServer(Server):
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if process.poll() is not None:
-                raise RegistryError(f"the registry ended with exit code {process.returncode}{self._log_tail()}")
+                raise RegistryError(f"the registry exited with code {process.returncode}{self._log_tail()}")
             listening = _LISTENING.search(self.log.read_text(errors="replace"))
             if listening:
                 self.port = int(listening[1])
                 with urllib.request.urlopen(f"http://{LOOPBACK}:{self.port}{API}/subjects", timeout=START_SECONDS):
                     return
             time.sleep(0.1)
-        raise RegistryError(f"the registry did not answer within {START_SECONDS:.0f} s{self._log_tail()}")
+        raise RegistryError(f"the registry did not respond within {START_SECONDS:.0f} s{self._log_tail()}")
 
 
 def home() -> Path:
@@ -107,7 +107,7 @@ def home() -> Path:
                 fresh = Path(temporary) / "program"
                 with tarfile.open(archive) as packed:
                     packed.extractall(fresh, filter="data")
-                # In one step, so that half a program is never met.
+                # Rename in one step, so that no process sees half a program.
                 fresh.rename(directory)
     return directory
 
@@ -117,8 +117,8 @@ def _verify(archive: Path, digest: str) -> None:
         found = hashlib.file_digest(file, "sha256").hexdigest()
     if found != digest:
         raise JarsError(
-            f"{archive.name} has the checksum {found}, and dev/{CHECKSUMS.name} says {digest}. It was thrown away; "
-            f"try again; if dev/{WANTED.name} was changed on purpose, write the new checksum into that file"
+            f"{archive.name} has the checksum {found}, but dev/{CHECKSUMS.name} has {digest}. The file was deleted; "
+            f"try again. If dev/{WANTED.name} was changed on purpose, write the new checksum into that file"
         )
 
 

@@ -17,12 +17,12 @@ from dev.servers.identity import AUDIENCE, TokenEndpoint
 USER = "translator"
 PASSWORD = "correct horse"  # noqa: S105 - of brokers that end with the test
 GUEST = "guest"
-"""Has the same password, and only the rights that a test gives it."""
+"""A user with the same password, and only the rights that a test grants."""
 
 LISTENERS = {
     "LOGIN": "SASL_SSL",  # PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER
     "MUTUAL": "SSL",  # asks for a client certificate
-    "EXPIRED": "SASL_SSL",  # its own certificate has ended
+    "EXPIRED": "SASL_SSL",  # its own certificate has expired
     "MISNAMED": "SASL_SSL",  # its own certificate is for another host
 }
 
@@ -67,7 +67,7 @@ def _extra(authority: Authority, jwks: Path) -> Extra:
         "sasl.oauthbearer.expected.audience": AUDIENCE,
     }
     for listener, files in certificates.items():
-        # Kafka wants both in one file.
+        # Kafka needs both in one file.
         both = authority.folder / f"{listener.lower()}.pem"
         both.write_bytes(b"".join(file.read_bytes() for file in reversed(files)))
         settings |= _of(listener, {"ssl.keystore.type": "PEM", "ssl.keystore.location": str(both)})
@@ -90,7 +90,7 @@ def _logins() -> dict[str, str]:
     handler = f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
     plain = " ".join(f'user_{user}="{PASSWORD}"' for user in (USER, GUEST))
     return {
-        # Whoever logs in this way must do so again every few seconds, and is noticed when it may not any more.
+        # These logins must be renewed every few seconds, so the broker notices a revoked one.
         "scram-sha-256.connections.max.reauth.ms": "4000",
         "plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required {plain};",
         **{f"{name.lower()}.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;" for name in _SCRAM},

@@ -1,4 +1,4 @@
-"""A server process of ours, as Broker and RegistryServer are: it lives in a directory and ends when we do."""
+"""A server process such as Broker or RegistryServer. It has a directory and ends with our process."""
 
 from __future__ import annotations
 
@@ -22,28 +22,28 @@ from dev.java import JavaError
 
 TETHER = Path(__file__).with_name("tether.py")
 
-STOP_SECONDS = 30.0  # it flushes and closes its files; then it is killed
+STOP_SECONDS = 30.0  # time to flush and close its files before it is killed
 LOG_TAIL_LINES = 30
 
 
 class ServerError(Exception):
-    """The server does not run; the message holds the end of its log and where the rest is."""
+    """Raised if the server does not run. The message has the end of its log and the path of the rest."""
 
 
 class Server(ABC):
-    """A server that can be stopped and started again: its port stays, and what is in its directory too.
+    """A server that can be stopped and restarted with the same port and directory.
 
-    Without a directory it makes one, and removes it at the end unless it died by itself. Start it from a thread that
-    outlives it (the main thread, say): Linux ends it together with the thread that started it.
+    Without a directory, it creates one, and removes it at the end unless the server died. Start it from a thread that
+    outlives it (such as the main thread), because Linux ends it together with that thread.
     """
 
-    name: ClassVar[str]  # of its module, its log, and in what we say of it
+    name: ClassVar[str]  # name of its module and log, and in messages
     error: ClassVar[type[ServerError]]
 
     def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
-        self.port = port  # None until the first start has settled it
+        self.port = port  # None until the first start
         self._owns_directory = directory is None
-        # Whole, because it is also the folder in which the process runs.
+        # Absolute, because it is also the working directory of the process.
         self.directory = (directory or Path(tempfile.mkdtemp(prefix=f"cdc-{self.name}-"))).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.log = self.directory / f"{self.name}.log"
@@ -55,22 +55,22 @@ class Server(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Return when it answers. The first start settles the port; later ones keep it."""
+        """Start it, and return when it responds. The first start settles the port; later ones keep it."""
 
     def stop(self) -> None:
-        """End it in order; its data stay for another start()."""
+        """Stop it in an orderly way. Its data remains for another start()."""
         self._end(signal.SIGTERM)
 
     def wait(self) -> int:
-        """Return its exit code when it ends by itself."""
+        """Wait until it exits, and return its exit code."""
         return self._running().wait()
 
     def close(self) -> None:
-        """Stop it, if it runs, and remove the directory, if it is our own. One that died by itself is an error."""
+        """Stop it if it runs, and remove the directory if we created it. Raise an error if it has died."""
         died = None if self._process is None else self._process.poll()
         self.stop()
         if died is not None:
-            raise self.error(f"the {self.name} ended by itself with exit code {died}{self._log_tail()}")
+            raise self.error(f"the {self.name} exited unexpectedly with code {died}{self._log_tail()}")
         if self._owns_directory:
             shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -86,7 +86,7 @@ class Server(ABC):
         except ServerError as ended:
             if error is None:
                 raise
-            error.add_note(str(ended))  # the likely reason, beside the error that it caused
+            error.add_note(str(ended))  # the likely reason, in addition to the error that it caused
 
     def _launch(self, command: Sequence[str], env: Mapping[str, str] | None = None) -> None:
         """Start the process, tied to ours, with a new log."""
@@ -98,12 +98,12 @@ class Server(ABC):
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
                 env=env,
-                process_group=0,  # Ctrl-C in a terminal is for us; we then stop it in order
+                process_group=0,  # Ctrl-C in a terminal is for us; we then stop it in an orderly way
             )
         atexit.register(self.stop)
 
     def _end(self, how: signal.Signals) -> None:
-        """Send the signal and wait; nothing happens when it does not run."""
+        """Send the signal and wait. Do nothing if it does not run."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -117,7 +117,7 @@ class Server(ABC):
 
     def _refuse_if_running(self, remedy: str) -> None:
         if self._process is not None:
-            raise self.error(f"the {self.name} runs already (process {self._process.pid}); call {remedy} first")
+            raise self.error(f"the {self.name} is already running (process {self._process.pid}); call {remedy} first")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
@@ -125,7 +125,7 @@ class Server(ABC):
         return self._process
 
     def settled_port(self) -> int:
-        """Its port, which it has from its first start on."""
+        """Return its port, which is settled at the first start."""
         if self.port is None:
             raise self.error(f"the {self.name} has no address before its first start; call start()")
         return self.port
@@ -140,7 +140,7 @@ T = TypeVar("T")
 
 
 def hold(name: str, opened: AbstractContextManager[T], address: Callable[[T], str]) -> int:
-    """The command line of what is several processes: it prints the address, and holds them until Ctrl-C or SIGTERM.
+    """Run several processes as a command: print the address, and stop them at Ctrl-C or SIGTERM.
 
     Returns the exit code.
     """
@@ -158,18 +158,18 @@ def hold(name: str, opened: AbstractContextManager[T], address: Callable[[T], st
 
 
 def run_until_interrupted(kind: type[S], what: str, address: Callable[[S], str]) -> int:
-    """The command line of a server, which prints its address; returns the exit code."""
+    """Run a server as a command, which prints its address. Returns the exit code."""
     parser = argparse.ArgumentParser(prog=f"python -m dev.{kind.name}", description=f"Run a {what} until Ctrl-C.")
-    parser.add_argument("--port", type=int, help="its port; a free one when not given")
-    parser.add_argument("--directory", type=Path, help="where it keeps its data; when not given, removed at the end")
+    parser.add_argument("--port", type=int, help="its port; default: a free port")
+    parser.add_argument("--directory", type=Path, help="its data folder; default: a temporary one")
     arguments = parser.parse_args()
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C: the server is stopped in order
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: stop the server in an orderly way
     try:
         with kind(arguments.port, arguments.directory) as server:
             print(address(server), flush=True)
-            print(f"data and log in {server.directory}; Ctrl-C ends it", file=sys.stderr)
+            print(f"data and log are in {server.directory}; press Ctrl-C to stop", file=sys.stderr)
             code = server.wait()
-            print(f"{kind.name}: ended by itself with exit code {code}, see {server.log}", file=sys.stderr)
+            print(f"{kind.name}: exited unexpectedly with code {code}, see {server.log}", file=sys.stderr)
             return 1
     except KeyboardInterrupt:
         return 0

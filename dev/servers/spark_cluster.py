@@ -26,7 +26,7 @@ from dev.servers.broker import LOOPBACK
 from dev.servers.server import Server, ServerError, hold
 
 START_SECONDS = 180.0
-"""Only a hang reaches it; 3 s on a quiet machine."""
+"""Timeout that only a hang exceeds; 3 s on a quiet machine."""
 
 _DAEMON = {
     "SPARK_DAEMON_MEMORY": "256m",
@@ -37,11 +37,11 @@ _DAEMON = {
 
 
 class SparkClusterError(ServerError):
-    """The master or a worker does not run."""
+    """Raised if the master or a worker does not run."""
 
 
 class _Daemon(Server):
-    """A process of the cluster, which says in its log when it is ready."""
+    """A process of the cluster, whose log shows when it is ready."""
 
     error = SparkClusterError
     ready: re.Pattern[str]
@@ -64,7 +64,7 @@ class _Daemon(Server):
             raise
 
     def kill(self) -> None:
-        """End it at once; nothing of it is left."""
+        """Kill it immediately."""
         self._end(signal.SIGKILL)
 
     def _awaited_port(self) -> int:
@@ -75,13 +75,13 @@ class _Daemon(Server):
             if told:
                 return int(told[1])
             if process.poll() is not None:
-                raise self.error(f"the {self.name} ended with exit code {process.returncode}{self._log_tail()}")
+                raise self.error(f"the {self.name} exited with code {process.returncode}{self._log_tail()}")
             time.sleep(0.1)
         raise self.error(f"the {self.name} was not ready within {START_SECONDS:.0f} s{self._log_tail()}")
 
 
 class Master(_Daemon):
-    """The one that applications and workers are told of."""
+    """The master, whose URL applications and workers use."""
 
     name = "spark_master"
     ready = re.compile(rf"Starting Spark master at spark://{re.escape(LOOPBACK)}:(\d+)")
@@ -96,14 +96,14 @@ class Master(_Daemon):
 
 
 class Worker(_Daemon):
-    """One that starts executors, each a process with Python processes of its own; they end with it.
+    """A worker that starts executors. Executors are processes with their own Python processes and end with the worker.
 
     Args:
-        environment: of its executors beside ours: where they have their credentials from.
+        environment: variables for its executors in addition to ours, such as credentials.
     """
 
     name = "spark_worker"
-    # By then the master counts on it.
+    # From then on, the master uses it.
     ready = re.compile(rf"Successfully registered with master spark://{re.escape(LOOPBACK)}:(\d+)")
 
     def __init__(self, master: str, cores: int, megabytes: int, environment: Mapping[str, str]) -> None:
@@ -122,16 +122,16 @@ class Worker(_Daemon):
         return {"SPARK_LOCAL_DIRS": str(self.directory / "local"), **self._given}
 
     def processes(self) -> list[int]:
-        """Its executors and their Python processes: who works below its folder."""
+        """Return its executors and their Python processes: all processes that run in its folder."""
         return [pid for pid, folder in _working_folders() if folder.is_relative_to(self.directory / "work")]
 
     def executors(self) -> list[int]:
-        """Its executors alone."""
+        """Return only its executors."""
         return [pid for pid in self.processes() if _is_java(pid)]
 
 
 class SparkCluster:
-    """A master and its workers; none at first."""
+    """A master and its workers, at first none."""
 
     def __init__(self) -> None:
         self.master = Master()
@@ -142,7 +142,7 @@ class SparkCluster:
         return self.master.url
 
     def add_worker(self, cores: int = 1, megabytes: int = 1024, environment: Mapping[str, str] | None = None) -> Worker:
-        """A further worker, which has registered when this returns."""
+        """Start another worker, and return when it has registered."""
         worker = Worker(self.url, cores, megabytes, environment or {})
         worker.start()
         self.workers.append(worker)
@@ -169,7 +169,7 @@ def _working_folders() -> list[tuple[int, Path]]:
         if entry.name.isdecimal():
             try:
                 found.append((int(entry.name), (entry / "cwd").readlink()))
-            except OSError:  # it has ended, or is somebody else's
+            except OSError:  # it has exited, or belongs to another user
                 continue
     return found
 

@@ -1,6 +1,6 @@
-"""The whole product on this machine: a translator and a sink as real processes, on a broker and in a folder.
+"""The whole product on this machine: a translator and a sink as real processes, with a broker and a folder.
 
-The demo and the end-to-end tests drive it; it knows how to start, kill and question the two, and nothing of their code.
+The demo and the end-to-end tests use it. It can start, kill and query both programs, but does not use their code.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from dev.servers.small_spark import SMALL_SPARK
 CANONICAL = "cdc.canonical"
 DEAD_LETTERS = f"{CANONICAL}.dlq"
 STOP_SECONDS = 60.0
-ANSWER_SECONDS = 120.0  # of a broker that runs: a bound for what hangs
+ANSWER_SECONDS = 120.0  # for a running broker: a timeout that only a hang exceeds
 
 Account = dict[tuple[str, int], Counter[str]]
-"""(raw topic, partition) -> how many records are in, translated, dead, skipped, learned."""
+"""(raw topic, partition) -> number of records in, translated, dead, skipped, learned."""
 
 _ACCOUNTS = {
     "cdc_records_in": "in",
@@ -51,10 +51,10 @@ _ACCOUNTS = {
 _READER: dict[str, str | int | float | bool] = {
     "group.id": "unused",
     "enable.auto.commit": False,
-    # The client says where a partition ends, for behind its last record there may be marks of transactions; but not
-    # while the topic is written all the time.
+    # The client reports the end of a partition, because transaction markers can follow its last record. It cannot do so
+    # while the topic is written continuously.
     "enable.partition.eof": True,
-    # The broker is not to wait for more at the end of a partition.
+    # The broker should not wait for more at the end of a partition.
     "fetch.wait.max.ms": 10,
 }
 
@@ -67,7 +67,7 @@ _NO_COORDINATOR_YET = {
 
 
 class StackError(Exception):
-    """A part of the stack did not do what it should; the message names its log."""
+    """Raised if a part of the stack failed. The message has the path of its log."""
 
 
 class Stack:
@@ -75,7 +75,7 @@ class Stack:
 
     Args:
         sources, projections: these sections of the translator's configuration.
-        max_offsets: bounds the sink's micro-batches.
+        max_offsets: limit for the sink's micro-batches.
     """
 
     def __init__(
@@ -89,14 +89,14 @@ class Stack:
         self.bootstrap = bootstrap
         self.directory = directory
         self.warehouse = directory / "warehouse"
-        # Between two starts, and before the first, somebody else would be given it.
+        # Otherwise another process could get it before the first start and between two starts.
         self._port = hold_port()
         self.web_port: int = self._port.getsockname()[1]
         self._sources = sources
         self._projections = projections
         self._max_offsets = max_offsets
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        # librdkafka would fill the screen when the broker ends before its clients do
+        # Otherwise librdkafka fills the screen if the broker stops before its clients.
         self._client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
         self._admin = AdminClient(self._client)
         directory.mkdir(parents=True, exist_ok=True)
@@ -114,8 +114,8 @@ class Stack:
             "output": {"topic": CANONICAL},
             "projections": list(self._projections),
             "topics": {"create": True, "partitions": 4},
-            # The session is short, so that a translator that takes over from a killed one does not wait long. The other
-            # times bound what must not take so long on any machine, and pass for nothing where all is well.
+            # The session is short, so that a successor of a killed translator does not wait long. The other times are
+            # timeouts that are not reached in normal operation.
             "timing": {"session": 6, "rebalance": 45, "delivery": 30, "metadata_wait": 20},
             "web": {"host": LOOPBACK, "port": self.web_port},
             "sources": list(self._sources),
@@ -140,13 +140,13 @@ class Stack:
     # -- raw topics
 
     def create_raw_topics(self) -> None:
-        """The raw topics of all sources."""
+        """Return the raw topics of all sources."""
         names = [topic for source in self._sources for topic in source["topics"]]
         for future in self._admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
             future.result(30)
 
     def feed(self, messages: Iterable[Raw]) -> Account:
-        """Writes messages in order; returns how many went where, under `in`."""
+        """Write messages in order. Return the number per partition, under `in`."""
         producer = Producer(self._client | {"linger.ms": 5, "enable.idempotence": True})
         counts: Account = {}
         for message in messages:
@@ -158,11 +158,11 @@ class Stack:
                     producer.poll(0.1)
             counts.setdefault((message.topic, message.partition), Counter())["in"] += 1
         if producer.flush(ANSWER_SECONDS):
-            raise StackError(f"the broker did not take the raw messages within {ANSWER_SECONDS:g} s")
+            raise StackError(f"the broker did not accept the raw messages within {ANSWER_SECONDS:g} s")
         return counts
 
     def records(self, topic: str) -> list[Any]:
-        """Every record that a topic has now, partition by partition, as a reader of committed records sees it."""
+        """Yield every current record of a topic, partition by partition, as a `read_committed` consumer sees it."""
         numbers = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
         reader = Consumer(self._client | _READER)
         ends = {}
@@ -172,7 +172,7 @@ class Stack:
         found: dict[int, list[Any]] = {number: [] for number in numbers}
         unread = {*numbers}
         while unread:
-            fetched: list[Any] = reader.consume(10_000, 0.05)  # their offsets are never None, whatever types say
+            fetched: list[Any] = reader.consume(10_000, 0.05)  # their offsets are never None, despite the types
             for record in fetched:
                 number = record.partition()
                 if (error := record.error()) is None:
@@ -188,10 +188,10 @@ class Stack:
     # -- processes
 
     def start(self, name: str, *arguments: str, program: Path | None = None) -> subprocess.Popen[bytes]:
-        """Starts `translator` or `spark-sink` with its configuration; its output goes to NAME.log.
+        """Start `translator` or `spark-sink` with its configuration. Its output goes to NAME.log.
 
         Args:
-            program: instead of the one that is installed.
+            program: program to run in place of the installed one.
         """
         program = program or Path(sys.executable).with_name(name)
         config = {"translator": "translator.yaml", "spark-sink": "sink.yaml"}[name]
@@ -202,7 +202,7 @@ class Stack:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                start_new_session=True,  # Ctrl-C is for us; we stop it in order. Its children die with it.
+                start_new_session=True,  # Ctrl-C is for us; we stop it in an orderly way. Its children die with it.
             )
         self._processes[name] = process
         return process
@@ -211,34 +211,34 @@ class Stack:
         return self.directory / f"{name}.log"
 
     def check(self) -> None:
-        """Raises StackError when a process that should run has ended."""
+        """Raise StackError if a process that should run has exited."""
         for name, process in self._processes.items():
             code = process.poll()
             if code is not None:
-                raise StackError(f"{name} ended with exit code {code}{self._tail(name)}")
+                raise StackError(f"{name} exited with code {code}{self._tail(name)}")
 
     def _tail(self, name: str) -> str:
         lines = self.log(name).read_text(errors="replace").splitlines()[-15:]
         return "".join(f"\n  {line[:400]}" for line in lines) + f"\n  (whole log: {self.log(name)})"
 
     def stop(self, name: str) -> int:
-        """Ends a process in order (SIGTERM); returns its exit code."""
+        """Stop a process with SIGTERM, and return its exit code."""
         process = self._processes.pop(name)
         process.terminate()
         return process.wait(STOP_SECONDS)
 
     def wait(self, name: str, seconds: float) -> int:
-        """Waits for a process that ends by itself."""
+        """Wait for a process that exits on its own."""
         code = self._processes[name].wait(seconds)
         del self._processes[name]
         return code
 
     def pid(self, name: str) -> int:
-        """The id of a process that was started."""
+        """Return the ID of a started process."""
         return self._processes[name].pid
 
     def kill(self, name: str) -> None:
-        """Ends a process as a power cut would, and with it the processes that it started."""
+        """Kill a process and its children, like a power failure."""
         process = self._processes.pop(name)
         children = descendants(process.pid)
         process.kill()
@@ -247,7 +247,7 @@ class Stack:
         process.wait(STOP_SECONDS)
 
     def close(self) -> None:
-        """Ends whatever still runs."""
+        """Stop everything that still runs."""
         for process in self._processes.values():
             process.terminate()
         for name, process in list(self._processes.items()):
@@ -258,10 +258,10 @@ class Stack:
         self._processes.clear()
         self._port.close()
 
-    # -- what they say
+    # -- state of the programs
 
     def account(self) -> Account:
-        """The accounting of the running translator, from its /metrics; empty while it does not answer."""
+        """Return the counters of the running translator from its /metrics. Empty while it does not respond."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.web_port}/metrics", timeout=5) as answer:
                 text = answer.read().decode()
@@ -277,7 +277,9 @@ class Stack:
         return counts
 
     def committed(self) -> dict[tuple[str, int], int]:
-        """(raw topic, partition) -> offset committed by the translator's group; empty while the broker cannot say."""
+        """Return (raw topic, partition) -> committed offset of the translator's group. Empty while the broker cannot
+        answer.
+        """
         topics = [topic for source in self._sources for topic in source["topics"]]
         asked = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
         reader = Consumer(self._client | {"group.id": "demo", "enable.auto.commit": False})
@@ -292,7 +294,7 @@ class Stack:
         return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a lakehouse table, without our own columns and deleted rows; none while it does not exist."""
+        """Return the rows of a lakehouse table, without our own columns and deleted rows. Empty until it exists."""
         try:
             found = DeltaTable(str(self.warehouse / Path(*table.split(".")))).to_pyarrow_table()
         except TableNotFoundError:
@@ -307,10 +309,10 @@ class Stack:
 
 
 def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None) -> None:
-    """Polls `ready()` until it is true.
+    """Poll `ready()` until it is true.
 
     Raises:
-        StackError: it was not within that time, or a process of the stack has ended.
+        StackError: the time is up, or a process of the stack has exited.
     """
     deadline = time.monotonic() + seconds
     while True:
@@ -321,11 +323,11 @@ def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None
             stack.check()
         if (now := time.monotonic()) > deadline:
             raise StackError(f"{what}: not within {seconds:g} s")
-        time.sleep(max(0.1, now - asked))  # a question that costs much is not to take a processor for itself
+        time.sleep(max(0.1, now - asked))  # an expensive check should not use a whole processor
 
 
 def is_ready(port: int) -> bool:
-    """Ask a process whose pages are at that port."""
+    """Send a request to the process with that port."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/readyz", timeout=5):
             return True
@@ -334,7 +336,7 @@ def is_ready(port: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Process ids below a process, from /proc; empty where there is none."""
+    """Return the descendants of a process from /proc. Empty if there is no /proc."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -351,7 +353,7 @@ def descendants(pid: int) -> list[int]:
 
 
 def _shortest(single: float) -> float:
-    """A single-precision cell as the shortest decimal that names it: 5.1, not 5.099999904632568."""
+    """Return a single-precision cell as the shortest decimal that represents it: 5.1, not 5.099999904632568."""
     return next(short for digits in range(6, 10) if numpy.float32(short := float(f"{single:.{digits}g}")) == single)
 
 
@@ -363,6 +365,6 @@ def _kill(pid: int) -> None:
 
 
 def read_record_file(path: Path) -> list[Raw]:
-    """The messages of a record file with topic and text value, for feeding."""
+    """Return the messages of a record file with topic and text value, for feeding."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [Raw(line["topic"], line.get("partition", 0), None, line["value"].encode()) for line in lines]

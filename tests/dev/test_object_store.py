@@ -13,7 +13,7 @@ from dev.servers.object_store import ObjectStore, ObjectStoreError
 def test_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The error names the command, and nothing is fetched unasked."""
     monkeypatch.setenv("CDC_CACHE", str(tmp_path))
-    with pytest.raises(ObjectStoreError, match=r"was not built; .* -m dev\.servers\.object_store --build"):
+    with pytest.raises(ObjectStoreError, match=r"was not built\. .* -m dev\.servers\.object_store --build"):
         ObjectStore(directory=tmp_path / "store").start()
 
 

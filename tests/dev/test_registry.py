@@ -112,7 +112,7 @@ class TestFetching:
     def test_not_the_listed_one(self, fetches: list[Path], tmp_path: Path) -> None:
         """What came and is not what was listed is never unpacked; nothing of it stays."""
         dev.servers.registry.CHECKSUMS.write_text(f"{64 * '0'}  registry/toy.tar.gz\n")
-        with pytest.raises(JarsError, match=r"toy\.tar\.gz has the checksum [0-9a-f]{64}, .*It was thrown away"):
+        with pytest.raises(JarsError, match=r"toy\.tar\.gz has the checksum [0-9a-f]{64}, .*The file was deleted"):
             home()
         assert [] == [path for path in (tmp_path / "cache" / "cdc-translator").iterdir() if path.is_dir()]
         assert 1 == len(fetches)

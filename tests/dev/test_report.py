@@ -1,4 +1,4 @@
-"""What the demo says of the sink."""
+"""The demo's summary of the sink."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dev.demo.report import told_of_sink
 
 
 def test_two_lines() -> None:
-    """Batches are added up; lines of Spark's among those of the sink are no matter."""
+    """Figures of batches are added up, and lines of Spark are ignored."""
     batch = {"event": "batch applied", "events": 5, "commits": 2, "rows": 4, "deleted": 1, "quarantined": {"X": 1}}
     log = [
         "26/01/05 WARN Utils: something",
@@ -18,8 +18,8 @@ def test_two_lines() -> None:
         json.dumps(batch | {"quarantined": {}}),
     ]
     assert told_of_sink(log).splitlines() == [
-        "The sink took 10 events in 2 batches: 8 rows written, 2 of them as deleted, in 4 commits.",
-        "It created 1 tables and added 2 columns; 1 events are in quarantine; no table is parked.",
+        "The sink applied 10 events in 2 batches: 8 rows written, 2 of them as deleted, in 4 commits.",
+        "It created 1 tables and added 2 columns. 1 events are in quarantine; no table is parked.",
     ]
     parked = json.dumps({"event": "table parked", "table": "a"})
-    assert told_of_sink([parked, parked]).endswith("parked until somebody decides: a.")
+    assert told_of_sink([parked, parked]).endswith("parked until an operator decides: a.")

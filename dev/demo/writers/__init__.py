@@ -1,7 +1,7 @@
-"""The shop's history as the replication tools would write it: raw Kafka messages.
+"""Write the shop's history in the form of the replication tools, as raw Kafka messages.
 
-Independent of the translator on purpose: this is the other side of the wire (docs/formats/*.md). A table always goes to
-one partition, as a tool that hashes by table does, because a key change has no order between two partitions.
+This is intentionally independent of the translator, because it is the sending side (docs/formats/*.md). A table always
+goes to one partition, like with a tool that hashes by table, because a key change has no order across partitions.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ class Raw:
 
 
 def partition_of(table: ShopTable) -> int:
-    """The partition of all changes of a table."""
+    """Return the partition of all changes of a table."""
     return zlib.crc32(table.name.encode()) % PARTITIONS
 
 
-# a Decimal is written as a bare JSON number with all its digits, as SharePlex does
+# A Decimal is a bare JSON number with all of its digits, as in SharePlex.
 to_json = msgspec.json.Encoder(decimal_format="number").encode
 
 
 def millis(at: datetime) -> int:
-    """Milliseconds since the epoch of a UTC time."""
+    """Return a UTC time in milliseconds since the epoch."""
     return int(at.replace(tzinfo=UTC).timestamp() * 1000)
 
 
 def iso(value: date | datetime, separator: str = "T") -> str:
-    """ISO text; a time shows its fraction only when it has one."""
+    """Return ISO text. A time only has a fraction if it is not zero."""
     return value.isoformat(separator) if isinstance(value, datetime) else value.isoformat()

@@ -1,4 +1,4 @@
-"""Canal flat messages: every value is text or null."""
+"""Canal flat messages. Every value is text or null."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _canal_cell(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class CanalForm:
-    """The writer's spelling of changes: the type of a full load and of DDL, and the images that an update has.
+    """The writer's form of changes: the type of a full load and of DDL, and the images of an update.
 
-    `legacy` is a DTS instance from before March 2022: its images stand the other way round, and it leaves out what
-    others write as null (docs/formats/canal.md §6.1).
+    `legacy` is a DTS instance from before March 2022. Its images are reversed, and it omits members that others write
+    as null (docs/formats/canal.md §6.1).
     """
 
     load: str = "INSERT"
@@ -63,7 +63,7 @@ class CanalWriter:
     _id: int = 0
 
     def write(self, change: ShopChange, sent: datetime | None = None) -> Iterator[Raw]:
-        """The messages of a change, sent half a second later unless `sent` says when."""
+        """Return the messages of a change, sent half a second later unless `sent` is given."""
         self._id += 1
         form = self.form
         message = self._envelope(change, sent or change.at + timedelta(milliseconds=500))

@@ -1,4 +1,4 @@
-"""DTS Avro: one bare V3 datum a message, typed by union branch."""
+"""DTS Avro: one bare V3 datum per message, typed by union branch."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _DTS_CELLS: Mapping[str, Callable[[Any], tuple[str, Any]]] = {
 
 @dataclass
 class DtsAvroWriter:
-    """DTS records as V3 of the schema; MySQL as the source. `index` is the one that the key columns are of."""
+    """DTS records with V3 of the schema and MySQL as the source. `index` is the index of the key columns."""
 
     topic: str
     database: str = "shop"
@@ -60,7 +60,7 @@ class DtsAvroWriter:
     _id: int = 0
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """The record of a change; new structure is a DDL record."""
+        """Return the record of a change. A structure change is a DDL record."""
         self._id += 1
         operations = {"load": "INIT", "insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "add_column": "DDL"}
         ddl = change.op == "add_column"

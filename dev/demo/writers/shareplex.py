@@ -1,4 +1,4 @@
-"""SharePlex: changed columns only, nulls left out of inserts and deletes."""
+"""SharePlex messages with only the changed columns. Inserts and deletes omit nulls."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from dev.demo.writers import Raw, iso, partition_of, to_json
 
 @dataclass
 class SharePlexWriter:
-    """SharePlex JSON as Quest Post writes it."""
+    """SharePlex JSON in the form of Quest Post."""
 
     topic: str
     owner: str = "SHOP"
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """The message of a change."""
+        """Return the message of a change."""
         words = {"load": "ins", "insert": "ins", "update": "upd", "delete": "del"}
         message: dict[str, Any] = {
             "meta": {"op": words[change.op], "table": f"{self.owner}.{change.table.name}", "time": iso(change.at)[:19]}
@@ -28,7 +28,7 @@ class SharePlexWriter:
         if change.op == "update":
             message["data"] = {k: _shareplex_cell(v) for k, v in after.items() if v != before[k]}
             message["key"] = {name: _shareplex_cell(before[name]) for name in change.table.key}
-            if not message["data"]:  # the drawn values equal the old ones: the log shows the column all the same
+            if not message["data"]:  # the new values equal the old ones, but the log has the column anyway
                 name = change.table.columns[-1].name
                 message["data"] = {name: _shareplex_cell(after[name])}
         else:
