@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The image of the sink begins here. It runs `spark-sink` with what it is given; on Kubernetes, Spark starts the same image
-# with the word `driver` or `executor`, and says the rest in the environment (Spark's "Running on Kubernetes").
+# Entry point of the sink's image. It runs `spark-sink` with its arguments. On Kubernetes, Spark starts the same image with
+# `driver` or `executor`, and passes everything else in the environment (Spark's "Running on Kubernetes").
 set -euo pipefail
 
 case ${1:-} in

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles requirements.lock, requirements-docs.lock and requirements-audit.lock from pyproject.toml, with a uv of its own that
-# leaves no trace. Arguments go to uv.
+# Compile requirements.lock, requirements-docs.lock and requirements-audit.lock from pyproject.toml, with a temporary uv.
+# Arguments are passed to uv.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -9,8 +9,7 @@ trap 'rm -rf "$tool"' EXIT
 "${PYTHON:-python3}" -m venv "$tool/venv"
 "$tool/venv/bin/pip" install --quiet --disable-pip-version-check uv
 
-# compile LOCK ABOUT PART ARGUMENTS...: the present lock is the starting point; without --upgrade only what pyproject.toml asks
-# for changes.
+# compile LOCK ABOUT PART ARGUMENTS...: start from the current lock. Without --upgrade, only changes of pyproject.toml matter.
 compile() {
     local lock=$1 about=$2 part=$3
     shift 3

@@ -1,6 +1,6 @@
-//! The reader of Avro never panics, and takes a number only as it would be written.
+//! The Avro reader never panics, and only accepts a number in its canonical encoding.
 #![no_main]
-#![allow(dead_code)] // of the modules only a part is asked
+#![allow(dead_code)] // only a part of the modules is used
 
 #[path = "../../translator/_native/src/avro.rs"]
 mod avro;
@@ -31,7 +31,7 @@ fn number(bytes: &[u8]) {
     }
 }
 
-/// Fields of kinds that the input chooses itself, until one cannot be read.
+/// Read fields of kinds chosen by the input, until one cannot be read.
 fn fields(bytes: &[u8]) {
     let mut datum = DatumReader::new(bytes);
     while let Ok(kind) = datum.index(8) {
@@ -51,7 +51,7 @@ fn fields(bytes: &[u8]) {
     }
 }
 
-/// A number of days is that of its day.
+/// A number of days round-trips through its date.
 fn day(bytes: &[u8]) {
     if let Some(number) = bytes.get(..4).and_then(|bytes| bytes.try_into().ok()).map(i32::from_le_bytes) {
         assert_eq!(i64::from(number), Day::of(number.into()).number());

@@ -1,6 +1,6 @@
-//! The scanner of JSON never panics, and takes nothing that another parser reads otherwise, or not at all.
+//! The JSON scanner never panics, and accepts nothing that another parser rejects or reads differently.
 #![no_main]
-#![allow(dead_code)] // of the modules only a part is asked
+#![allow(dead_code)] // only a part of the modules is used
 
 #[path = "../../translator/_native/src/calendar.rs"]
 mod calendar;
@@ -27,8 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// An object of scalars has the same members, in their order. What is spelled oddly is left to Python, and so are names
-/// with an escape.
+/// An object of scalars has the same members in the same order. Python reads unusual forms and names with an escape.
 fn object(bytes: &[u8]) {
     let Ok(mut scanner) = Scanner::new(bytes) else { return };
     let mut cells = Vec::new();
@@ -45,7 +44,7 @@ fn object(bytes: &[u8]) {
     assert_eq!(scanned, parsed);
 }
 
-/// A list of objects of texts, as Canal sends its rows, is one; escapes are left to Python.
+/// A list of objects of texts, as in Canal's rows, is read the same way. Python reads escapes.
 fn rows(bytes: &[u8]) {
     if bytes.contains(&b'\\') {
         return;
@@ -60,7 +59,7 @@ fn rows(bytes: &[u8]) {
     }
 }
 
-/// A text in quotes is read as that text.
+/// A quoted text is read as that text.
 fn text(sent: &str) {
     let mut out = Vec::new();
     json::text(&mut out, sent.as_bytes());

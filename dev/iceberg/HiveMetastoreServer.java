@@ -9,13 +9,13 @@ import org.apache.thrift.server.TThreadPoolServer;
 import org.apache.thrift.transport.TServerSocket;
 
 /**
- * A Hive metastore of the jars that PySpark brings, for tests: its own handlers and its server of Thrift, on loopback, with
- * its tables in the memory of a Derby. It says on which port it listens. Its settings are properties of the JVM.
+ * A Hive metastore for tests, from the jars in PySpark: its own handlers and Thrift server, on loopback, with its tables in
+ * an in-memory Derby database. It prints its port. Its settings are JVM properties.
  */
 public class HiveMetastoreServer {
   public static void main(String[] arguments) throws Exception {
     HiveConf settings = new HiveConf(HiveMetastoreServer.class);
-    // The tables of locks, which nobody makes by himself, as the others are.
+    // The tables of locks, which are not created automatically like the others.
     TxnDbUtil.prepDb(settings);
     Iface handlers = HiveMetaStore.newRetryingHMSHandler("metastore", settings, false);
     TServerSocket socket = new TServerSocket(new InetSocketAddress("127.0.0.1", 0));

@@ -36,10 +36,10 @@ import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.ObjectMapper;
 import org.apache.iceberg.shaded.com.fasterxml.jackson.databind.PropertyNamingStrategies;
 
 /**
- * Iceberg's own handlers of the REST protocol behind the JDK's HTTP server, for tests: RestCatalogServer WAREHOUSE, with
- * the token that requests must bear in the environment. Whoever knows that token as the secret of a client gets another
- * one at /v1/oauth/tokens, until he gives it back there. It says on which port it listens. What tables there are it forgets
- * at its end; the tables themselves lie in the warehouse.
+ * Iceberg's own handlers of the REST protocol behind the JDK's HTTP server, for tests: RestCatalogServer WAREHOUSE. The
+ * environment has the token that requests must contain. A client with that token as its secret gets another token at
+ * /v1/oauth/tokens, which is valid until it is revoked there. The server prints its port. When it stops, it loses the list
+ * of tables, but the tables remain in the warehouse.
  */
 public class RestCatalogServer {
   private static final ObjectMapper MAPPER = mapper();
@@ -71,7 +71,7 @@ public class RestCatalogServer {
     return made;
   }
 
-  /** Hadoop's files with our settings: a catalog in memory is given none. */
+  /** Hadoop's file IO with our settings, because an in-memory catalog gets none. */
   public static class Files extends org.apache.iceberg.hadoop.HadoopFileIO {
     public Files() {
       super(HADOOP_FILES);
@@ -127,7 +127,7 @@ public class RestCatalogServer {
     return TOKEN == null || TOKEN.equals(told) || ISSUED.contains(told);
   }
 
-  /** A token for a client's credentials, or in exchange for one that is known; DELETE takes all of them back. */
+  /** Return a token for a client's credentials, or in exchange for a known token. DELETE revokes all of them. */
   private static Object token(HttpExchange exchange) throws IOException {
     if (exchange.getRequestMethod().equals("DELETE")) {
       ISSUED.clear();
@@ -156,8 +156,8 @@ public class RestCatalogServer {
   }
 
   /**
-   * Paths are /v1/config and /v1/namespaces/NAMESPACE/tables/TABLE; those of metrics are answered with nothing. What
-   * stands before names a catalog, which is there when it is first named.
+   * Paths are /v1/config and /v1/namespaces/NAMESPACE/tables/TABLE. Those of metrics get an empty response. The prefix of
+   * a path is the name of a catalog, which is created at its first use.
    */
   private static Object answer(HttpExchange exchange) throws IOException {
     String[] path = exchange.getRequestURI().getRawPath().split("/");

@@ -10,8 +10,9 @@ import org.apache.kafka.connect.data.Struct;
 import org.apache.kafka.connect.json.JsonConverter;
 
 /**
- * The newest row of each key, as sinks of Kafka Connect get it from its JSON converter. Standard input, with tabs: `table`, a
- * label and the columns; then `record`, key and value of each record in base64, where a dash is no value. Output: as FlinkRows.
+ * Prints the newest row of each key, as Kafka Connect sinks get it from the JSON converter. Standard input, separated by
+ * tabs: `table`, a label and the columns, then `record`, key and value of each record in base64, with a dash for a missing
+ * value. The output is that of FlinkRows.
  */
 public class ConnectRows {
     public static void main(String[] arguments) throws Exception {

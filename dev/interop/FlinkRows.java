@@ -14,9 +14,9 @@ import org.apache.flink.types.RowKind;
 import org.apache.flink.util.CloseableIterator;
 
 /**
- * The rows of tables of Flink SQL when their sources have ended. Standard input, a line for each table, with tabs: a label,
- * the name of the table, how many of its columns are the key (the first ones), and the statement that creates it in base64.
- * A row is a line behind the label, a cell its text in base64, NULL is a dash.
+ * Prints the rows of Flink SQL tables after their sources have ended. Standard input has a line for each table, separated by
+ * tabs: a label, the name of the table, the number of key columns (the first ones), and the statement that creates it in
+ * base64. Each row is a line after its label, with the text of each cell in base64 and a dash for NULL.
  */
 public class FlinkRows {
     public static void main(String[] arguments) throws Exception {
