@@ -24,7 +24,7 @@ SOURCE = Path(__file__).parents[1] / "spark_sink" / "_java"
 # The older of the two Java releases that Spark supports.
 RELEASE = "17"
 
-COST = "without the jar of the sink there are no tables on S3 (docs/sink.md)"
+COST = "without the jar of the sink there are no tables on S3 (docs/sink/object-stores.md)"
 GET_JDK = "install a JDK (Debian: sudo apt-get install openjdk-17-jdk-headless), then: make setup"
 
 # The earliest date that an archive can represent, so that the same source gives the same bytes.

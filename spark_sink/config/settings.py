@@ -133,7 +133,7 @@ class TablesSettings(_Section):
         description="A deleted row of a mirror is NULL and goes later, or keeps its values and stays.",
     )
     changes: dict[ShapeChange, Policy] = Field(
-        default_factory=dict, description="What becomes of changes of structure, by kind; see docs/sink.md."
+        default_factory=dict, description="Policy for each kind of schema change; see docs/sink/schema-changes.md."
     )
 
     modes: dict[str, Mode] = Field(
@@ -228,7 +228,7 @@ class CatalogSettings(_Section):
     """A catalog that Delta tables are made known to; Iceberg tables are known to theirs, tables.iceberg_catalog."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
-        default="spark_catalog", description="Its name in Spark; see docs/sink.md."
+        default="spark_catalog", description="Its name in Spark; see docs/sink/tables.md."
     )
 
 

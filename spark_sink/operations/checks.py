@@ -86,13 +86,13 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
     Args:
         check_java: starts and ends a JVM that Spark would run in.
     """
-    reading = "check kafka.* and the rights of its user (docs/sink.md: Read on both topics)"
+    reading = "check kafka.* and the rights of its user (docs/sink/running.md: Read on both topics)"
     topic, schemas = settings.input.topic, settings.input.schemas
     return [
         Question(_BROKERS, partial(_brokers, settings), reading),
         Question(f"topic {topic}", partial(_topic, settings, topic), reading, _BROKERS),
         Question(f"topic {schemas}", partial(_schemas_topic, settings), reading, _BROKERS),
-        Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME and the jars (docs/sink.md)"),
+        Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME, jars (docs/sink/running.md)"),
         _store_question("tables.warehouse", settings, settings.tables.warehouse),
         _store_question("checkpoint", settings, settings.checkpoint),
         *([] if settings.iceberg_catalog is None else [_catalog_question(settings)]),

@@ -1,4 +1,4 @@
-"""Column types: from the canonical type of a schema to that of a Delta column, and to Arrow (docs/sink.md, Types)."""
+"""Column types: from the canonical type of a schema to that of a Delta column, and to Arrow (docs/sink/types.md)."""
 
 from __future__ import annotations
 

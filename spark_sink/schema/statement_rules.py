@@ -1,4 +1,4 @@
-"""Statements that change existing rows without events of rows: what becomes of a table (docs/sink.md, Statements)."""
+"""Statements that change existing rows without events of rows: what becomes of a table (docs/sink/statements.md)."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
     if missing:
         raise ConfigError(
             f"Spark has no jars of: {', '.join(missing)}. Name the files in spark.jars, or lay them into Spark's own "
-            "folder `jars` (docs/sink.md); in a checkout, `make setup` fetches them and makes them the default"
+            "folder `jars` (docs/sink/running.md); in a checkout, `make setup` fetches them and makes them the default"
         )
 
 

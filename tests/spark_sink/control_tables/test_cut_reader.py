@@ -1,4 +1,4 @@
-"""A second reader that begins at a cut: the tables at its versions, then the topic from its offsets (docs/sink.md)."""
+"""A reader that starts from a cut: the tables at its versions, then the topic from its offsets (docs/sink/cut.md)."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ class Reader:
     them and the offsets, is an error or leaves another end."""
 
     def __init__(self, lake: Lake, cut: Mapping[str, Any]) -> None:
-        (snippet,) = blocks(section(page("sink.md"), "A second reader"), "python")
+        (snippet,) = blocks(section(page("sink/cut.md"), "Start a reader from a cut"), "python")
         self.tables: dict[str, dict[int, dict[str, Any]]] = {}
         self._offsets: dict[str, dict[str, int]] = {}
         self._cut = cut["offsets"]
