@@ -19,6 +19,8 @@ from translator.translation.translate import Events, Translator
 from translator.values import CANONICAL_TYPES
 
 ENVELOPE = page("envelope.md")
+VALUES = page("envelope/values.md")
+SOURCES = page("envelope/sources.md")
 DOCUMENTS = sorted([ROOT / "README.md", *DOCS.rglob("*.md")])
 
 
@@ -35,7 +37,7 @@ class TestEnvelope:
     def test_values(self) -> None:
         """The table of image forms names every canonical type once, and no other."""
         assert sorted([*CANONICAL_TYPES, "decimal(p,s)"]) == sorted(
-            names(table(section(ENVELOPE, "Values in images"), "type"))
+            names(table(section(VALUES, "Types"), "type"))
         )
 
     def test_codes(self) -> None:
@@ -43,8 +45,7 @@ class TestEnvelope:
         sources = (ROOT / "translator" / "values").glob("*.py")
         texts = [re.sub(r"__all__ = .*", "", path.read_text(encoding="utf-8"), flags=re.DOTALL) for path in sources]
         given = {code for text in texts for code in re.findall(r'"([A-Z][A-Z0-9_]{3,})"', text)}
-        text = section(ENVELOPE, "Values in images")
-        listed = [name for head in ("code", "note") for name in names(table(text, head))]
+        listed = [name for head in ("code", "note") for name in names(table(VALUES, head))]
         assert sorted(given) == sorted(listed)
 
     def test_schema(self) -> None:
@@ -77,7 +78,7 @@ class TestDialects:
     @pytest.mark.parametrize("dialect", DIALECTS)
     def test_issue_codes(self, dialect: str) -> None:
         """Every issue code of a dialect stands on its page, or among those that every dialect may give."""
-        text = ENVELOPE + page(f"dialects/{dialect}.md")
+        text = VALUES + page(f"dialects/{dialect}.md")
         assert [] == sorted(code for code in _issue_codes(dialect) if f"`{code}`" not in text)
 
     def test_the_search_finds(self) -> None:
@@ -87,21 +88,21 @@ class TestDialects:
 
 def _sources() -> dict[str, dict[str, str]]:
     """Field -> dialect -> where its value comes from, as the page says."""
-    rows = table(section(ENVELOPE, "Where the fields come from"), "field")
+    rows = table(SOURCES, "field")
     return {name: dict(zip(DIALECTS, row[1:], strict=True)) for row in rows for name in names([row])}
 
 
 class TestSources:
     def test_fields(self) -> None:
         """Every field is in the table, or named above it as one that does not depend on the dialect; once."""
-        above, _, _ = section(ENVELOPE, "Where the fields come from").partition("come from the Kafka record")
+        above, _, _ = SOURCES.partition("come from the Kafka record")
         listed = [*re.findall(r"`([^`]+)`", above), *_sources()]
         assert sorted(ChangeEvent.__struct_fields__) == sorted(listed)
 
     def test_columns(self) -> None:
         """The columns are the dialects, in the order of the dictionary."""
         heads = ("field", *(f"`{name}`" for name in DIALECTS))
-        assert f"| {' | '.join(heads)} |" in section(ENVELOPE, "Where the fields come from")
+        assert f"| {' | '.join(heads)} |" in SOURCES
 
     @pytest.mark.parametrize("case", find_cases(), ids=lambda path: path.relative_to(CASES).as_posix())
     def test_always_null(self, case: Path) -> None:

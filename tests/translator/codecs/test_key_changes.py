@@ -199,6 +199,6 @@ def test_shops(number: int, name: str) -> None:
 
 
 def test_page() -> None:
-    """docs/envelope.md names the option, its two words and what ids end with."""
-    text = page("envelope.md")
+    """docs/envelope/two-events.md names the option, its two words and what ids end with."""
+    text = page("envelope/two-events.md")
     assert [] == [word for word in ("`key_change: two_events`", "`/d`", "`/c`") if word not in text]
