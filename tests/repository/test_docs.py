@@ -36,9 +36,7 @@ class TestEnvelope:
 
     def test_values(self) -> None:
         """The table of image forms names every canonical type once, and no other."""
-        assert sorted([*CANONICAL_TYPES, "decimal(p,s)"]) == sorted(
-            names(table(section(VALUES, "Types"), "type"))
-        )
+        assert sorted([*CANONICAL_TYPES, "decimal(p,s)"]) == sorted(names(table(section(VALUES, "Types"), "type")))
 
     def test_codes(self) -> None:
         """The tables of issue codes and notes name exactly those that the shared converters give."""

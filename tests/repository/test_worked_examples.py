@@ -9,12 +9,12 @@ import msgspec
 import pytest
 
 from tests.repository.pages import DOCS, page
-from tests.repository.worked_examples import MARKED, VECTORS, VIEWS, cases_in, events_of, rewritten, vectors
+from tests.repository.worked_examples import MARKED, VECTORS, VIEWS, cases_in, events_of, examples, rewritten, vectors
 from translator.codecs.avro import AvroCodec
 from translator.codecs.json import JsonCodec
 
 PAGES = sorted(path.name for path in DOCS.glob("*.md") if "<!--" in path.read_text(encoding="utf-8"))
-EXAMPLES = page("envelope-examples.md")
+EXAMPLES = examples()
 WRITE = "python -m tests.repository.worked_examples"
 
 

@@ -26,6 +26,7 @@ from translator.message import Limits, Message
 from translator.translation.translate import Events, Translator
 
 VECTORS = DOCS / "envelope-examples.jsonl"
+PAGES_OF_VECTORS = ("envelope-examples.md", "envelope-examples-more.md")
 SOURCE = "shop"
 PLACE = {"partition": 3, "offset": 42, "timestamp_ms": 1_700_000_000_500}
 """Where the messages of the examples lay; the topic is named after the dialect."""
@@ -151,6 +152,11 @@ def cases_in(text: str) -> list[str]:
     return list(dict.fromkeys(found["case"] for found in MARKED.finditer(text)))
 
 
+def examples() -> str:
+    """The pages whose cases are in the file for machines."""
+    return "".join(page(name) for name in PAGES_OF_VECTORS)
+
+
 def vectors(cases: list[str]) -> bytes:
     """A line for every event: what a reader in any language can be tested with."""
     return b"".join(_vector(case, event) + b"\n" for case in cases for event in events_of(case))
@@ -172,7 +178,7 @@ def main() -> None:
     """Overwrites: what changed is seen in the diff."""
     for path in sorted(DOCS.glob("*.md")):
         path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
-    VECTORS.write_bytes(vectors(cases_in(page("envelope-examples.md"))))
+    VECTORS.write_bytes(vectors(cases_in(examples())))
 
 
 if __name__ == "__main__":
