@@ -20,11 +20,11 @@ import org.apache.avro.io.DecoderFactory;
 import org.apache.avro.message.BinaryMessageDecoder;
 
 /**
- * Keeps the rows of all tables by the rules of envelope.md, and prints them as JSON in the end, one a line.
+ * Keeps the rows of all tables by the rules of envelope/applying.md, and prints them as JSON at the end, one per line.
  *
- * Argument: envelope.avsc. Standard input: values of the records of one canonical partition as base64, one a line, in
- * their order. It is for scopes that keep the order of a row, as all do but those of `order: native`, and compares keys
- * by their text.
+ * Argument: envelope.avsc. Standard input: the record values of one canonical partition as base64, one per line, in
+ * order. It requires scopes that keep the order of a row, as all scopes do except those of `order: native`. It compares
+ * keys by their text.
  */
 public class ReadChanges {
     /** Numbers keep every digit that was sent. */
@@ -36,13 +36,13 @@ public class ReadChanges {
     private final Schema schema;
     private final BinaryMessageDecoder<GenericRecord> decoder;
     private final GenericDatumReader<GenericRecord> reader;
-    /** Table, then key, to row. */
+    /** Rows by table and key. */
     private final Map<String, Map<String, ObjectNode>> tables = new LinkedHashMap<String, Map<String, ObjectNode>>();
-    /** Table and key to the row that had the key before the one that has it now, and the transaction that took it. */
+    /** By table and key: the row that had the key before the current one, and the transaction of the change. */
     private final Map<String, Aside> asides = new HashMap<String, Aside>();
-    /** Table and key of a deleted row to the scope and the commit time of the delete. */
+    /** By table and key of a deleted row: the scope and the commit time of the delete. */
     private final Map<String, String[]> deletes = new HashMap<String, String[]>();
-    /** Table, key and scope to the greatest position; without key: that of the last truncate. */
+    /** The greatest position by table, key and scope; without a key, the position of the last truncate. */
     private final Map<String, String> positions = new HashMap<String, String>();
 
     ReadChanges(Schema schema) {
@@ -51,14 +51,14 @@ public class ReadChanges {
         this.reader = new GenericDatumReader<GenericRecord>(schema);
     }
 
-    /** The fields of an event by the first byte of the value, with its images as objects. */
+    /** Decodes an event by the first byte of the value; its images become objects. */
     ObjectNode decode(byte[] value) throws Exception {
         if (value.length > 0 && value[0] == '{') {
             return (ObjectNode) JSON.readTree(value);
         }
         GenericRecord record;
         if (value.length > 5 && value[0] == 0) {
-            // Whatever the id: a datum of version 1 begins with the fields of this schema.
+            // Any id will do: a datum of version 1 begins with the fields of this schema.
             record = (GenericRecord) reader.read(
                 null, DecoderFactory.get().binaryDecoder(value, 5, value.length - 5, null));
         } else {
@@ -124,15 +124,15 @@ public class ReadChanges {
         row.setAll((ObjectNode) event.get("key"));
         row.setAll((ObjectNode) event.get("after"));
         rows.put(key, row);
-        // A row with the very values of the one before is the same row, and its insert was sent twice.
+        // A row with exactly the same values is the same row: its insert was sent twice.
         if (there != null && (moves || (isInsert && !there.equals(row)))) {
             asides.put(table + key, new Aside(there, event));
         }
     }
 
     /**
-     * The row that leaves its key: of two rows that had it in one transaction the older one. Where the source does not
-     * say whether it was one transaction, the row stays: a real consumer marks it as incomplete.
+     * Removes the row that leaves its key: if two rows had the key in one transaction, the older one. If the source
+     * does not report the transaction, the row stays; a real consumer marks it as incomplete.
      */
     private ObjectNode leave(String table, Map<String, ObjectNode> rows, String key, ObjectNode event) {
         Aside aside = (Aside) asides.remove(table + key);
@@ -143,7 +143,7 @@ public class ReadChanges {
         return (ObjectNode) rows.remove(key);
     }
 
-    /** Whether another scope deleted the row after the source committed this event. */
+    /** Tells whether another scope deleted the row after the source committed this event. */
     private boolean outlives(String table, Map<String, ObjectNode> rows, String key, ObjectNode event) {
         String[] delete = (String[]) deletes.get(table + key);
         JsonNode committed = event.get("ts_commit_us");
@@ -151,7 +151,7 @@ public class ReadChanges {
             && !"null".equals(delete[1]) && committed.longValue() < Long.parseLong(delete[1]);
     }
 
-    /** A row with NULL in its key has none, and is not kept here. */
+    /** A row with NULL in its key has no key, and is not stored. */
     private static boolean isKeyed(ObjectNode event) {
         if (!event.get("key").isNull()) {
             return true;
@@ -162,7 +162,7 @@ public class ReadChanges {
         return false;
     }
 
-    /** Whether the event is beyond what this row, and its table, have seen in the scope of the event. */
+    /** Tells whether the event is later than everything that its row and table have seen in its scope. */
     private boolean isNew(String table, String key, ObjectNode event) {
         String scope = "\n" + event.get("pos_scope").textValue();
         String place = table + "\n" + key + scope;
@@ -176,7 +176,7 @@ public class ReadChanges {
         return true;
     }
 
-    /** A row whose key another one has taken, as "Keys that move" in envelope.md says. */
+    /** A row whose key was taken by another row: see envelope/keys-that-move.md. */
     private static final class Aside {
         private final ObjectNode row;
         private final JsonNode scope;
@@ -190,7 +190,7 @@ public class ReadChanges {
             this.committed = event.get("ts_commit_us");
         }
 
-        /** Whether the event may be of the transaction that took the key. */
+        /** Tells whether the event can belong to the transaction that took the key. */
         boolean isOf(ObjectNode event) {
             return scope.equals(event.get("pos_scope")) && tx.equals(id(event))
                 && (isSure() || committed.equals(event.get("ts_commit_us")));
