@@ -1,6 +1,6 @@
-"""The command line. Only wiring and exit codes belong here.
+"""The command line: only wiring and exit codes.
 
-Exit codes: 0 fine, 1 failed while working, 2 bad usage or configuration.
+Exit codes: 0 success, 1 failed while working, 2 wrong usage or configuration.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import click
 from cdc_core.command_line import LazyGroup
 from spark_sink.errors import ConfigError, FatalError
 
-# The packages of the extra `sink`, by their import names.
+# The packages of the extra `sink`, by import name.
 _EXTRA = frozenset({"pyspark", "py4j", "deltalake", "pyiceberg", "pandas", "pyarrow"})
 
 _COMMANDS = {

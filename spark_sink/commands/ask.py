@@ -1,4 +1,4 @@
-"""Commands that the running sink executes between batches: `spark-sink resume`, `rebuild`, `sweep` and the like."""
+"""Commands that the running sink executes between batches, such as `spark-sink resume`, `rebuild` and `sweep`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_sink.errors import FatalError
 
 _LOOK_SECONDS = 1.0
 
-wait = click.option("--wait", "seconds", type=float, help="Wait so many seconds for the answer of the running sink.")
+wait = click.option("--wait", "seconds", type=float, help="Seconds to wait for the answer of the running sink.")
 
 
 @click.command()
@@ -50,8 +50,8 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 def rebuild(config: Path, table: str, seconds: float | None) -> None:
     """Rebuild TABLE from the canonical topic into a new, empty table, and resume it.
 
-    Events that come meanwhile wait. Other tables are not affected. The old rows stay readable at the version before.
-    The mode, the key and the sources of the table may have changed in the configuration.
+    Events that arrive in the meantime wait. Other tables are not affected. The old rows stay readable as the previous
+    version. The configuration may have changed the mode, the key and the sources of the table.
     """
     _ask(config, "rebuild", table, None, seconds)
 
@@ -72,7 +72,7 @@ def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
-@click.option("--before", required=True, help="A time with its offset from UTC, an epoch (0003), or a position.")
+@click.option("--before", required=True, help="A time with its UTC offset, an epoch (0003), or a position.")
 @wait
 def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
     """Delete the rows of TABLE that a reload did not bring again."""
@@ -85,7 +85,7 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table", required=False)
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and ask for nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, and request nothing.")
 @wait
 def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | None) -> None:
     """Compact, checkpoint and vacuum TABLE, or all tables."""
@@ -128,7 +128,7 @@ def _check_name(loaded: settings.Settings, table: str) -> None:
 
 def _ask(path: Path, command: str, table: str | None, argument: str | None, seconds: float | None) -> None:
     loaded = configured(path)
-    # Here, not above: help and mistakes in the file need no table library.
+    # Imported here because help and errors in the file need no table library.
     from spark_sink.control_tables.requests import RequestBook, State
     from spark_sink.operations.maintenance import ALL_TABLES
 

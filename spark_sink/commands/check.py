@@ -1,4 +1,4 @@
-"""`spark-sink check`: what `run` would refuse, before it runs."""
+"""`spark-sink check`: report what `run` would reject."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def check(config: Path, connect: bool) -> None:
     Each check prints one line.
     """
     loaded = configured(config)
-    loaded.kafka.spark_options()  # reads the files that it names
+    loaded.kafka.spark_options()  # reads the files it refers to
     click.echo(f"ok     settings: {config}")
     if not connect:
         return
-    # Here, not above: help and mistakes in the file need no Spark.
+    # Imported here because help and errors in the file need no Spark.
     from spark_sink.operations import checks
     from spark_sink.spark import session as spark_session
 

@@ -1,4 +1,4 @@
-"""`spark-sink health`: what the pages of a sink that runs tell, asked from outside."""
+"""`spark-sink health`: ask the probes and metrics of a running sink."""
 
 from __future__ import annotations
 
@@ -18,17 +18,23 @@ _PAUSE_SECONDS = 1.0
 
 
 @click.command()
-@click.option("--timeout", default=0.0, show_default=True, type=click.FloatRange(0), help="Seconds to wait for it.")
+@click.option(
+    "--timeout",
+    default=0.0,
+    show_default=True,
+    type=click.FloatRange(0),
+    help="Seconds to wait until the sink is healthy.",
+)
 @click.argument("url")
 def health(url: str, timeout: float) -> None:
     """Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.
 
-    It works when it is alive and has planned its first batch, or the topic has none. Then its newest batch is told,
-    what is to come, and how many tables are parked. Exit code 1: it does not answer, or says what is wrong.
+    It is healthy if it is alive and has planned its first batch, or the topic has none. The output has its newest
+    batch, its lag and the number of parked tables. Exit code 1: it does not answer, or reports a problem.
     """
     base = url.rstrip("/")
     if not base.startswith(("http://", "https://")):
-        raise click.BadParameter(f"{url} is no address such as http://HOST:PORT", param_hint="URL")
+        raise click.BadParameter(f"{url} is not an address such as http://HOST:PORT", param_hint="URL")
     deadline = time.monotonic() + timeout
     while wrong := _wrong(base):
         if time.monotonic() >= deadline:
@@ -38,7 +44,7 @@ def health(url: str, timeout: float) -> None:
 
 
 def _wrong(base: str) -> str | None:
-    """Say what is wrong; None when all is well."""
+    """Return what is wrong, or None."""
     for page in ("/livez", "/readyz"):
         try:
             _asked(base + page)
@@ -68,6 +74,6 @@ def _summary(metrics: str) -> str:
         newest = datetime.fromtimestamp(told["cdc_sink_last_batch_timestamp_seconds"], UTC)
         parts = [f"batches since its start: {batches}, the newest ended {newest:%Y-%m-%d %H:%M:%S} UTC"]
     lag = told.get("cdc_sink_lag_records", math.nan)
-    parts.append("records to come: " + ("not known yet" if math.isnan(lag) else f"{lag:.0f}"))
+    parts.append("lag: " + ("unknown" if math.isnan(lag) else f"{lag:.0f} records"))
     parts.append(f"parked tables: {told.get('cdc_sink_parked_tables', 0):.0f}")
     return f"alive and ready; {'; '.join(parts)}"

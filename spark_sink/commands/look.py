@@ -1,4 +1,4 @@
-"""`spark-sink status`, `batches`, `cut`, `view` and `quarantine ls`: what the tables tell."""
+"""`spark-sink status`, `batches`, `cut`, `view` and `quarantine ls`: show what the tables contain."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ def status(config: Path, as_json: bool) -> None:
     for table in found["tables"]:
         click.echo(_line(table))
     if found["no_table"]:
-        click.echo(f"in quarantine, of no table: {_counts(found['no_table'])}")
+        click.echo(f"in quarantine, without a table: {_counts(found['no_table'])}")
     if found["excluded"]:
-        click.echo(f"left out by tables.exclude: {', '.join(found['excluded'])}")
+        click.echo(f"excluded by tables.exclude: {', '.join(found['excluded'])}")
     parked = [table["table"] for table in found["tables"] if table["parked"]]
     for name in parked:
-        click.echo(f"when its cause is gone: spark-sink resume {shlex.quote(name)} -c {shlex.quote(str(config))}")
+        click.echo(f"once the cause is fixed: spark-sink resume {shlex.quote(name)} -c {shlex.quote(str(config))}")
     for command in found["open_commands"]:
         click.echo(f"open command: {command}")
 
@@ -62,12 +62,12 @@ def _counts(counts: dict[str, int]) -> str:
 
 @click.command()
 @config_option
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="So many, the newest first.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each batch, for programs.")
+@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of batches, newest first.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each batch.")
 def batches(config: Path, limit: int, as_json: bool) -> None:
     """List the newest batches: when each ended, the offsets it applied, and the tables it changed.
 
-    What changes tables between batches (a resume, a sweep) is a line without a number and without offsets.
+    A change of tables between batches (a resume, a sweep) is a line without a number and without offsets.
     """
     loaded = configured(config)
     from spark_sink.operations import status
@@ -84,8 +84,10 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
 
 @click.command()
 @config_option
-@click.option("--batch", type=int, help="Behind this batch; the newest if not given.")
-@click.option("--checkpoint", help="Id of the checkpoint that the batch is of; that of the newest batch if not given.")
+@click.option("--batch", type=int, help="Print the cut after this batch. The newest one by default.")
+@click.option(
+    "--checkpoint", help="Id of the checkpoint that the batch belongs to. That of the newest batch by default."
+)
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     """Print a consistent cut as JSON: table versions and topic offsets that belong together."""
     loaded = configured(config)
@@ -105,10 +107,12 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     type=click.Choice([engine.value for engine in ReaderEngine]),
     default=ReaderEngine.SPARK.value,
     show_default=True,
-    help="Engine that is to read the view.",
+    help="Engine that will read the view.",
 )
-@click.option("--name", help="Of the view; the table's if not given, with _ for its dots.")
-@click.option("--from", "relation", help="Name that the table has in the engine, if it is not read by its folder.")
+@click.option("--name", help="Name of the view. By default the name of the table, with _ for dots.")
+@click.option(
+    "--from", "relation", help="Name of the table in the engine, for engines that do not read it by its folder."
+)
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
     """Print the SQL of a view of TABLE with the columns of its source and its live rows."""
     loaded = configured(config)
@@ -123,9 +127,9 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
     except Refused as error:
         raise ConfigError(f"{table}: {error}") from None
     if shape is None:
-        raise ConfigError(f"there is no table {table!r} yet; its events wait: `spark-sink status` says why")
+        raise ConfigError(f"table {table!r} does not exist yet, and its events wait: `spark-sink status` shows why")
     named = name or table.replace(".", "_")
-    # By its folder an Iceberg table is found by none of them for sure: which of its metadata is the newest is a guess.
+    # No engine reliably finds an Iceberg table by its folder: it would have to guess which metadata file is the newest.
     folder = location(tables.warehouse, table) if tables.format(table) is Format.DELTA else None
     click.echo(create_view(ReaderEngine(engine), named, shape, folder, relation))
 
@@ -137,12 +141,12 @@ def quarantine() -> None:
 
 @quarantine.command()
 @config_option
-@click.option("--table", help="Only events of this table, by its name in the lakehouse.")
-@click.option("--reason", help="Only events with this reason.")
-@click.option("--limit", default=100, show_default=True, help="At most so many.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each event, for programs.")
+@click.option("--table", help="Show only events of this table, by its name in the lakehouse.")
+@click.option("--reason", help="Show only events with this reason.")
+@click.option("--limit", default=100, show_default=True, help="Maximum number of events.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each event.")
 def ls(config: Path, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
-    """List events in quarantine: reason, table, place in the topic, id, detail. No row data."""
+    """List events in quarantine: reason, table, offset in the topic, id and detail, without row data."""
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Reason, unknown
     from spark_sink.operations import status

@@ -1,4 +1,4 @@
-"""`spark-sink run`: the service, or one run to the end of the topic."""
+"""`spark-sink run`: run the service, or read to the end of the topic once."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from spark_sink.commands.configuration import config_option, configured
 
 @click.command()
 @config_option
-@click.option("--available-now", is_flag=True, help="Stop at what is the end of the topic now.")
+@click.option("--available-now", is_flag=True, help="Stop at the current end of the topic.")
 def run(config: Path, available_now: bool) -> None:
     """Write the canonical topic to tables until stopped."""
-    # As process 1 of a container a program without a handler of its own cannot be stopped while Spark starts; the job
-    # sets its own when the query runs.
+    # A program that runs as process 1 of a container without a signal handler cannot be stopped while Spark starts. The
+    # job sets its own handler when the query runs.
     signals.end_at_once()
     loaded = configured(config)
-    # Here, not above: help and mistakes in the file need no Spark.
+    # Imported here because help and errors in the file need no Spark.
     from spark_sink import assembly
 
     logs.configure(loaded.log_level)

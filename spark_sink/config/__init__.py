@@ -1,1 +1,1 @@
-"""Settings of the sink."""
+"""The settings of the sink."""

@@ -1,8 +1,8 @@
-"""The catalog of the Iceberg tables, said once for both of its clients: Spark, which writes the tables, and pyiceberg,
-by which workers and commands read them.
+"""The catalog of the Iceberg tables, configured once for its two clients: Spark, which writes the tables, and
+pyiceberg, which workers and commands use to read them.
 
-Where a property has one name in both, it is said once; the others are translated here. Properties may hold tokens and
-passwords, so that none of them is ever shown.
+Properties with the same name in both clients are passed on, and the others are translated here. Properties can contain
+tokens and passwords, so none is ever shown.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 _PROPERTY_OF_TYPE = "type"
 
-# The name in Spark, where nothing else is said.
+# The default name in Spark.
 FOLDERS = "cdc_iceberg"
 CatalogName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 _POSTGRES = "jdbc:postgresql:"
 
-# Several, with commas between them, where one stands in for another.
+# Several addresses are separated by commas, so that one can stand in for another.
 _METASTORES = re.compile(r"thrift://[^/@,?#]+:\d+(,thrift://[^/@,?#]+:\d+)*")
 
-# Words of the address that both PostgreSQL's driver for Java and libpq know.
+# Parameters of the address that both PostgreSQL's Java driver and libpq support.
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
@@ -39,17 +39,17 @@ class CatalogType(StrEnum):
     JDBC = "jdbc"
     HIVE = "hive"
     OTHER = "other"
-    """Any that Spark and pyiceberg both know, each by settings of its own."""
+    """Any catalog that both Spark and pyiceberg support, with separate settings for each."""
 
 
 @dataclass(frozen=True)
 class CatalogAccess:
-    """The way of both clients to a catalog; it travels to the workers.
+    """The connection of both clients to a catalog. It is sent to the workers.
 
     Args:
-        name: in Spark, and where the catalog keeps tables of several names, in the catalog.
-        address: for people, without secrets.
-        spark: settings of a session that knows it.
+        name: its name in Spark, and in catalogs that store tables under several names, its name there.
+        address: for messages, without secrets.
+        spark: Spark settings that define it.
         reader: properties of pyiceberg's catalog.
     """
 
@@ -61,67 +61,72 @@ class CatalogAccess:
 
 
 class IcebergCatalog(BaseModel):
-    """The catalog of the Iceberg tables; not set: they lie in folders of `tables.warehouse`."""
+    """The catalog of the Iceberg tables. If unset, they are folders in `tables.warehouse`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: CatalogType = Field(description="Its kind; `other` is said by spark.conf and `properties`.")
+    type: CatalogType = Field(description="Kind of catalog. `other` is configured with spark.conf and `properties`.")
     name: CatalogName = Field(
-        default=FOLDERS, description="Its name in Spark; with jdbc also the name under which it keeps the tables."
+        default=FOLDERS,
+        description="Name of the catalog in Spark. With jdbc, also the name under which it stores the tables.",
     )
     uri: str | None = Field(
         default=None,
         min_length=1,
-        description="`https://HOST:PORT/PATH`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `thrift://HOST:PORT`.",
+        description="Address: `https://HOST:PORT/PATH`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `thrift://HOST:PORT`.",
     )
     warehouse: str | None = Field(
         default=None,
         min_length=1,
-        description="rest: the name of a warehouse there. Else folder or URL of its tables, or tables.warehouse.",
+        description="With rest, the name of a warehouse there. Otherwise the folder or URL of its tables; "
+        "default: tables.warehouse.",
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Further properties, such as `credential`, for both clients; with `other` for pyiceberg alone.",
+        description="Additional properties for both clients, such as `credential`. With `other` only "
+        "pyiceberg gets them.",
     )
 
     @model_validator(mode="after")
     def _fits_its_type(self) -> IcebergCatalog:
         if self.name == "spark_catalog":
-            raise ValueError("name: spark_catalog holds Delta tables; give the catalog a name of its own")
+            raise ValueError("name: spark_catalog contains Delta tables; use another name for the Iceberg catalog")
         if self.type is CatalogType.OTHER:
             if self.uri is not None or self.warehouse is not None:
-                raise ValueError("type other has no uri and no warehouse: say them in properties and in spark.conf")
+                raise ValueError("type other takes no uri and no warehouse: set them in properties and in spark.conf")
             if not {_PROPERTY_OF_TYPE, "py-catalog-impl"} & self.properties.keys():
-                raise ValueError("type other needs properties.type, which pyiceberg knows the catalog by")
+                raise ValueError("type other requires properties.type, the name of the catalog type in pyiceberg")
             found = self.properties.get(_PROPERTY_OF_TYPE)
             if found is not None and found.get_secret_value() in (CatalogType.REST, CatalogType.HIVE):
-                raise ValueError(f"type other is for what has no type here: say type {found.get_secret_value()}")
+                raise ValueError(
+                    f"type other is only for catalogs without a type of their own: use type {found.get_secret_value()}"
+                )
         elif self.uri is None:
-            raise ValueError(f"type {self.type} needs a uri")
+            raise ValueError(f"type {self.type} requires a uri")
         elif self.type is CatalogType.REST:
             parts = urlsplit(self.uri)
             if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise ValueError("uri: not http://HOST:PORT/PATH or https://HOST:PORT/PATH")
+                raise ValueError("uri: expected http://HOST:PORT/PATH or https://HOST:PORT/PATH")
             if parts.username is not None or parts.password is not None or parts.query:
-                raise ValueError("uri: only the address; properties has room for a credential or token")
+                raise ValueError("uri: expected only the address; put a credential or token into properties")
         elif self.type is CatalogType.HIVE:
             if not _METASTORES.fullmatch(self.uri):
-                raise ValueError("uri: not thrift://HOST:PORT, or several with commas between them")
+                raise ValueError("uri: expected thrift://HOST:PORT, or several separated by commas")
         else:
             _postgres(self.uri)
         return self
 
     def access(self, warehouse: str, conf: Mapping[str, str], store: Mapping[str, str]) -> CatalogAccess:
-        """Return the way to the catalog.
+        """Return how both clients reach the catalog.
 
         Args:
-            warehouse: of the sink.
-            conf: settings of Spark that the file has; those of this catalog win over ours.
+            warehouse: the warehouse of the sink.
+            conf: Spark settings from the file. Those of this catalog take precedence.
             store: properties by which pyiceberg finds the object store.
         """
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
         prefix = f"spark.sql.catalog.{self.name}"
-        # A table is what the catalog says, not what a session remembers.
+        # The catalog decides what a table is, not the cache of a session.
         spark = {f"{prefix}.cache-enabled": "false"}
         reader = {**store, **given}
         if self.type is not CatalogType.OTHER:
@@ -139,41 +144,41 @@ class IcebergCatalog(BaseModel):
 
 
 def whole_place(folder: str) -> str:
-    """A folder or URL that does not depend on who reads it: metadata name all files by where they lie."""
+    """Return a folder or URL that every reader can use: metadata contain the location of every file."""
     return folder if urlsplit(folder).scheme else str(Path(folder).absolute())
 
 
-# Files are read and written by the file systems that Spark has, which are those of the other tables.
+# Spark's file systems read and write the files, like those of the other tables.
 _HADOOP_IO = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
 _SPARK_DEFAULTS: Mapping[CatalogType, Mapping[str, str]] = {
     CatalogType.REST: _HADOOP_IO,
     CatalogType.HIVE: _HADOOP_IO,
-    # The newer of its two forms, which pyiceberg makes, too.
+    # The newer of its two layouts, which pyiceberg uses too.
     CatalogType.JDBC: {**_HADOOP_IO, "jdbc.schema-version": "V1"},
 }
 
 
 def _postgres(uri: str) -> tuple[str, dict[str, str]]:
-    """The host and database of the address of a PostgreSQL, and its words about encryption.
+    """Return the host, database and TLS parameters of a PostgreSQL address.
 
     Raises:
-        ValueError: it is no such address.
+        ValueError: it is not such an address.
     """
     if not uri.startswith(_POSTGRES + "//"):
-        raise ValueError("uri: not jdbc:postgresql://HOST:PORT/DATABASE; any other catalog is type other")
+        raise ValueError("uri: expected jdbc:postgresql://HOST:PORT/DATABASE; use type other for any other catalog")
     parts = urlsplit(uri.removeprefix("jdbc:"))
     words = dict(parse_qsl(parts.query))
     if not parts.hostname or not parts.path.strip("/") or parts.fragment:
-        raise ValueError("uri: not jdbc:postgresql://HOST:PORT/DATABASE")
+        raise ValueError("uri: expected jdbc:postgresql://HOST:PORT/DATABASE")
     if parts.username is not None or parts.password is not None or {"user", "password"} & words.keys():
-        raise ValueError("uri: user and password stand in properties, as jdbc.user and jdbc.password")
+        raise ValueError("uri: put user and password into properties, as jdbc.user and jdbc.password")
     if unknown := sorted(words.keys() - set(_TLS)):
-        raise ValueError(f"uri: {', '.join(unknown)}: only {', '.join(_TLS)} are known by both clients")
+        raise ValueError(f"uri: {', '.join(unknown)}: both clients support only {', '.join(_TLS)}")
     return f"{parts.netloc}{parts.path}", words
 
 
 def _for_sqlalchemy(uri: str, user: str | None, password: str | None) -> str:
-    """The same address as SQLAlchemy has it, by which pyiceberg reaches a database."""
+    """Return the same address in SQLAlchemy's form, which pyiceberg uses to reach a database."""
     place, words = _postgres(uri)
     login = "" if user is None else quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
     return f"postgresql+psycopg2://{login}{'@' if login else ''}{place}?{urlencode({'connect_timeout': '20', **words})}"

@@ -1,4 +1,4 @@
-"""The rules of the configuration for the files of tables."""
+"""The maintenance rules in the configuration."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MaintenanceRules:
-    """The defaults are those of the settings.
+    """Maintenance of table files. The defaults are those of the settings.
 
     Args:
-        enabled: the sink does it by itself, between batches.
-        every_seconds: between the ends and the beginnings of two turns.
-        budget_seconds: after which a turn begins no further step.
-        small_files: of a table, that are made one.
-        keep_days: so far back cuts, sweeps and readers of old versions reach.
-        commands_days: so long commands that have ended are remembered.
+        enabled: maintain tables automatically, between batches.
+        every_seconds: pause between the end of one run and the start of the next.
+        budget_seconds: after this time a run starts no further step.
+        small_files: number of small files of a table that are merged.
+        keep_days: how far back cuts, sweeps and readers of old versions can go.
+        commands_days: how long finished commands are kept.
     """
 
     enabled: bool = True

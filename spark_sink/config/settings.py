@@ -1,6 +1,6 @@
-"""The whole configuration as types; how the file is read is cdc_core.config.
+"""All settings as types. cdc_core.config reads the file.
 
-A name that is not known is an error at start, with the nearest known one.
+An unknown name is an error at the start, with the most similar known one.
 """
 
 from __future__ import annotations
@@ -29,12 +29,13 @@ from spark_sink.schema.table_spec import Format, Mode, match_rule
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
-# Spark unpacks others, too, but of a .zip no file may be executed, and in a .tar none may link to the machine's Python.
+# Spark unpacks other archives too, but files from a .zip are not executable, and a .tar cannot link to the machine's
+# Python.
 Archive = Annotated[str, Field(pattern=r"^[^#,]+\.(tar\.gz|tgz)#[A-Za-z0-9._-]+$")]
 
 ColumnName = Annotated[str, Field(min_length=1)]
 TableName = Annotated[str, AfterValidator(plain_name)]
-# Over `source/db/schema/table`, with * and ?.
+# A pattern of `source/db/schema/table` with * and ?.
 SourcePattern = Annotated[str, Field(pattern=r"^[^\[\]]+$")]
 
 
@@ -43,17 +44,17 @@ class _Section(BaseModel):
 
 
 class Input(_Section):
-    """The topics that are read."""
+    """The input topics."""
 
-    topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
-    schemas_topic: TopicName | None = Field(default=None, description="`<topic>.schemas` when not set.")
+    topic: TopicName = Field(default="cdc.canonical", description="Canonical topic.")
+    schemas_topic: TopicName | None = Field(default=None, description="Schemas topic. By default `<topic>.schemas`.")
 
     starting_offsets: Literal["earliest", "latest"] | dict[int, Annotated[int, Field(ge=0)]] = Field(
         default="earliest",
-        description="Where a pipeline that has done nothing yet begins; or offsets by partition, the others earliest.",
+        description="Where a new pipeline begins: earliest, latest, or offsets by partition (earliest for the others).",
     )
     fail_on_data_loss: bool = Field(
-        default=True, description="Stop when the topic no longer has what was to be read next."
+        default=True, description="Stop if the topic no longer has the next records to read."
     )
 
     @property
@@ -62,19 +63,19 @@ class Input(_Section):
 
 
 class TablesSettings(_Section):
-    """The tables that are written."""
+    """The tables to write."""
 
     warehouse: Location = Field(description="Folder or object store URL of the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern of table names; a part that a table does not have goes, and the text before it.",
+        description="Pattern of table names. A part that a table does not have is left out, with the text before it.",
     )
 
     rename: dict[SourcePattern, TableName] = Field(
-        default_factory=dict, description="Names of single tables, by patterns of `source/db/schema/table`."
+        default_factory=dict, description="Names of single tables, by pattern of `source/db/schema/table`."
     )
     exclude: tuple[SourcePattern, ...] = Field(
-        default=(), description="Patterns of `source/db/schema/table`: what is left out."
+        default=(), description="Source tables to leave out, as patterns of `source/db/schema/table`."
     )
 
     @field_validator("name")
@@ -93,81 +94,88 @@ class TablesSettings(_Section):
         for source, name in self.rename.items():
             other = given.setdefault(name.lower(), source)
             if other != source and match_rule(name, self.shared) is None:
-                raise ValueError(f"rename: {other} and {source} have one name, {name}; declare it in tables.shared")
+                raise ValueError(
+                    f"rename: {other} and {source} have the same name, {name}; declare the table in tables.shared"
+                )
         return self
 
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
-        description="A truncate of a table that several scopes feed: the table stops, or is emptied of all of them.",
+        description="Truncate of a table that several scopes feed: park the table, or delete the rows of all scopes.",
     )
     statements: Literal["park", "count"] = Field(
         default="park",
-        description="A statement changed rows and no event has them: the table is parked, or the statement counted.",
+        description="Statement that changed rows without events: park the table, or only count the statement.",
     )
     drops: Literal["park", "keep", "empty"] = Field(
         default="park",
-        description="The source table was dropped: the table is parked, keeps its rows, or is emptied as by truncate.",
+        description="Drop of the source table: park the table, keep its rows, or empty it like a truncate.",
     )
     rewrites: Literal["park", "mark"] = Field(
         default="mark",
-        description="A statement changed values that no event has: the table is parked, or its rows are incomplete.",
+        description="Statement that changed values without events: park the table, or mark its rows as incomplete.",
     )
     cascades: Literal["warn", "park"] = Field(
         default="warn",
-        description="A foreign key changes rows and the source does not log it: a warning, or the table is parked.",
+        description="Foreign key that changes rows without logging them: log a warning, or park the table.",
     )
     tombstone_days: int = Field(
-        default=7, ge=1, description="So long a deleted row is remembered, by the times of the events."
+        default=7, ge=1, description="Days for which deleted rows are remembered, by the times of the events."
     )
     park_rejected: int | None = Field(
         default=None,
         ge=0,
-        description="A table of which more events of one batch would go to quarantine is parked; not set: never.",
+        description="Park a table if more of its events in one batch would go to quarantine. Never if unset.",
     )
     times: Literal["exact", "microseconds"] = Field(
         default="exact",
-        description="A column of times finer than a microsecond becomes text, or its values end at the microsecond.",
+        description="Times finer than a microsecond: store the column as text, or cut the values off.",
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="A deleted row of a mirror is NULL and goes later, or keeps its values and stays.",
+        description="Deleted rows of a mirror: set to NULL and later removed (hard), or kept with their values (soft).",
     )
     changes: dict[ShapeChange, Policy] = Field(
         default_factory=dict, description="Policy for each kind of schema change; see docs/sink/schema-changes.md."
     )
 
     modes: dict[str, Mode] = Field(
-        default_factory=dict, description="What tables hold, by name or pattern; the others are mirrors."
+        default_factory=dict, description="What tables contain, by name or pattern. The others are mirrors."
     )
     keys: dict[str, Annotated[tuple[ColumnName, ...], Field(min_length=1)]] = Field(
-        default_factory=dict, description="Key columns as events name them, by name or pattern of tables."
+        default_factory=dict, description="Key columns as named in events, by name or pattern of tables."
     )
 
     shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Patterns of `source/db/schema/table`: what goes to one table, by its name or pattern.",
+        description="Source tables that share a table, as patterns of `source/db/schema/table`, by its name "
+        "or pattern.",
     )
 
     formats: dict[str, Format] = Field(
-        default_factory=dict, description="The format of tables, by name or pattern; the others are Delta Lake tables."
+        default_factory=dict, description="Table format, by name or pattern. The others are Delta tables."
     )
     buckets: dict[str, Annotated[int, Field(ge=2, le=4096)]] = Field(
         default_factory=dict,
-        description="Parts of new Iceberg tables, by hash of the key; by name or pattern.",
+        description="Number of hash partitions of the key for new Iceberg tables, by name or pattern.",
     )
     iceberg_catalog: IcebergCatalog | None = Field(
-        default=None, description="The catalog of Iceberg tables; not set: they are folders of the warehouse."
+        default=None, description="Catalog of Iceberg tables. If unset, they are folders in the warehouse."
     )
-    engines: dict[str, Engine] = Field(default_factory=dict, description="The engine of mirrors, by name or pattern.")
+    engines: dict[str, Engine] = Field(default_factory=dict, description="Engine of mirrors, by name or pattern.")
     fused_megabytes: int = Field(
-        default=1000, ge=0, description="A table of more data in its files is written by Spark, not by deltalake."
+        default=1000,
+        ge=0,
+        description="Tables with more data in their files are written by Spark instead of deltalake, in MB.",
     )
 
     @field_validator("changes")
     @classmethod
     def _key_stays(cls, value: dict[ShapeChange, Policy]) -> dict[ShapeChange, Policy]:
         if value.get(ShapeChange.KEY, Policy.FAIL) not in (Policy.FAIL, Policy.IGNORE):
-            raise ValueError("key: allowed are fail and ignore; the rows of the table are no rows of another key")
+            raise ValueError(
+                "key: only fail and ignore are allowed, because the rows of the table do not belong to another key"
+            )
         return value
 
     @property
@@ -196,28 +204,34 @@ class TablesSettings(_Section):
 
 
 class Batches(_Section):
-    """The size of batches, and how often they begin."""
+    """The size of batches and the time between them."""
 
-    trigger_seconds: float = Field(default=10, ge=0, description="Time between the starts of two batches.")
-    max_offsets: int = Field(default=500_000, ge=1, description="Kafka records in one batch, at most.")
-    target_seconds: float = Field(default=60, gt=0, description="A longer batch is followed by smaller ones.")
+    trigger_seconds: float = Field(default=10, ge=0, description="Seconds between the starts of two batches.")
+    max_offsets: int = Field(default=500_000, ge=1, description="Maximum number of Kafka records in one batch.")
+    target_seconds: float = Field(
+        default=60, gt=0, description="If a batch takes longer, the following ones are smaller."
+    )
     worker_megabytes: int = Field(
-        default=1024, ge=1, description="Smaller batches follow when a worker process held more, in MiB."
+        default=1024,
+        ge=1,
+        description="If a worker process uses more memory, the following batches are smaller. In MiB.",
     )
 
 
 class MaintenanceSettings(_Section):
-    """The files of tables, which the sink keeps few between batches."""
+    """Maintenance of the files of tables, between batches."""
 
-    enabled: bool = Field(default=True, description="Off: only the sink's own tables are maintained.")
-    every_seconds: float = Field(default=60, gt=0, description="Time between two turns.")
-    budget_seconds: float = Field(default=5, gt=0, description="After so long a turn begins no further step.")
-    small_files: int = Field(default=16, ge=2, description="So many small files of a table are made one.")
+    enabled: bool = Field(
+        default=True, description="Maintain all tables. If false, only the sink's own tables are maintained."
+    )
+    every_seconds: float = Field(default=60, gt=0, description="Seconds between two maintenance runs.")
+    budget_seconds: float = Field(default=5, gt=0, description="Seconds after which a run starts no further step.")
+    small_files: int = Field(default=16, ge=2, description="Number of small files of a table that are merged.")
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
-        default=7, ge=7, le=30, description="So far back cuts, sweeps and readers of old versions reach."
+        default=7, ge=7, le=30, description="How far back cuts, sweeps and readers of old versions can go, in days."
     )
-    commands_days: int = Field(default=30, ge=1, description="So long commands that have ended are remembered.")
+    commands_days: int = Field(default=30, ge=1, description="Days for which finished commands are kept.")
 
     @property
     def rules(self) -> MaintenanceRules:
@@ -225,59 +239,76 @@ class MaintenanceSettings(_Section):
 
 
 class CatalogSettings(_Section):
-    """A catalog that Delta tables are made known to; Iceberg tables are known to theirs, tables.iceberg_catalog."""
+    """A catalog in which Delta tables are registered. Iceberg tables are in tables.iceberg_catalog."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
-        default="spark_catalog", description="Its name in Spark; see docs/sink/tables.md."
+        default="spark_catalog", description="Name of the catalog in Spark; see docs/sink/tables.md."
     )
 
 
 class MetricsSettings(_Section):
-    """The metrics for Prometheus."""
+    """The metrics for Prometheus and OpenTelemetry."""
 
-    port: int | None = Field(default=None, ge=0, le=65535, description="Answers /metrics on the driver; not set: none.")
-    max_tables: int = Field(default=100, ge=0, description="Tables with a label of their own; the rest is `other`.")
-    otlp: Otlp | None = Field(default=None, description="Not set: nothing is reported; Prometheus asks at /metrics.")
+    port: int | None = Field(
+        default=None, ge=0, le=65535, description="Port of the driver for metrics and probes. Disabled when unset."
+    )
+    max_tables: int = Field(
+        default=100, ge=0, description="Number of tables with their own label. The others share `other`."
+    )
+    otlp: Otlp | None = Field(
+        default=None, description="Receiver of OpenTelemetry metrics. If unset, metrics are only available at /metrics."
+    )
 
 
 class Spark(_Section):
-    """The Spark session. What spark-submit was given stands, where this says nothing."""
+    """The Spark session. Settings passed to spark-submit apply unless they are set here."""
 
-    master: str | None = Field(default=None, description="Such as `local[2]`; spark-submit's when not set.")
-    memory: str | None = Field(default=None, description="Of the driver, `4g`; where this process starts Spark.")
+    master: str | None = Field(
+        default=None, description="Spark master, such as `local[2]`. By default that of spark-submit."
+    )
+    memory: str | None = Field(
+        default=None, description="Memory of the driver, such as `4g`, if this process starts Spark."
+    )
     python: str | None = Field(
-        default=None, description="The Python of the workers, where it lies there; not set: where ours lies here."
+        default=None,
+        description="Path of Python on the machines of the workers. By default the path of the sink's Python.",
     )
     archives: tuple[Archive, ...] = Field(
         default=(), description="Archives that every executor unpacks, each as `FILE#FOLDER`."
     )
-    jars: tuple[str, ...] = Field(default=(), description="Files or patterns; none when the image has them.")
-    conf: dict[str, str] = Field(default_factory=dict, description="Further settings of Spark; they win over ours.")
+    jars: tuple[str, ...] = Field(
+        default=(), description="Jar files or patterns. Not needed if Spark has the jars, as in the image."
+    )
+    conf: dict[str, str] = Field(
+        default_factory=dict, description="Additional Spark settings. They take precedence over those of the sink."
+    )
 
     @field_validator("conf")
     @classmethod
     def _has_no_python(cls, value: dict[str, str]) -> dict[str, str]:
         if "spark.pyspark.python" in value:
-            raise ValueError("spark.pyspark.python: say spark.python; only spark-submit hears it under this name")
+            raise ValueError("spark.pyspark.python: use spark.python instead; only spark-submit reads this name")
         return value
 
 
 class Settings(_Section):
     """`spark-sink run -c FILE`."""
 
-    pipeline: Name = Field(description="Names this sink in the tables it writes; never change it.")
+    pipeline: Name = Field(description="Identifies this sink in the tables it writes. Never change it.")
     kafka: SparkKafka
     input: Input = Input()
     tables: TablesSettings
-    checkpoint: Location = Field(description="Folder or object store URL where Spark remembers how far it has read.")
+    checkpoint: Location = Field(description="Folder or object store URL in which Spark stores its progress.")
     storage: Storage = Storage()
     batches: Batches = Batches()
     maintenance: MaintenanceSettings = MaintenanceSettings()
-    catalog: CatalogSettings | None = Field(default=None, description="Not set: no table is registered anywhere.")
+    catalog: CatalogSettings | None = Field(
+        default=None, description="Catalog in which tables are registered. None if unset."
+    )
     metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
     log_level: Literal["info", "warning", "error"] = Field(
-        default="info", description="Lines of ours below it are not written; those of Spark have levels of their own."
+        default="info", description="Lowest level of the sink's log lines. Spark's loggers have their own levels."
     )
 
     @model_validator(mode="after")
@@ -286,29 +317,29 @@ class Settings(_Section):
         if catalog is not None and catalog.type is CatalogType.OTHER:
             prefix = f"spark.sql.catalog.{catalog.name}"
             if prefix not in self.spark.conf:
-                raise ValueError(f"tables.iceberg_catalog: type other needs {prefix} in spark.conf, and its settings")
+                raise ValueError(f"tables.iceberg_catalog: type other requires {prefix} and its settings in spark.conf")
         if not self.has_iceberg:
             return self
         if catalog is None and urlsplit(self.tables.warehouse).scheme not in ("", "file"):
             raise ValueError(
-                "tables.formats: without tables.iceberg_catalog Iceberg tables are written to folders only; "
+                "tables.formats: without tables.iceberg_catalog, Iceberg tables can only be written to folders, but "
                 "tables.warehouse is a URL"
             )
         if self.catalog is not None and catalog is None:
             raise ValueError(
-                "catalog: it would show an Iceberg table of a folder as it was when it was registered, for ever; give "
-                "the Iceberg tables a catalog of their own (tables.iceberg_catalog), or leave `catalog` out"
+                "catalog: it would always show an Iceberg table in a folder as it was when registered; configure "
+                "a catalog for the Iceberg tables (tables.iceberg_catalog), or remove `catalog`"
             )
         if self.catalog is not None and catalog is not None and self.catalog.name == catalog.name:
             raise ValueError(
-                f"catalog.name and tables.iceberg_catalog.name are both {catalog.name}: the one gets Delta tables, the "
-                "other one Iceberg tables; in Spark they are two, even if one metastore is behind both"
+                f"catalog.name and tables.iceberg_catalog.name are both {catalog.name}: Delta tables and Iceberg "
+                "tables need two catalogs in Spark, even if the same metastore is behind them"
             )
         return self
 
     @property
     def iceberg_catalog(self) -> CatalogAccess | None:
-        """The way to the catalog of the Iceberg tables; None where they are folders."""
+        """The connection to the catalog of the Iceberg tables; None if they are folders."""
         catalog, warehouse = self.tables.iceberg_catalog, self.tables.warehouse
         if catalog is None:
             return None
@@ -317,7 +348,7 @@ class Settings(_Section):
 
     @property
     def store(self) -> Mapping[str, str]:
-        """The settings by which Spark finds the object store; none where everything lies in folders."""
+        """The settings by which Spark finds the object store; empty if everything is in folders."""
         catalog = self.tables.iceberg_catalog
         if catalog is None:
             return self.storage.spark_conf(self.tables.warehouse, self.checkpoint)
@@ -331,7 +362,7 @@ class Settings(_Section):
 
 
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of a YAML file.
+    """Return the settings of a YAML file.
 
     Raises:
         ConfigError: see cdc_core.config.
@@ -340,5 +371,5 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
-    """The settings of a YAML text; `where` names it in errors."""
+    """Return the settings of a YAML text; `where` identifies it in errors."""
     return config.parse(Settings, text, environment, where)

@@ -1,5 +1,6 @@
-"""The options to reach the brokers, given once for both clients: Spark reads with Java's, schemas are read with
-librdkafka."""
+"""The options to reach the brokers, configured once for two clients: Spark reads events with Java's, and schemas are
+read with librdkafka.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ _JAVA: Mapping[str, str] = {
     "oauth_token_url": "sasl.oauthbearer.token.endpoint.url",
     "ssl_ca_file": "ssl.truststore.location",
 }
-# By login, what the text for Java's login module is made of.
+# The parts of the text for Java's login module, by login.
 _JAAS: Mapping[str, str] = {
     "sasl_username": "username",
     "sasl_password": "password",
@@ -46,23 +47,24 @@ _JAAS: Mapping[str, str] = {
 
 
 class SparkKafka(kafka_settings.Kafka):
-    """The section `kafka` of the sink; CA files are on each machine of Spark's."""
+    """The connection to the brokers. CA files must exist on every machine of the Spark cluster."""
 
     options: dict[str, str] = Field(
-        default_factory=dict, description="More options of Spark's Kafka source, such as `kafka.request.timeout.ms`."
+        default_factory=dict,
+        description="Additional options of Spark's Kafka source, such as `kafka.request.timeout.ms`.",
     )
 
     def spark_options(self) -> dict[str, str]:
-        """Options of Spark's Kafka source; they hold secrets.
+        """Return the options of Spark's Kafka source; they contain secrets.
 
         Raises:
-            ConfigError: certificate or key cannot be read.
+            ConfigError: the certificate or the key cannot be read.
         """
         options = named_by(_JAVA, self)
         if self.ssl_ca_file is not None:
             options["ssl.truststore.type"] = "PEM"
         if self.ssl_certificate_file is not None and self.ssl_key_file is not None:
-            # As text: Java wants a file to hold both, and to be on each machine of Spark's.
+            # Passed as text: Java expects both in one file that exists on every machine of the Spark cluster.
             options["ssl.keystore.type"] = "PEM"
             chain = _read(self.ssl_certificate_file, "ssl_certificate_file")
             options["ssl.keystore.certificate.chain"] = chain.decode("ascii", "replace")
@@ -79,13 +81,13 @@ class SparkKafka(kafka_settings.Kafka):
         return {f"kafka.{name}": value for name, value in options.items()} | self.options
 
     def _java_key(self, pem: bytes) -> str:
-        """The key in the one form that Java reads: PKCS 8, and none of today's encryptions of it."""
+        """Return the key in the only form that Java reads: PKCS 8, without a modern encryption."""
         password = None if self.ssl_key_password is None else self.ssl_key_password.get_secret_value().encode()
         try:
             key = load_pem_private_key(pem, password)
         except (TypeError, ValueError):  # TypeError: a password is missing, or not needed
             raise ConfigError(
-                "kafka.ssl_key_file cannot be used: is it a PEM key, and ssl_key_password right?"
+                "kafka.ssl_key_file cannot be used: is it a PEM key, and is ssl_key_password correct?"
             ) from None
         return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii")
 

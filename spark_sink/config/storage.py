@@ -1,8 +1,8 @@
-"""The object store of tables and checkpoint, said once for both of its clients: deltalake takes the environment, and
-Spark's S3A settings of its own.
+"""The object store of tables and checkpoint, configured once for two clients: deltalake reads the environment, and
+Spark reads its S3A settings.
 
-Keys are no settings: Spark shows its settings on a web page. Both clients take them from the environment, or from the
-role of the machine or pod.
+Credentials are not settings, because Spark's web UI shows settings. Both clients take them from the environment, or
+from the role of the machine or pod.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-# S3A knows its own scheme only, deltalake and most readers know both.
+# S3A supports its own scheme only; deltalake and most readers support both.
 _SCHEMES: Mapping[str, str] = {"s3": "s3a", "s3n": "s3a"}
 
-# Of stores that are not Amazon's, most do not mind; both clients want one.
+# Most stores other than Amazon's ignore the region, but both clients require one.
 _REGION_ELSEWHERE = "us-east-1"
 
-# In our own jar (spark_sink/_java). Spark and Delta would overwrite what another process has written.
+# In the sink's own jar (spark_sink/_java). Spark's and Delta's own classes would overwrite what another process wrote.
 LOG_STORE, CHECKPOINT_FILES = "cdc.sink.ConditionalLogStore", "cdc.sink.ConditionalCheckpointFiles"
 
-# S3A for what a catalog calls s3://.
+# S3A for locations that a catalog calls s3://.
 S3_BY_ITS_OTHER_NAME: Mapping[str, str] = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
 
 
@@ -32,40 +32,44 @@ def _one_scheme(location: str) -> str:
 
 
 Location = Annotated[str, AfterValidator(_one_scheme)]
-"""A folder, or the URL of one in an object store, as both clients understand it."""
+"""A folder, or the URL of one in an object store, in a form that both clients understand."""
 
 
 def _address(value: str) -> str:
     parts = urlsplit(value)
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError("not http://HOST:PORT or https://HOST:PORT")
+        raise ValueError("expected http://HOST:PORT or https://HOST:PORT")
     if parts.username is not None or parts.password is not None:
-        raise ValueError("keys do not belong here: give them as AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY")
+        raise ValueError(
+            "credentials are not allowed here: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
+        )
     if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError("only the address of the server; the bucket is named in tables.warehouse and checkpoint")
+        raise ValueError(
+            "expected only the address of the server; the bucket belongs into tables.warehouse and checkpoint"
+        )
     return value.rstrip("/")
 
 
 class Storage(BaseModel):
-    """The object store of tables and checkpoint. Keys come from the environment, or from a role."""
+    """The object store of tables and checkpoint. Credentials come from the environment, or from a role."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     endpoint: Annotated[str, AfterValidator(_address)] | None = Field(
-        default=None, description="Address of an S3 server that is not Amazon's, `https://minio:9000`."
+        default=None, description="Address of an S3 server other than Amazon's, such as `https://minio:9000`."
     )
     region: str | None = Field(default=None, min_length=1, description="Region of the bucket.")
     path_style: bool | None = Field(
         default=None,
-        description="The bucket stands in the path, not in the name of the host; by default with an endpoint only.",
+        description="Put the bucket into the path instead of the host name. By default only if an endpoint is set.",
     )
 
     def enter(self, warehouse: str, environment: MutableMapping[str, str]) -> None:
-        """Have deltalake in this process find the store; what the environment says already is overruled."""
+        """Make the store accessible to deltalake in this process. This overrides the environment."""
         environment.update(self.environment(warehouse))
 
     def environment(self, warehouse: str) -> Mapping[str, str]:
-        """Return the variables by which deltalake finds the store of a warehouse; none for a folder."""
+        """Return the variables by which deltalake finds the store of a warehouse; empty for a folder."""
         if not is_s3(warehouse):
             return {}
         found = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self._by_path).lower()}
@@ -78,7 +82,7 @@ class Storage(BaseModel):
         return found
 
     def reader_properties(self, *locations: str) -> Mapping[str, str]:
-        """Return the properties by which pyiceberg finds the store of any of these; none for folders."""
+        """Return the properties by which pyiceberg finds the store of any of these; empty for folders."""
         if not any(map(is_s3, locations)):
             return {}
         found = {"s3.force-virtual-addressing": str(not self._by_path).lower()}
@@ -114,7 +118,7 @@ class Storage(BaseModel):
 
 
 def is_s3(location: str) -> bool:
-    """Tell whether a folder lies in a store with S3."""
+    """Tell whether a folder is in an S3 store."""
     return urlsplit(_one_scheme(location)).scheme == "s3a"
 
 

@@ -1,4 +1,4 @@
-"""The rules of the configuration for all tables, as they travel to the workers."""
+"""The rules in the configuration for all tables, in the form that is sent to the workers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, ma
 
 @dataclass(frozen=True)
 class TableRules:
-    """The defaults are those of the settings.
+    """The rules for all tables. The defaults are those of the settings.
 
     Args:
-        all_scopes: a truncate empties its table of what every scope wrote; otherwise several scopes stop the table.
-        tombstone_days: so long a deleted row is remembered.
-        policies: what becomes of changes of structure.
-        park_rejected: a table of which more events of one batch are broken is parked; None: however many.
-        statements: what becomes of statements that change existing rows without events of rows.
-        soft_deletes: deleted rows keep their values, and are never removed.
-        truncated_times: times end at the microsecond; otherwise columns with finer ones are text.
-        modes, keys: by name or pattern of tables, what they hold, and their declared key columns.
-        shared: by name or pattern of tables, patterns of the source tables that go to one.
+        all_scopes: a truncate deletes the rows of every scope; otherwise several scopes park the table.
+        tombstone_days: how long deleted rows are remembered.
+        policies: the policy for each kind of schema change.
+        park_rejected: park a table if more of its events in one batch are invalid; None: never.
+        statements: what statements do that change existing rows without row events.
+        soft_deletes: deleted rows keep their values and are never removed.
+        truncated_times: times are cut off at the microsecond; otherwise columns with finer ones are text.
+        modes, keys: what tables contain, and their declared key columns, by name or pattern of tables.
+        shared: patterns of the source tables that share a table, by its name or pattern.
         exclude: patterns of source tables that are left out.
-        engines: who writes which table.
-        formats: of tables, by name or pattern.
-        buckets: of new Iceberg tables, by name or pattern.
+        engines: the engine of tables.
+        formats: the format of tables, by name or pattern.
+        buckets: the buckets of new Iceberg tables, by name or pattern.
     """
 
     all_scopes: bool = False
@@ -49,13 +49,14 @@ class TableRules:
     buckets: Mapping[str, int] = field(default_factory=dict)
 
     def form(self, target: str) -> TableSpec:
-        """Return the specification of the table of this name."""
+        """Return the specification of the table with this name."""
         mode, format = match_rule(target, self.modes) or Mode.MIRROR, format_of(target, self.formats)
         return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None, format)
 
     def shares(self, target: str, source: str) -> bool:
-        """Tell whether a source table, named `source/db/schema/table`, may go to a table with others. Case counts for
-        nothing: names that differ by nothing else are what makes tables meet."""
+        """Tell whether a source table, written `source/db/schema/table`, may share a table. Case is ignored, because
+        tables meet when their names differ only by case.
+        """
         patterns = match_rule(target, self.shared) or ()
         return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
 

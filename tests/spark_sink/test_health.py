@@ -21,10 +21,10 @@ def test_what_it_tells() -> None:
     url = f"http://127.0.0.1:{serve(0, metrics.registry, served)}"
     assert f"{url}/readyz answers 503: no batch has been planned yet" == _refused(url)
     served.begin()
-    assert "alive and ready; no batch yet; records to come: not known yet; parked tables: 0\n" == _told(url)
+    assert "alive and ready; no batch yet; lag: unknown; parked tables: 0\n" == _told(url)
     metrics.batch([], {}, {"total": 1.0}, lag=7)
     told = r"alive and ready; batches since its start: 1, the newest ended [-0-9]+ [:0-9]+ UTC; "
-    assert re.fullmatch(f"{told}records to come: 7; parked tables: 0\n", _told(f"{url}/"))
+    assert re.fullmatch(f"{told}lag: 7 records; parked tables: 0\n", _told(f"{url}/"))
     now[0] = PATIENCE_SECONDS + 1
     assert _refused(url).startswith(f"{url}/livez answers 503: the query was not looked after for 301 s")
 
@@ -36,9 +36,9 @@ def test_nobody_answers() -> None:
 
 
 def test_no_address() -> None:
-    """What is no address over HTTP is refused before anything is asked: a file would be read."""
+    """What is not an address over HTTP is refused before anything is asked: a file would be read."""
     ended = CliRunner().invoke(cli, ["health", "file:///etc/passwd"])
-    assert (2, True) == (ended.exit_code, "file:///etc/passwd is no address" in ended.output)
+    assert (2, True) == (ended.exit_code, "file:///etc/passwd is not an address" in ended.output)
 
 
 def _told(url: str) -> str:

@@ -73,9 +73,9 @@ def test_formats() -> None:
     ("text", "said"),
     [
         (ICEBERG.replace("iceberg", "hudi"), "expected delta or iceberg"),
-        (ICEBERG.replace("warehouse: warehouse", "warehouse: 's3://lake'"), "are written to folders only"),
-        (ICEBERG + "catalog: {}", "it would show an Iceberg table of a folder as it was when it was registered"),
-        (IN_CATALOG + "catalog: {name: lake}", "are both lake: the one gets Delta tables"),
+        (ICEBERG.replace("warehouse: warehouse", "warehouse: 's3://lake'"), "can only be written to folders"),
+        (ICEBERG + "catalog: {}", "it would always show an Iceberg table in a folder as it was when registered"),
+        (IN_CATALOG + "catalog: {name: lake}", "are both lake: Delta tables and Iceberg tables need two catalogs"),
     ],
 )
 def test_where_iceberg_tables_are_not_there_yet(text: str, said: str) -> None:
@@ -126,7 +126,7 @@ def test_engines_of_tables() -> None:
     [
         ("{rename: fail}", "tables.changes.rename"),
         ("{add: sometimes}", "tables.changes.add"),
-        ("{key: lenient}", "key: allowed are fail and ignore"),
+        ("{key: lenient}", "key: only fail and ignore are allowed"),
     ],
 )
 def test_mistakes_in_changes(changes: str, said: str) -> None:
@@ -175,7 +175,10 @@ def test_single_tables() -> None:
         ("rename: {a/b//c: 'x..y'}", "tables.rename.a/b//c: "),
         ("rename: {'a/b//[cd]': x}", "tables.rename.a/b//[cd]: expected"),
         ("exclude: ['a/b//[cd]']", "tables.exclude[0]: "),
-        ("rename: {a/b//c: x, a/b//d: X}", "a/b//c and a/b//d have one name, X; declare it in tables.shared"),
+        (
+            "rename: {a/b//c: x, a/b//d: X}",
+            "a/b//c and a/b//d have the same name, X; declare the table in tables.shared",
+        ),
     ],
 )
 def test_mistakes_in_single_tables(said: str, place: str) -> None:

@@ -86,9 +86,9 @@ def test_what_lies_where() -> None:
 @pytest.mark.parametrize(
     ("endpoint", "said"),
     [
-        ("minio:9000", "not http://HOST:PORT"),
-        ("http://", "not http://HOST:PORT"),
-        ("http://key:secret@minio:9000", "keys do not belong here"),
+        ("minio:9000", "expected http://HOST:PORT"),
+        ("http://", "expected http://HOST:PORT"),
+        ("http://key:secret@minio:9000", "credentials are not allowed here"),
         ("http://minio:9000/lake", "only the address of the server"),
     ],
 )
