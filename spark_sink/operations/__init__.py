@@ -1,1 +1,1 @@
-"""The commands of operators to a running sink, and their view of it."""
+"""Commands of operators to a running sink, and their view of it."""

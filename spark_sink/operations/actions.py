@@ -1,4 +1,4 @@
-"""The actions behind the commands of operators: between batches, in the job."""
+"""The actions behind the commands of operators. The job runs them between batches."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ log = structlog.get_logger()
 
 
 class Actions:
-    """Each may be called again after a crash: what is done already is not done twice.
+    """The actions. Each can be repeated after a crash: finished work is not done again.
 
     Args:
-        limit: about so many parked events are replayed before the next batch.
-        topic: what tables are rebuilt from.
+        limit: approximate number of parked events to replay before the next batch.
+        topic: the topic from which tables are rebuilt.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Actions:
         self._metrics = metrics
         self._limit = limit
         self._replayed: Counter[str] = Counter()
-        # Statements in the topic after which a table that is rebuilt differs from its source.
+        # Statements in the topic after which a rebuilt table differs from its source.
         self._unaccounted: Counter[str] = Counter()
 
     def by_name(self) -> Mapping[str, Action]:
@@ -80,31 +80,31 @@ class Actions:
         }
 
     def park(self, target: str, argument: str | None) -> RequestAnswer:
-        """Let the events of a table wait from the next batch on."""
+        """Park a table: its events wait from the next batch on."""
         self._known(target)
         if target in self._books.held():
-            return RequestAnswer("it was parked already")
+            return RequestAnswer("it is parked already")
         self._books.parked.park(target)
         self._changed()
         return RequestAnswer("parked")
 
     def resume(self, target: str, argument: str | None) -> RequestAnswer:
-        """Replay what waits; when nothing is left, the table is no longer parked."""
+        """Replay the waiting events. When none is left, the table is no longer parked."""
         if target not in self._books.held():
             return self._not_parked(target)
         if self._books.parked.rebuild(target) is not None:
             again = f"spark-sink rebuild {shlex.quote(target)}"
-            raise FatalError(f"its rebuild has not ended, so that it may lack rows: `{again}` continues it")
+            raise FatalError(f"its rebuild has not ended, so it may lack rows: `{again}` continues it")
         return self._replay(target)
 
     def _replay(self, target: str, *, accepts: bool = False) -> RequestAnswer:
-        """Replay some of what waits.
+        """Replay some of the waiting events.
 
         Args:
-            accepts: the table is right as it is, even if the manifest names another state.
+            accepts: accept the table as it is, even if the manifest has another state.
         """
         self._check_sources(target)
-        # The operator accepts the table as others left it.
+        # The operator accepts the state in which others left the table.
         accepts = accepts or self._books.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
         task = replace(task, last_seen={}) if accepts else task
@@ -113,7 +113,8 @@ class Actions:
         self._applier.discard()
         reports = resumed.reports or (self._as_it_is(target) if accepts else [])
         if reports:
-            # Before the events go: whoever reads by the manifest must find them in one of the two.
+            # Written before the events are removed: a reader of the manifest must find them in the table or among the
+            # parked ones.
             self._books.batches.write(None, reports)
         if resumed.through is not None:
             self._books.parked.remove(target, resumed.through)
@@ -130,14 +131,16 @@ class Actions:
         return RequestAnswer(result)
 
     def rebuild(self, target: str, argument: str | None) -> RequestAnswer:
-        """Read the topic again for one table: a slice at a time, until where its events wait; then replay those."""
+        """Read the topic again for one table, one slice at a time, up to the point where its events wait; then replay
+        those.
+        """
         if self._topic is None:
-            raise FatalError("there is no topic to read again")
+            raise FatalError("there is no topic to read from")
         if target in self._rebuilt:
             return self._replay_rebuilt(target)
         turn = self._books.parked.rebuild(target)
         if turn is None:
-            detail = "it is being rebuilt from the topic; its events wait until that has ended"
+            detail = "it is being rebuilt from the topic; its events wait until the rebuild has ended"
             self._books.parked.park(target, Reason.REBUILD, detail)
             self._changed()
             turn = self._books.parked.rebuild(target)
@@ -165,17 +168,17 @@ class Actions:
             self._rebuilding[target] = number
             self._count_replayed(target, found.reports)
         if len(left) > 1:
-            return RequestAnswer(f"{len(left) - 1} parts of the topic are to be read", ended=False)
+            return RequestAnswer(f"{len(left) - 1} slices of the topic are left to read", ended=False)
         return self._rebuild_read(target, str(turn), begins)
 
     def _ends_of(self, target: str) -> Mapping[int, int]:
-        """Return by partition the offset up to which events of a table do not wait: the rebuild reads those."""
+        """Return by partition the offset up to which events of a table do not wait. The rebuild reads up to it."""
         waiting = self._books.parked.first_waiting().get(target, {})
         reached = self._books.batches.reached()
         return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in reached.items()}
 
     def _rebuild_read(self, target: str, built: str, begins: Mapping[int, int]) -> RequestAnswer:
-        """The topic is read: the table is the new one from here on, and what waits comes next."""
+        """Finish reading the topic: the table is now the new one, and the waiting events follow."""
         table, turn = self._tables.open(target), int(built)
         self._rebuilding.pop(target, None)
         read = self._replayed.pop(target, 0)
@@ -185,18 +188,19 @@ class Actions:
         if late:
             first = ", ".join(f"{partition}: {offset}" for partition, offset in late.items())
             result += (
-                f"; THE TOPIC NO LONGER HOLDS ITS BEGINNING (first offsets by partition: {first}): rows that no later "
-                "event changed are missing, and others may be incomplete. Load the table from the source, too"
+                f"; THE TOPIC NO LONGER HAS ITS BEGINNING (first offsets by partition: {first}): rows that no later "
+                "event changed are missing, and others may be incomplete. Also reload the table from the source"
             )
             log.warning("rebuilt table may lack rows", table=target, begins=late)
         if is_new:
-            # Before the table is resumed: readers of the manifest must find each event here or among those that wait.
+            # Written before the table is resumed: readers of the manifest must find each event in the table or among
+            # those that wait.
             self._books.batches.write(None, self._as_it_is(target))
         self._books.parked.end_rebuild(target, turn)
         self._changed()
         if target not in self._books.held():
             if not is_new:
-                raise FatalError("the topic has no event of this table: the table is as it was")
+                raise FatalError("the topic has no event of this table: the table is unchanged")
             return RequestAnswer(result + self._told_unaccounted(target))
         self._rebuilt[target] = result
         return self._replay_rebuilt(target)
@@ -220,8 +224,8 @@ class Actions:
         if not count:
             return ""
         return (
-            f"; statements that changed rows which no event has: {count}. Unless a later load brought those rows, the "
-            "table differs from its source: load it from there"
+            f"; statements that changed rows without events: {count}. Unless a later load brought those rows, the "
+            "table differs from its source: reload it from there"
         )
 
     def _count_replayed(self, target: str, reports: Sequence[TableReport]) -> None:
@@ -229,7 +233,9 @@ class Actions:
         self._unaccounted[target] += sum(sum(report.counters.statements.values()) for report in reports)
 
     def _rebuild_failed(self, target: str, why: str) -> None:
-        """Keep the table parked, with the reason, under a further turn: the next rebuild begins at the beginning."""
+        """Keep the table parked with the reason, under another turn, so that the next rebuild starts from the
+        beginning.
+        """
         turn = self._books.parked.rebuild(target)
         self._books.parked.park(target, Reason.REBUILD, f"its rebuild failed: {why}")
         if turn is not None:
@@ -237,40 +243,41 @@ class Actions:
         self._rebuilding.pop(target, None)
         self._replayed.pop(target, None)
         self._changed()
-        raise FatalError(f"it stays parked, and is not complete: {why}")
+        raise FatalError(f"it stays parked, and is incomplete: {why}")
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
-        """Give a table to another source table, whose events then change its rows."""
+        """Assign a table to another source table, whose events then change its rows."""
         source = parse_source(argument or "")
         table = self._tables.open(target)
         if table is None:
-            raise FatalError(f"there is no table {target!r}")
+            raise FatalError(f"table {target!r} does not exist")
         before = table.shape.table
         if before == source:
-            return RequestAnswer(f"it belongs to {source} already")
+            return RequestAnswer(f"it already belongs to {source}")
         if before.source == SEVERAL or self._rules.shares(target, str(source)):
             raise FatalError("several source tables share it: add the new one to its patterns in tables.shared instead")
         if self._rules.excludes(source):
-            raise FatalError(f"tables.exclude leaves {source} out: take it out there, and start the sink again")
+            raise FatalError(f"tables.exclude leaves {source} out: remove it there, and restart the sink")
         named = self._pattern.target(source)
         if named.lower() != target.lower():
             raise FatalError(
-                f"events of {source} go to {named}: give it the name {target} in tables.rename, and restart the sink"
+                f"events of {source} go to {named}: give {source} the name {target} in tables.rename, and "
+                "restart the sink"
             )
         self._applier.give(target, source)
         log.info("table adopted", table=target, source=str(source), before=str(before))
         waiting = " Its events wait: resume it under that name." if str(source) in self._books.held() else ""
-        return RequestAnswer(f"it belonged to {before}, and belongs to {source} now.{waiting}")
+        return RequestAnswer(f"it belonged to {before}, and now belongs to {source}.{waiting}")
 
     def _as_it_is(self, target: str) -> list[TableReport]:
         table = self._tables.open(target)
         return [] if table is None else [TableReport(target, target, 0, Done(), TableCounters(), version=table.version)]
 
     def park_changed(self) -> None:
-        """Park the tables that were set back behind what the manifest names; before the first batch.
+        """Park the tables that were set back to a state before that in the manifest. This runs before the first batch.
 
-        A table that is gone is parked with the first event that would make it again: it may be one that nobody feeds
-        any more.
+        A table that was removed is parked with the first event that would create it again, because no source may feed
+        it any more.
         """
         seen, held = self._books.batches.last_seen(), self._books.held()
         for name, refusal in changed_by_others(seen, held, self._tables.open).items():
@@ -282,19 +289,19 @@ class Actions:
             self._changed()
 
     def _check_sources(self, target: str) -> None:
-        """Make sure that what waits has somewhere to go."""
+        """Make sure that the waiting events have a destination."""
         for source in self._books.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
-                    f"events of {source} wait, which tables.exclude leaves out: `spark-sink discard "
-                    f"{shlex.quote(target)}` gives them up; or take it out of tables.exclude, and start the sink again"
+                    f"events of {source} wait, but tables.exclude leaves it out: `spark-sink discard "
+                    f"{shlex.quote(target)}` discards them; or remove it from tables.exclude, and restart the sink"
                 )
             name = self._pattern.target(source)
             if name != target and name in self._books.held():
-                raise FatalError(f"events of {source} go to {name}, which is parked itself: resume that first")
+                raise FatalError(f"events of {source} go to {name}, which is parked itself: resume that table first")
 
     def discard(self, target: str, argument: str | None) -> RequestAnswer:
-        """Give up what waits of source tables that are left out."""
+        """Discard the waiting events of excluded source tables."""
         cause = self._books.held().get(target)
         if cause is None:
             return self._not_parked(target)
@@ -302,7 +309,7 @@ class Actions:
         if not excluded:
             result = ", ".join(map(str, cause.sources)) or "none is known"
             raise FatalError(
-                f"tables.exclude leaves none of its source tables out ({result}); no other events are given up"
+                f"tables.exclude leaves none of its source tables out ({result}); other events cannot be discarded"
             )
         self._books.parked.discard(target, excluded)
         self._changed()
@@ -310,14 +317,14 @@ class Actions:
         return RequestAnswer(f"{cause.events - (left.events if left is not None else 0)} events discarded")
 
     def sweep(self, target: str, argument: str | None) -> RequestAnswer:
-        """Delete the rows that a reload did not bring again."""
+        """Delete the rows that a reload did not bring."""
         table = self._tables.open(target)
         if table is None:
-            raise FatalError(f"there is no table {target!r}")
+            raise FatalError(f"table {target!r} does not exist")
         if target in self._books.held():
-            raise FatalError(f"{target} is parked: rows that it was sent may wait; resume it first")
+            raise FatalError(f"{target} is parked, and events for it may wait; resume it first")
         if not isinstance(table, MirrorTable):
-            raise FatalError(f"{target} is kept in mode {table.shape.mode}; only rows of mode mirror are swept")
+            raise FatalError(f"{target} has the mode {table.shape.mode}; only mirrors can be swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
         outcome = NeedsSpark(tuple(table.orders)) if table.orders else Done()
         reports = [TableReport(target, target, 0, outcome, TableCounters(), version=table.version)]
@@ -325,13 +332,13 @@ class Actions:
             done = self._applier.fulfil(work, reports)
             self._applier.discard()
             if target in done.refused:
-                raise FatalError(f"{target} does not take it: {done.refused[target]}")
+                raise FatalError(f"the table {target} rejects it: {done.refused[target]}")
             reports = done.reports
         self._books.batches.write(None, reports)
         return RequestAnswer(f"{count} rows deleted")
 
     def maintain(self, target: str, argument: str | None) -> RequestAnswer:
-        """Make the files of a table fewer, or of all of them; of many tables in several rounds."""
+        """Maintain the files of one or all tables; several rounds if there are many."""
         if target != ALL_TABLES and target not in OWN_TABLES:
             self._known(target)
         names = self._left.get(target) or (self._maintenance.tables() if target == ALL_TABLES else [target])
@@ -342,16 +349,16 @@ class Actions:
         return RequestAnswer(", ".join(f"{one.step} {one.table}" for one in done) or "nothing to do")
 
     def register(self, target: str, argument: str | None) -> RequestAnswer:
-        """Make a table known to the catalog, or all of them."""
+        """Register one or all tables in the catalog."""
         if self._registration is None:
-            raise FatalError("the configuration has no catalog: no table is registered anywhere")
+            raise FatalError("the configuration has no catalog, so no table is registered")
         if target != ALL_TABLES:
             self._known(target)
         names = self._books.batches.tables() if target == ALL_TABLES else {target}
         new, refused = self._registration.by_hand(names)
         if refused:
             raise FatalError("; ".join(f"{name}: {why}" for name, why in refused.items()))
-        return RequestAnswer(f"{len(new)} registered, {len(names) - len(new)} were known")
+        return RequestAnswer(f"{len(new)} registered, {len(names) - len(new)} already known")
 
     def _changed(self) -> None:
         self._books.changed()
@@ -360,32 +367,32 @@ class Actions:
     def _not_parked(self, target: str) -> RequestAnswer:
         if not _is_source(target):
             self._known(target)
-        return RequestAnswer("it was not parked")
+        return RequestAnswer("it is not parked")
 
     def _known(self, target: str) -> None:
         if target not in self._books.held() and (_is_source(target) or self._tables.open(target) is None):
-            raise FatalError(f"there is no table {target!r}")
+            raise FatalError(f"table {target!r} does not exist")
 
 
 def parse_source(text: str) -> TableId:
-    """Return the source table that a text `source/db/schema/table` names; a part that a source does not have is empty.
+    """Return the source table of a text `source/db/schema/table`; a part that a source does not have is empty.
 
     Raises:
-        ConfigError: it names none.
+        ConfigError: the text has another form.
     """
     source, *levels = text.split("/")
     if not source or len(levels) != 3 or not levels[2]:
-        raise ConfigError(f"{text!r} is no source table: write source/db/schema/table, such as erp/shop//orders")
+        raise ConfigError(f"{text!r} is not a source table: write source/db/schema/table, such as erp/shop//orders")
     db, schema, table = levels
     return TableId(source, db or None, schema or None, table)
 
 
 def _is_source(name: str) -> bool:
-    """Tell whether it is the name of a source table, under which events wait where another one has its own."""
+    """Tell whether it is the name of a source table, under which events wait if another table has its name."""
     return "/" in name
 
 
 def _emptied_by_drops(rules: TableRules) -> TableRules:
-    """Return the rules for a table that is read from the topic again: what was there before a drop is gone for good."""
+    """Return the rules for a table that is read from the topic again: rows from before a drop stay deleted."""
     keeps = rules.statements.drops == "keep"
     return rules if keeps else replace(rules, statements=replace(rules.statements, drops="empty"))

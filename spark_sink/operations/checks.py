@@ -1,5 +1,6 @@
-"""Questions whose answers `spark-sink run` depends on, each asked by itself: a wrong answer keeps no other from being
-asked."""
+"""The checks of everything that `spark-sink run` depends on. They are independent: a wrong answer does not stop the
+others.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +38,12 @@ _BROKERS = "brokers"
 
 
 class Question(NamedTuple):
-    """A question to something that the sink needs.
+    """A check of something that the sink needs.
 
     Args:
-        ask: returns what is found; raises what is wrong.
-        advice: what to do where the error is not ours, and does not say so.
-        needs: the subject without which there is nobody to ask; "" where there is none.
+        ask: returns what it found; raises an error if that is wrong.
+        advice: what to do if the error comes from a library and does not say so.
+        needs: the subject that this check depends on; "" if there is none.
     """
 
     subject: str
@@ -52,7 +53,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """An answer, in one line."""
+    """The answer to a check, one line."""
 
     subject: str
     ok: bool
@@ -60,7 +61,7 @@ class Answer(NamedTuple):
 
 
 def answers(questions: Iterable[Question]) -> Iterator[Answer]:
-    """Ask one after the other; whatever one raises is its answer. What needs a subject that is wrong is not asked."""
+    """Run the checks in order. An error becomes the answer. A check whose subject is wrong is skipped."""
     wrong: set[str] = set()
     for question in questions:
         answer = _answer(question, wrong)
@@ -71,7 +72,7 @@ def answers(questions: Iterable[Question]) -> Iterator[Answer]:
 
 def _answer(question: Question, wrong: Container[str]) -> Answer:
     if question.needs in wrong:
-        return Answer(question.subject, False, f"not asked, as that needs what is wrong above: {question.needs}")
+        return Answer(question.subject, False, f"not checked, because it needs what is wrong above: {question.needs}")
     try:
         return Answer(question.subject, True, question.ask())
     except (ConfigError, FatalError) as error:
@@ -81,12 +82,12 @@ def _answer(question: Question, wrong: Container[str]) -> Answer:
 
 
 def questions(settings: Settings, check_java: Callable[[], None]) -> list[Question]:
-    """All questions to what lies outside of the configuration file.
+    """Return all checks of what is outside the configuration file.
 
     Args:
-        check_java: starts and ends a JVM that Spark would run in.
+        check_java: starts and stops a JVM in the way Spark would.
     """
-    reading = "check kafka.* and the rights of its user (docs/sink/running.md: Read on both topics)"
+    reading = "check kafka.* and the permissions of its user (docs/sink/running.md: Read on both topics)"
     topic, schemas = settings.input.topic, settings.input.schemas
     return [
         Question(_BROKERS, partial(_brokers, settings), reading),
@@ -101,17 +102,19 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
 
 
 def _store_question(subject: str, settings: Settings, folder: str) -> Question:
-    advice = f"the sink reads, writes and deletes files in {folder}: check the folder and the rights of this user"
+    advice = f"the sink reads, writes and deletes files in {folder}: check the folder and the permissions of this user"
     return Question(subject, partial(_store, settings, folder), advice)
 
 
 def _catalog_question(settings: Settings) -> Question:
-    advice = "check tables.iceberg_catalog: its address, its properties, and the rights of its user"
+    advice = "check tables.iceberg_catalog: its address, its properties, and the permissions of its user"
     return Question("tables.iceberg_catalog", partial(_catalog, settings), advice)
 
 
 def _catalog(settings: Settings) -> str:
-    """Ask the catalog of the Iceberg tables for its namespaces; that it makes tables shows when the sink starts."""
+    """Ask the catalog of the Iceberg tables for its namespaces. The start of the sink tests whether it can create
+    tables.
+    """
     catalog = settings.iceberg_catalog
     FormatTables(settings.tables.warehouse, catalog=catalog).iceberg_catalog.reach()
     return "" if catalog is None else f"{catalog.address} answers"
@@ -124,7 +127,7 @@ def _brokers(settings: Settings) -> str:
 
 
 def _topic(settings: Settings, topic: str) -> str:
-    return f"{_partitions(settings, topic)} partition(s), and may be read"
+    return f"{_partitions(settings, topic)} partition(s), readable"
 
 
 def _schemas_topic(settings: Settings) -> str:
@@ -132,13 +135,13 @@ def _schemas_topic(settings: Settings) -> str:
     partitions = _partitions(settings, topic)
     if partitions != 1:
         raise ConfigError(
-            f"it has {partitions} partitions, and the order of schemas is that of one: is input.schemas_topic right?"
+            f"it has {partitions} partitions, but schemas need the order of a single one: is input.schemas_topic right?"
         )
-    return "1 partition, and may be read"
+    return "1 partition, readable"
 
 
 def _partitions(settings: Settings, topic: str) -> int:
-    """The number of partitions of a topic that our user may read."""
+    """Return the number of partitions of a topic that the user can read."""
     admin = AdminClient({**librdkafka_options(settings.kafka), "log_level": 0})
     (future,) = admin.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=_SECONDS
@@ -148,13 +151,13 @@ def _partitions(settings: Settings, topic: str) -> int:
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise ConfigError(
-                "there is no such topic, or our user may not see it: start the translator, which makes it, or name the "
-                "right one in input"
+                "the topic does not exist or is not visible to this user: start the translator, which creates it, or "
+                "correct its name in input"
             ) from None
         raise
     allowed = described.authorized_operations
     if allowed is not None and not {AclOperation.READ, AclOperation.ALL} & set(allowed):
-        raise ConfigError("our user may not read it: give it Read on the topic")
+        raise ConfigError("this user cannot read it: grant Read on the topic")
     return len(described.partitions)
 
 
@@ -164,28 +167,29 @@ def _java(check_java: Callable[[], None]) -> str:
 
 
 def _store(settings: Settings, folder: str) -> str:
-    """Commit to a table and delete it again; of a local folder that is not there yet, say where it would be made."""
+    """Commit to a table and delete it again. If a local folder does not exist yet, return where it would be created."""
     local = _local(folder)
     if local is not None and not local.exists():
         above = next(parent for parent in local.parents if parent.exists())
         if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
             raise ConfigError(
-                f"{folder} is not there, and this user cannot make it in {above}: make it, or name another"
+                f"{folder} does not exist, and this user cannot create it in {above}: create it, or "
+                "configure another folder"
             )
-        return f"{folder} is not there yet, and can be made"
+        return f"{folder} does not exist yet, and can be created"
     name = f"_cdc_check.{uuid.uuid4().hex}"
-    # The environment of this process leads to the bucket of the warehouse; that of the checkpoint may be another.
+    # The environment of this process gives access to the bucket of the warehouse; the checkpoint may be in another one.
     store = dict(settings.storage.environment(folder))
     DeltaTable.create(f"{folder.rstrip('/')}/{name}", pa.schema([("checked", pa.int64())]), storage_options=store)
     if local is not None:
         shutil.rmtree(local / name)
     else:
         fs.PyFileSystem(DeltaStorageHandler(folder, store)).delete_dir(name)
-    return f"{folder} can be written"
+    return f"{folder} is writable"
 
 
 def _local(folder: str) -> Path | None:
-    """A folder of this machine; None for an object store."""
+    """Return a folder of this machine; None for an object store."""
     url = urlsplit(folder)
     if not url.scheme:
         return Path(folder).absolute()
@@ -198,7 +202,7 @@ def _tables(settings: Settings) -> str:
     rules = settings.tables.rules
     names -= RequestBook(warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(names, FormatTables(warehouse, formats=rules.formats, catalog=settings.iceberg_catalog), rules)
-    return f"{len(names)} of this pipeline, and each is what the configuration says"
+    return f"{len(names)} of this pipeline, all as configured"
 
 
 def _told(error: Exception) -> str:

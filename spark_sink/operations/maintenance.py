@@ -1,6 +1,6 @@
-"""The files of tables are kept few, between batches: a turn after the other, each inside a budget of time.
+"""Maintenance of the files of tables between batches, in runs with a limited duration.
 
-A table is looked at when it has had as many commits as files would be made one, and once after a start.
+A table is due after as many commits as the number of small files that are merged, and once after a start.
 """
 
 from __future__ import annotations
@@ -26,40 +26,41 @@ from spark_sink.tables.maintenance import MaintenanceError, TableFiles, TableMai
 
 log = structlog.get_logger()
 
-# Files are put together up to the first of these sizes, and later up to the next, so that a large file is not written
-# again for every few small ones. Small is what is less than an eighth of it.
+# Files are merged up to the first of these sizes, and later up to the second, so that a large file is not rewritten for
+# every few small ones. A file is small if it has less than an eighth of the size.
 TARGETS = (16 << 20, 128 << 20)
 _SMALL = 8
 
-# So many commits everyone reads at most who opens a table, besides its last checkpoint.
+# The maximum number of commits that a reader reads after the last checkpoint when it opens a table.
 UNSAVED = 50
 
 _DAY = 86_400.0
 
-# So much longer the log knows a removed file than it is kept: a sink that is down for less leaves none behind.
+# The log keeps a removed file for this much longer than the file itself, so a sink that is stopped for less leaves no
+# file behind.
 _MARGIN_DAYS = 14
 
 OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_book.NAME)
 
 
 ALL_TABLES = "*"
-"""The name under which an operator asks for all of them."""
+"""The name under which an operator requests all of them."""
 
 
 class Step(StrEnum):
     """The steps that a table may need, in this order."""
 
     EXPIRE = "expire"
-    """Rows of the sink's own tables that nobody asks for any more go."""
+    """Delete rows of the sink's own tables that are no longer needed."""
     COMPACT = "compact"
     CHECKPOINT = "checkpoint"
     REMEMBER = "remember"
-    """The log of the table is told for how long it knows removed files."""
+    """Set how long the log of the table keeps removed files."""
     VACUUM = "vacuum"
 
 
 class DueStep(NamedTuple):
-    """A step that is due, and why; `target_bytes` of a compaction."""
+    """A step that is due, with the reason; `target_bytes` is for a compaction."""
 
     step: Step
     why: str
@@ -67,22 +68,22 @@ class DueStep(NamedTuple):
 
 
 class HandDone(NamedTuple):
-    """The steps that were done by hand, and the tables that are left."""
+    """The steps that an operator requested and that were done, and the number of tables left."""
 
     done: Sequence[StepDone]
     left: Sequence[str]
 
 
 def by_hand(rules: MaintenanceRules) -> MaintenanceRules:
-    """The rules for what an operator asks for: two small files are too many."""
+    """The rules for a request of an operator: merge even two small files."""
     return replace(rules, small_files=2)
 
 
 def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now: float) -> list[DueStep]:
-    """The steps that the files of a table call for; none where it has features that maintenance does not know.
+    """Return the steps that the files of a table need; none if it has features that maintenance does not support.
 
     Args:
-        vacuumed: when that was done last, in seconds as `now`; None: it is not known.
+        vacuumed: the last vacuum, in seconds like `now`; None if unknown.
     """
     if files.foreign:
         return []
@@ -96,7 +97,7 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     if files.unsaved >= UNSAVED:
         found.append(DueStep(Step.CHECKPOINT, f"{files.unsaved} commits since the last checkpoint of the log"))
     if files.remembered_days < rules.keep_days + _MARGIN_DAYS:
-        why = f"the log knows removed files for {files.remembered_days:g} days"
+        why = f"the log keeps removed files for {files.remembered_days:g} days"
         found.append(DueStep(Step.REMEMBER, why))
     if vacuumed is None or now - vacuumed >= _DAY:
         found.append(DueStep(Step.VACUUM, "not done yet" if vacuumed is None else "a day has passed"))
@@ -104,7 +105,7 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
 
 
 class Maintenance:
-    """The maintenance of a pipeline's tables. Its caller holds the lock under which tables are written.
+    """The maintenance of a pipeline's tables. The caller holds the lock for writing tables.
 
     Args:
         clock: seconds since 1970.
@@ -124,7 +125,7 @@ class Maintenance:
         self._metrics = metrics
         self._clock = clock
         self._commits: Counter[str] = Counter()
-        # A dictionary, for its order: who has waited longest is next.
+        # A dictionary keeps its order: the table that has waited longest is next.
         self._waiting: dict[str, None] | None = None
         self._done: dict[Step, dict[str, float]] = {}
         self._left_to_others: set[str] = set()
@@ -136,7 +137,7 @@ class Maintenance:
         }
 
     def applied(self, reports: Iterable[TableReport]) -> None:
-        """A batch has ended."""
+        """Take note of a batch that has ended."""
         self._commits[BATCHES] += 1
         for report in reports:
             self._commits[report.table] += report.counters.commits
@@ -144,25 +145,25 @@ class Maintenance:
             self._commits[parking.NAME] += bool(report.parked)
 
     def is_due(self) -> bool:
-        """Tell whether a turn would have something to look at."""
+        """Tell whether a run would have a table to check."""
         return time.monotonic() >= self._turn_at and bool(self._queue())
 
     def turn(self) -> None:
-        """Maintain tables until none waits, or the budget is used up; a step that was begun is ended."""
+        """Maintain tables until none is due or the budget is used up; finish a step that has begun."""
         self._take(self._queue(), self._rules)
         self._turn_at = time.monotonic() + self._rules.every_seconds
 
     def by_hand(self, names: Iterable[str]) -> HandDone:
-        """Do for these tables whatever makes their files fewer, as far as the budget of a turn goes."""
+        """Do everything that reduces the files of these tables, within the budget of a run."""
         queue = dict.fromkeys(names)
         done = self._take(queue, by_hand(self._rules))
         return HandDone(done, list(queue))
 
     def planned(self, names: Iterable[str]) -> Iterator[tuple[str, DueStep]]:
-        """Return what `by_hand` would do for these tables, if there were no budget.
+        """Return what `by_hand` would do for these tables without a budget.
 
         Raises:
-            FatalError: the files of a table cannot be seen.
+            FatalError: the files of a table cannot be listed.
         """
         try:
             yield from ((name, step) for name in names for step in self._due(name, by_hand(self._rules)))
@@ -170,7 +171,7 @@ class Maintenance:
             raise FatalError(str(error)) from None
 
     def tables(self) -> list[str]:
-        """All tables that are maintained."""
+        """Return all tables that are maintained."""
         written = sorted(self._books.batches.tables()) if self._rules.enabled else []
         return [*OWN_TABLES, *written]
 
@@ -193,10 +194,10 @@ class Maintenance:
             name = next(iter(queue))
             del queue[name]
             try:
-                # Where a step fails, those before it were done.
+                # If a step fails, the previous ones are done.
                 done.extend(self._do(name, step) for step in self._due(name, rules))
             except MaintenanceError as error:
-                # The table is as it was, and is looked at again after further commits.
+                # The table is unchanged, and is checked again after further commits.
                 self._metrics.maintenance_failed()
                 log.warning("table not maintained", table=name, reason=str(error))
         if done:

@@ -1,7 +1,7 @@
-"""Reads the canonical topic again for one table, in slices between batches, through the code that applies batches.
+"""Rebuild of one table: read the canonical topic again, in slices between batches, with the code that applies batches.
 
-The table is parked while it is rebuilt. Its new rows are in a table that is marked with the number of the rebuild, and
-a slice is marked as a batch is, so that a rebuild that is killed resumes where it was.
+The table is parked during the rebuild. The new table is marked with the number of the rebuild, and each slice has a
+marker like a batch, so a rebuild that is killed resumes where it was.
 """
 
 from __future__ import annotations
@@ -33,30 +33,30 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 Offsets = Mapping[int, int]
 
-# A character of a name that folders do not hold: see TablePattern.
+# A character that folder names do not contain: see TablePattern.
 _ESCAPED = re.compile(r"~([0-9a-f]+)~")
 
-# About so many records are read at a time, over all partitions: as many as a first batch takes, twice.
+# The approximate number of records in a slice, over all partitions: twice that of a first batch.
 SLICE = 100_000
 
 
 class TopicAgain(Protocol[Records]):
-    """The canonical topic, of which ranges are read again."""
+    """The canonical topic, from which ranges are read again."""
 
     def begins(self) -> Offsets:
         """Return by partition the offset of the first record that the topic still has."""
 
     def read(self, begin: Offsets, end: Offsets) -> Records:
-        """Return the records from `begin` up to before `end`, by partition, as a batch has them."""
+        """Return the records from `begin` up to but excluding `end`, by partition, in the form of a batch."""
 
 
 @dataclass(frozen=True)
 class RebuildTask(Task):
-    """A task over records that go to one table, which is created when its first event comes.
+    """A task for records of one table, which is created with its first event.
 
     Args:
-        target: the table; what the records bring to others is left out.
-        built: the mark of the table that is made. A table without it is the old one, and counts as absent.
+        target: the table; records for other tables are ignored.
+        built: the marker of the new table. A table without it is the old one, and counts as missing.
     """
 
     target: str = ""
@@ -70,7 +70,7 @@ class RebuildTask(Task):
         if before is None or before.shape.built == self.built:
             return super()._opened(place, table_id)
         if before.shape.table.source != SEVERAL:
-            super()._opened(place, table_id)  # refuses what belongs to another source table
+            super()._opened(place, table_id)  # rejects a table that belongs to another source table
         return None
 
     def _planned(
@@ -88,9 +88,10 @@ class RebuildTask(Task):
 
 
 def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """Cut the offsets between `begin` and `end` at multiples of `size`: number, first and last of each slice.
+    """Cut the offsets between `begin` and `end` at multiples of `size`; return number, first and last offsets of each
+    slice.
 
-    The cuts are the same however far the topic reaches then, so that the number of a slice marks its commits.
+    The cuts do not depend on the end of the topic, so the number of a slice can mark its commits.
     """
     open = {partition: last for partition, last in end.items() if last > begin.get(partition, 0)}
     first = min((begin.get(partition, 0) // size for partition in open), default=0)
@@ -104,34 +105,36 @@ def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offse
 
 
 def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task: RebuildTask) -> int:
-    """Return the number of the last slice that has a commit in the table, which may lack others of it; 0: none has."""
+    """Return the number of the last slice with a commit in the table, whose other commits may be missing; 0 if there is
+    none.
+    """
     if table is None or table.shape.built != task.built:
         return 0
     return (table.applied(f"{task.app}/{task.target}@{task.built}") or 0) // MAX_SEGMENTS
 
 
 class SliceDone(msgspec.Struct, frozen=True):
-    """The reports of a slice; why the table did not take it, or None."""
+    """The reports of a slice, and why the table rejected it, or None."""
 
     reports: Sequence[TableReport]
     refused: str | None
 
 
 def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil: Fulfil) -> SliceDone:
-    """Apply the records of a slice that go to the table.
+    """Apply the records of a slice to the table.
 
     Args:
-        task: with the number of the slice in place of that of a batch.
-        fulfil: does what reports ask for.
+        task: a task with the number of the slice instead of a batch.
+        fulfil: does what reports request.
     """
     route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()
     carried = {route}
-    # Java and Python do not agree on the lower case of all letters.
+    # Java and Python convert some letters to lower case differently.
     only = carried if route.isascii() else None
     runs = [runner.batch(records, task, carried, {}, only)]
     seen = SeenRequests()
     while True:
-        # The table of this rebuild was made before the configuration was changed: it is made once more.
+        # The configuration changed after this rebuild created its table, so the table is created again.
         conflicts = [report.outcome.message for report in runs[-1] if isinstance(report.outcome, Conflict)]
         if conflicts:
             return SliceDone([], conflicts[0])

@@ -1,4 +1,4 @@
-"""Tables are made known to a catalog as they come into being; one that it does not take now is offered again later."""
+"""Registration of new tables in a catalog, with retries for tables that the catalog rejects."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from spark_sink.tables.registration import Catalog, RegistrationError
 
 log = structlog.get_logger()
 
-# So long a table that was refused is not offered again: a catalog that is away shall not slow down every batch.
+# The pause before a rejected table is offered again, so that an unavailable catalog does not slow down every batch.
 _AGAIN_SECONDS = 60.0
 
 
 class Registration:
-    """Offers tables to the catalog, and remembers for this run what it knows.
+    """Registers tables in the catalog, and remembers in this process which ones it has.
 
     Args:
-        clock: seconds, from anywhere.
+        clock: seconds from any origin.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Registration:
         self._begun = False
 
     def applied(self, reports: Iterable[TableReport]) -> None:
-        """Register the tables that a batch wrote, and with the first batch all that were written before."""
+        """Register the tables that a batch wrote, and with the first batch all existing tables."""
         names = {report.table for report in reports if report.version is not None}
         if not self._begun:
             names |= self._batches.tables()
@@ -47,7 +47,7 @@ class Registration:
         self._offer(sorted((names - self._known - self._waiting.keys()) | due))
 
     def by_hand(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
-        """Register these now; return the new ones, and those that were refused with the reason."""
+        """Register these now; return the new ones, and the rejected ones with the reason."""
         return self._offer(sorted(names))
 
     def _offer(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Parked events on their way back: turn after turn through the same algorithm, before newer events of their table."""
+"""Replay of parked events, one turn at a time with the usual algorithm, before newer events of their table."""
 
 from __future__ import annotations
 
@@ -25,13 +25,14 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 @dataclass(frozen=True)
 class Replay(Task):
-    """A task over the parked turns of one name. The number of a turn stands in place of that of a batch: a turn that
-    was replayed before, by whatever process, is not replayed again."""
+    """A task for the parked turns of one name. The number of a turn replaces that of a batch, so a turn that any
+    process already replayed is not replayed again.
+    """
 
     parking: Parking | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Records sorted by turn, partition and offset in; reports out, none after a turn that did not end."""
+        """Turn records sorted by turn, partition and offset into reports; none follows a turn that failed."""
         for records in routes(batches):
             reports = list(replace(self, batch=int(records.column("route")[0].as_py())).route(records))
             encoded = [msgspec.msgpack.encode(report) for report in reports]
@@ -42,7 +43,9 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """The progress of a table. `through`: the last turn that is in the table with all before it, and may be removed."""
+    """The progress of a table. `through`: the last turn that the table contains with all before it, and that can be
+    removed.
+    """
 
     reports: list[TableReport]
     through: int | None
@@ -51,11 +54,11 @@ class Resumed:
 
 
 def resume(runner: TaskRunner[Any], parked: ParkedBook, target: str, task: Task, fulfil: Fulfil, limit: int) -> Resumed:
-    """Replay turns of a table, oldest first; at least one, and about `limit` events.
+    """Replay turns of a table, oldest first: at least one, and about `limit` events.
 
     Args:
-        task: what the next batch would be applied with.
-        fulfil: does what reports ask for.
+        task: the task with which the next batch would be applied.
+        fulfil: does what reports request.
     """
     turns = parked.turns(target)
     taken, events = 0, 0
@@ -70,13 +73,13 @@ def resume(runner: TaskRunner[Any], parked: ParkedBook, target: str, task: Task,
     seen = SeenRequests()
     while events:
         runs.append(runner.turns(parked, target, first, last, replay))
-        # The last turn that was reached: nearly always of one table.
+        # The last turn that was reached; almost always there is a single table.
         ends = [report for report in runs[-1] if report.route == runs[-1][-1].route]
         first = int(ends[0].route)
         work = DriverWork.of(ends)
         refused = next((end.outcome.refusal for end in ends if isinstance(end.outcome, Parked)), None)
         if refused is not None:
-            # Turns before this one are done with; this one is tried again as a whole.
+            # Turns before this one are done. This one is repeated completely.
             reached = merge_reports(runs)
             through = max((int(report.route) for report in reached if int(report.route) < first), default=None)
             return Resumed(reached, through, True, refused)

@@ -1,4 +1,4 @@
-"""The state of a pipeline's tables, read from the sink's own tables only: no Spark, and no row of a source."""
+"""The state of a pipeline's tables, from the sink's own tables only: without Spark, and without rows of a source."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
 from spark_sink.tables.formats import FormatTables
 
-# A look at a table waits for storage most of its time.
+# Opening a table mostly waits for storage.
 _LOOKS = 8
 
 
 def cut(
     warehouse: str, pipeline: str, topic: str, keep_days: int, batch: int | None = None, checkpoint: str | None = None
 ) -> dict[str, Any]:
-    """The cut behind a batch; see spark_sink.control_tables.cut.
+    """Return the cut after a batch; see spark_sink.control_tables.cut.
 
     Args:
-        keep_days: so long a version can be read after another one has come, which was no earlier than the cut.
+        keep_days: how long a version stays readable after the next one, which is not earlier than the cut.
     """
     found = fold(BatchBook(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
     versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
@@ -42,7 +42,7 @@ def cut(
         try:
             held, first = book.held(at), book.first_waiting(at)
         except (DeltaError, OSError) as error:
-            raise FatalError(f"version {at} of {parking.NAME} cannot be read any more: {error}") from None
+            raise FatalError(f"version {at} of {parking.NAME} is no longer readable: {error}") from None
         parked = {
             name: {
                 "reason": cause.reason,
@@ -69,7 +69,7 @@ def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
 
 
 def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
-    """Every table that a batch has written or that is parked, and the newest batch; times in UTC."""
+    """Return every table that a batch has written or that is parked, and the newest batch; times are in UTC."""
     warehouse = tables.warehouse
     batches = BatchBook(warehouse, pipeline, "", "")
     written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
@@ -106,7 +106,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
 
 
 def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, Any]]:
-    """Return the last batches, newest first: when each ended, the offsets that it applied, and the tables' versions."""
+    """Return the last batches, newest first: when each ended, the offsets it applied, and the versions of tables."""
     columns = ["batch", "checkpoint", "ended_at", "from_offsets", "to_offsets", "versions"]
     written = BatchBook(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
     return [
@@ -124,13 +124,13 @@ def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, A
 
 
 def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, dict[str, str]]:
-    """By table the columns that hold what another column of the same source does not, each with the source's name."""
+    """Return, by table, the second versions of columns, each with the name of its source column."""
 
     def of(name: str) -> dict[str, str]:
         try:
             shape = tables.shape(name)
         except (DeltaError, OSError, Refused, FatalError):
-            return {}  # what is the matter with the table is told when it is written
+            return {}  # the problem of the table is reported when it is written
         return {column.name: column.sent_as for column in shape.columns if column.is_version} if shape else {}
 
     with ThreadPoolExecutor(_LOOKS) as pool:
@@ -138,10 +138,10 @@ def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, d
 
 
 def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name: str) -> None:
-    """Make sure that a command may be given for a table.
+    """Make sure that a command can be given for a table.
 
     Raises:
-        ConfigError: there is none of this name, nor do events wait under it.
+        ConfigError: no table has this name, and no events wait under it.
     """
     held = ParkedBook(tables.warehouse, pipeline).held()
     names = BatchBook(tables.warehouse, pipeline, "", "").tables() | held.keys()
@@ -150,11 +150,11 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
     waiting = [other for other, cause in held.items() if name in map(pattern.target, cause.sources)]
     near = waiting or difflib.get_close_matches(name, names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""
-    raise ConfigError(f"there is no table {name!r}{hint}; `spark-sink status` lists all of them")
+    raise ConfigError(f"table {name!r} does not exist{hint}; `spark-sink status` lists all tables")
 
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
-    """Return what is in quarantine, without the records; `target` is the table that each would have been written to."""
+    """Return the events in quarantine without their records; `target` is the table for which each was intended."""
     names = [name for name in quarantine.COLUMNS if name != "value"]
     for row in rows_of(warehouse, quarantine.NAME, names):
         source = TableId(row["source"], row["db"], row["schema"], row["table"])

@@ -1,6 +1,6 @@
-"""Rows that a reload did not bring again: deleted, and remembered as such (docs/sink-design.md, R15).
+"""Deletion of rows that a reload did not bring; they are remembered as deleted (docs/sink-design.md, R15).
 
-They are given by a time, before which they were written last, or by a position, before which they lie.
+The rows are selected by a time, after which they were not written, or by a position that is greater than theirs.
 """
 
 from __future__ import annotations
@@ -23,30 +23,32 @@ from spark_sink.schema.evolution import DEFAULTS, evolve
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.protocols import MirrorTable
 
-# An epoch, or a whole position (docs/design.md §4.4).
+# An epoch, or a complete position (docs/design.md §4.4).
 _POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
 
-# Behind a position, before the next one: positions have one width.
+# A position just before the next one; all positions have the same width.
 _JUST_AFTER = "+"
 
 
 class Swept(NamedTuple):
-    """Rows by the scope that wrote them last, and by scope the position at which they are deleted: nothing that the
-    scope sent before brings them back."""
+    """Rows by the scope that wrote them last, and by scope the position at which they are deleted. Nothing that the
+    scope sent before that position brings them back.
+    """
 
     keys: Mapping[Key, str]
     positions: Mapping[str, str]
 
 
 def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None]) -> int:
-    """Delete the rows; how many. Where Spark writes the table, it is ordered (`MirrorTable.orders`), and not done yet.
+    """Delete the rows and return their number. If Spark writes the table, the work is requested (`MirrorTable.orders`)
+    and not done yet.
 
     Args:
-        before: a position, an epoch, or an ISO 8601 time with its offset from UTC.
-        as_of: the table as it was; None before it was there.
+        before: a position, an epoch, or an ISO 8601 time with its UTC offset.
+        as_of: the table at that time; None if it did not exist.
 
     Raises:
-        FatalError: `before` is none of them, or does not say which rows are meant.
+        FatalError: `before` is none of them, or does not determine the rows.
     """
     said = parse_before(before)
     swept = _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of)
@@ -66,10 +68,10 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
 
 
 def parse_before(before: str) -> str | datetime:
-    """A position or an epoch as it stands, or a time.
+    """Return a position or an epoch as text, or a time.
 
     Raises:
-        ConfigError: it is none of them, or a time that has not come yet.
+        ConfigError: it is none of them, or a time in the future.
     """
     if _POSITION.fullmatch(before):
         return before
@@ -79,26 +81,28 @@ def parse_before(before: str) -> str | datetime:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise ConfigError(
-            f"{before!r} is no position, no epoch of four digits, and no time such as 2026-01-31T12:00:00+00:00"
+            f"{before!r} is not a position, an epoch of four digits, or a time such as 2026-01-31T12:00:00+00:00"
         )
     if moment > datetime.now(UTC):
-        raise ConfigError(f"{before} has not come yet")
+        raise ConfigError(f"{before} is in the future")
     return moment
 
 
 def _by_position(table: MirrorTable, before: str) -> Swept:
-    """A position means something in its own scope only; an epoch in all, because whoever raises it, raises it there."""
+    """Sweep by position, which is valid in one scope, or by epoch, which is valid in all because it is raised in all."""
     written = table.written()
     scopes = sorted({scope for scope, _ in written.values()})
     if len(scopes) > 1 and before != epoch(before):
-        raise FatalError(f"a position is one of its scope, and several fed the table: {', '.join(scopes)}; give a time")
+        raise FatalError(
+            f"a position belongs to one scope, but several fed the table: {', '.join(scopes)}; use a time instead"
+        )
     floor = before if before != epoch(before) else position(0, 0, epoch=int(before))
     keys = {key: scope for key, (scope, pos) in written.items() if pos < floor}
     return Swept(keys, dict.fromkeys(scopes, floor))
 
 
 def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], MirrorTable | None]) -> Swept:
-    """Rows whose position is still the one that they had then."""
+    """Return the rows whose position has not changed since then."""
     then = as_of(moment)
     if then is None:
         return Swept({}, {})
@@ -106,7 +110,7 @@ def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], M
         written, reached = then.written(), then.max_positions()
     except (DeltaError, OSError) as error:
         raise FatalError(
-            f"files of the table as of {moment.isoformat()} are gone (maintenance.keep_days): {reason(error)}"
+            f"files of the table as of {moment.isoformat()} were removed (maintenance.keep_days): {reason(error)}"
         ) from None
     keys = {key: scope for key, (scope, pos) in table.written().items() if written.get(key) == (scope, pos)}
     return Swept(keys, {scope: pos + _JUST_AFTER for scope, pos in reached.items()})

@@ -171,7 +171,7 @@ def test_rename(lake: Lake) -> None:
     assert ([("1", "later"), ("2", "X"), ("3", "X")], 4) == (_values(lake, NEW), len(lake.rows()))
     assert [CUSTOMERS] == list(lake.books.held())
     assert {NEW: lake.version(NEW)}.keys() < lake.books.batches.tables()
-    assert "it was not parked" == lake.command("resume", SHOUTED).result
+    assert "it is not parked" == lake.command("resume", SHOUTED).result
 
 
 def test_rename_to_a_name_that_is_taken(lake: Lake) -> None:
@@ -194,10 +194,10 @@ def test_exclude(lake: Lake) -> None:
         sum(report.counters.events for report in reports),
     )
     assert 2.0 == lake.metrics.registry.get_sample_value("cdc_sink_excluded_events_total")
-    assert f"`spark-sink discard {SHOUTED}` gives them up" in (lake.command("resume", SHOUTED).error or "")
+    assert f"`spark-sink discard {SHOUTED}` discards them" in (lake.command("resume", SHOUTED).error or "")
     assert 1 == len(_parked(lake))
     told = [lake.command("discard", SHOUTED).result for _ in range(2)]
-    assert (["1 events discarded", "it was not parked"], [], {}) == (told, _parked(lake), lake.books.held())
+    assert (["1 events discarded", "it is not parked"], [], {}) == (told, _parked(lake), lake.books.held())
     assert [("1", "x"), ("2", "x")] == _values(lake)
 
 

@@ -194,7 +194,7 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
         assert asked.output.startswith("alive and ready; batches since its start: "), asked.output
         assert [3] == [row["id"] for row in sink.present(ITEMS)]
         told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]
-        assert ["parked\n", "0 events replayed\n", "it was not parked\n"] == [ended.stdout for ended in told]
+        assert ["parked\n", "0 events replayed\n", "it is not parked\n"] == [ended.stdout for ended in told]
         failed = operator.run("park", "shop_sales.item", "--wait", "240")
         assert (2, "(did you mean shop_sales.items?)" in failed.stderr) == (failed.returncode, True)
         assert [(1, "shouted")] == sink.rows("shop_sales.shouted")

@@ -50,7 +50,10 @@ def test_a_source_moves_to_another_tool(lake_of_format: Lake, mode: Mode) -> Non
     lake.apply(2, _events(lake, "new", "r", 0, {1: "A", 2: "B", 4: "D"}))
     assert ["TABLE_CLASH"] * 3 == [reason for reason, _ in lake.parked()]
     asked = lake.command("adopt", ORDERS, NEW)
-    assert ("done", f"it belonged to {OLD}, and belongs to {NEW} now. Its events wait: resume it under that name.") == (
+    assert (
+        "done",
+        f"it belonged to {OLD}, and now belongs to {NEW} now. Its events wait: resume it under that name.",
+    ) == (
         asked.state,
         asked.result,
     )
@@ -82,7 +85,7 @@ def _a_moment() -> str:
     [
         (TableRules(), NEW, "give it the name shop_sales.orders in tables.rename"),
         (TableRules(exclude=("new/*",)), NEW, "tables.exclude leaves new/sales//orders out"),
-        (TableRules(), "new/orders", "is no source table: write source/db/schema/table"),
+        (TableRules(), "new/orders", "is not a source table: write source/db/schema/table"),
         (TableRules(shared={ORDERS: ("*/sales//orders",)}), NEW, "several source tables share it"),
     ],
 )

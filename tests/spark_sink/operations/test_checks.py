@@ -99,7 +99,7 @@ def test_all_is_well(asked: Asked, broker: Broker) -> None:
     code, lines, said = asked(settings, "--connect")
     assert (0, "") == (code, said)
     assert all(line.startswith("ok ") for line in lines.values())
-    assert "not there yet, and can be made" in lines["checkpoint"]
+    assert "does not exist yet, and can be created" in lines["checkpoint"]
     assert "3 partition(s)" in lines[f"topic {topic}"]
     _written(asked.folder)
     code, lines, _ = asked(settings, "--connect")

@@ -209,7 +209,7 @@ def test_a_topic_that_has_lost_its_beginning(lake: Lake) -> None:
     topic.first = 3
     asked = lake.command("rebuild", ORDERS)
     assert "done" == asked.state
-    assert "THE TOPIC NO LONGER HOLDS ITS BEGINNING (first offsets by partition: 0: 3)" in str(asked.result)
+    assert "THE TOPIC NO LONGER HAS ITS BEGINNING (first offsets by partition: 0: 3)" in str(asked.result)
 
 
 def test_a_topic_without_events_of_the_table(lake: Lake) -> None:
@@ -219,7 +219,7 @@ def test_a_topic_without_events_of_the_table(lake: Lake) -> None:
     topic.apply(4, [_item(n, 20 + n) for n in range(5, 9)])
     topic.first = 13
     asked = lake.command("rebuild", ORDERS)
-    assert ("failed", "the topic has no event of this table: the table is as it was") == (asked.state, asked.error)
+    assert ("failed", "the topic has no event of this table: the table is unchanged") == (asked.state, asked.error)
     assert (before, []) == (_stored(lake), lake.parked())
 
 

@@ -143,7 +143,7 @@ def test_the_cause_still_stands(lake: Lake) -> None:
         assert "a truncate of one scope" in (failed.error or "")
         assert ([("TRUNCATE_SCOPES", 2), ("TRUNCATE_SCOPES", 3)], before) == (lake.parked(), lake.version(ORDERS))
     lake.use(ALL_SCOPES)
-    for told in ("2 events replayed", "it was not parked"):
+    for told in ("2 events replayed", "it is not parked"):
         done = lake.command("resume")
         assert (State.DONE, told) == (done.state, done.result)
     assert ([{"id": "3", "a": "x"}], []) == (lake.rows(), lake.parked())
@@ -170,7 +170,7 @@ def test_killed_after_the_replay(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
 def test_parked_by_command(each_lake: Lake) -> None:
     """A table that the operator parks keeps its rows and takes none, even new columns; resumed, it takes them."""
     each_lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
-    assert ["parked", "it was parked already"] == [each_lake.command("park").result for _ in range(2)]
+    assert ["parked", "it is parked already"] == [each_lake.command("park").result for _ in range(2)]
     each_lake.use(TableRules())  # a restart
     before = each_lake.version(ORDERS)
     each_lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2), change("c", {"id": 3}, {"b": "y"}, pos=3)])

@@ -50,7 +50,7 @@ def test_by_position() -> None:
     [
         ("yesterday", "'yesterday' is no position"),
         ("", "'' is no position"),
-        ("2026-01-31T12:00:00", "is no position, no epoch of four digits, and no time"),
+        ("2026-01-31T12:00:00", "is not a position, an epoch of four digits, or a time"),
         ("9999-01-01T00:00:00+00:00", "has not come yet"),
         (position(1, 0), "several fed the table: raw:0@t, raw:1@t"),
     ],
