@@ -1,1 +1,1 @@
-"""One micro-batch, from events to commits."""
+"""The processing of one micro-batch, from events to commits."""

@@ -1,4 +1,4 @@
-"""The events of a table that keeps each of them once, whatever comes again."""
+"""The events of a changelog, which stores each of them once, even if events are repeated."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spark_sink.tables.protocols import ChangelogTable
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The rows that a batch adds to a changelog, and the events that it does not."""
+    """The rows that a batch adds to a changelog, and the events that it leaves out."""
 
     rows: pa.Table
     greatest: dict[str, str]
@@ -42,9 +42,9 @@ class Recorded:
 
 
 def record(events: Sequence[Event], details: Sequence[Details], log: ChangelogTable, plan: Plan) -> Recorded:
-    """The rows of those events that are not in the table yet.
+    """Return the rows of those events that are not in the table yet.
 
-    Only an event that is not beyond its scope's greatest position is looked up: every other one is new.
+    An event beyond its scope's greatest position is new. Only the others are looked up.
     """
     greatest = dict(log.greatest())
     named: dict[Identity, tuple[Event, Details]] = {}

@@ -1,5 +1,6 @@
-"""A batch takes further runs of the task where the driver has to do something in between: what that is, and the
-reports of all runs together."""
+"""Further runs of a batch's task, after the driver has done what an earlier run requested; and the combined reports of
+all runs.
+"""
 
 from __future__ import annotations
 
@@ -31,9 +32,9 @@ class DriverWork:
     """The work that a run of the task leaves to the driver.
 
     Args:
-        steps: changes of structure, each with its table; `orders` of rows by table.
-        carried: routes whose records must travel.
-        again: routes that have more to do afterwards.
+        steps: schema changes, each with its table; `orders` of rows by table.
+        carried: routes whose raw records must be sent along.
+        again: routes that have more work afterwards.
     """
 
     steps: list[tuple[str, Step]] = field(default_factory=list)
@@ -43,10 +44,10 @@ class DriverWork:
 
     @classmethod
     def of(cls, reports: Iterable[TableReport]) -> DriverWork:
-        """Sort the reports of a run by what is to be done.
+        """Sort the reports of a run by what has to be done.
 
         Raises:
-            ConfigError: tables contradict the configuration; all of them are named.
+            ConfigError: tables contradict the configuration; the message lists all of them.
         """
         work, conflicts = cls(), []
         for report in reports:
@@ -75,30 +76,30 @@ class DriverWork:
 
 
 class SeenRequests:
-    """Remembers the requests of tables in a batch: a table that repeats one would do so without end."""
+    """The requests of tables in a batch so far. A table that repeats a request would do so forever."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
     def add(self, reports: Iterable[TableReport]) -> None:
-        """Note what the reports ask for.
+        """Take note of what the reports request.
 
         Raises:
-            FatalError: it was asked for before, and done.
+            FatalError: a request was made before, and done.
         """
         for report in reports:
             if not isinstance(report.outcome, Unfinished):
                 continue
             request = msgspec.msgpack.encode((report.route, report.table, report.outcome), order="deterministic")
             if request in self._seen:
-                raise FatalError(f"the table {report.table} asks for the same change again after it was made")
+                raise FatalError(f"the table {report.table} requests the same change again after it was made")
             self._seen.add(request)
 
 
 def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
-    """One report per table: as its last run left it, with what the earlier ones did.
+    """Return one report per table: the state after its last run, with the work of the earlier ones.
 
-    What a run skips because an earlier one of this batch did it is no replay.
+    Segments that a run skips because an earlier run of this batch applied them are not replays.
     """
     tables: dict[tuple[str, str], TableReport] = {}
     for reports in runs:
@@ -113,7 +114,7 @@ _ADDED = ("commits", "rows", "deleted", "late", "scope_changes", "fold_ms", "wri
 
 
 def _after(earlier: TableReport, report: TableReport) -> TableReport:
-    # A task that was to change its table first has done nothing yet: what it skips then was done by another start.
+    # A task that requested a change of its table has done nothing yet. What it skips then was applied by another start.
     first = report if isinstance(earlier.outcome, NeedsDdl) else earlier
     one, two = earlier.counters, report.counters
     counters = msgspec.structs.replace(
@@ -128,7 +129,7 @@ def _after(earlier: TableReport, report: TableReport) -> TableReport:
     )
     return msgspec.structs.replace(
         report,
-        # A table that one run has parked stays so, however the next one meets it.
+        # A table that one run parked stays parked, whatever the next run finds.
         outcome=earlier.outcome if isinstance(earlier.outcome, Parked | Deferred) else report.outcome,
         counters=counters,
         version=earlier.version if report.version is None else report.version,

@@ -1,9 +1,9 @@
-"""The events of a route by where they go: to a table of the lakehouse, or to those that wait, or nowhere.
+"""The destinations of a route's events: a table of the lakehouse, the parked events, or none.
 
-Several source tables may have one name in the lakehouse. It belongs to the one that the table was made for; while there
-is no table, to what tables.shared declares for it, then to the one whose events wait for it, then to the one whose
-first event has the lowest partition and offset of the batch. So it belongs to the same one after a restart. The others
-wait, each under its own name.
+Several source tables can have the same name in the lakehouse. It belongs to the source table for which the table was
+created. If there is no table, it belongs to what tables.shared declares, then to the source table whose events already
+wait, then to the one whose first event has the lowest partition and offset of the batch. So the owner is the same after
+a restart. Events of the others wait, each under its own name.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from spark_sink.tables.protocols import Tables
 
 
 class Destination(NamedTuple):
-    """The place to which the events of one source table go.
+    """The destination of the events of one source table.
 
     Args:
-        table: None: they name none, or one that is left out.
-        name: of the table in the lakehouse, or the one under which they wait.
-        owner: of the name; another one than the table if it cannot have it.
+        table: None if the events have no table, or an excluded one.
+        name: the name of the table in the lakehouse, or the one under which the events wait.
+        owner: the owner of the name. It differs from the table if the table cannot have the name.
     """
 
     table: TableId | None
@@ -44,11 +44,11 @@ class Destination(NamedTuple):
 
 @dataclass(frozen=True)
 class Destinations:
-    """Sorts the events of one route by where they go.
+    """Sorts the events of one route by their destination.
 
     Args:
-        parking: None: the events wait already, and are replayed.
-        spelled: names of tables that are there under another spelling.
+        parking: None if the events are parked already, and replayed.
+        spelled: names of tables that exist in another spelling.
     """
 
     tables: Tables
@@ -60,7 +60,7 @@ class Destinations:
     def of(
         self, by_table: Mapping[TableId | None, Intake], catalog: SchemaCatalog
     ) -> tuple[list[Destination], SchemaCatalog]:
-        """The events of one route, and a catalog that knows the tables that they go to."""
+        """The events of one route, and a catalog that knows their tables."""
         nowhere = by_table.get(None, Intake())
         waiting: list[Destination] = []
         applicable: dict[TableId | None, Intake] = {}
@@ -86,14 +86,14 @@ class Destinations:
         return self.spelled.get(target, target)
 
     def _waits_as(self, table: TableId) -> str | None:
-        """The name under which its events wait, where that is not the name of the table that they go to."""
+        """Return the name under which the events wait, if it is not the name of their table."""
         name = self.parking.name_of(table) if self.parking is not None else None
         return name if name is not None and name.lower() != self._name(table).lower() else None
 
     def _owners(
         self, names: Mapping[TableId, str], by_table: Mapping[TableId | None, Intake]
     ) -> dict[TableId, TableId]:
-        """Return by table the one that has its name: itself, as far as that is known without opening its own table."""
+        """Return by table the owner of its name: the table itself, as far as this is known without opening it."""
         by_name: dict[str, list[TableId]] = {}
         for table, name in names.items():
             by_name.setdefault(name.lower(), []).append(table)
@@ -106,7 +106,7 @@ class Destinations:
 
     def _stored(self, names: Iterable[str]) -> TableId | None:
         for name in sorted(set(names)):
-            with suppress(Refused):  # somebody else's table: whoever is to write it is told so
+            with suppress(Refused):  # somebody else's table: the error is raised when it is written
                 table = self.tables.open(name)
                 if table is not None:
                     return table.shape.table
@@ -116,21 +116,21 @@ class Destinations:
 def _first(
     several: Sequence[TableId], waiting: Sequence[TableId], by_table: Mapping[TableId | None, Intake]
 ) -> TableId:
-    """Return the owner of a name that several tables have, while there is no table."""
+    """Return the owner of a name that several source tables have, if the table does not exist."""
     declared = (table for table in several if table.source == SEVERAL)
-    # Truncates and statements alone make no table.
+    # Truncates and statements alone create no table.
     makers = (table for table in several if operations(by_table[table].events) - {*APART, GAP})
     return next(chain(declared, waiting, makers, several))
 
 
 def clash(owner: TableId, table: TableId, name: str) -> Refused:
-    """Return the refusal of a source table whose name in the lakehouse another one has."""
+    """Return the refusal for a source table whose name belongs to another one."""
     if owner.source == SEVERAL:
-        whose, out = "which holds the source tables that tables.shared declares", "declare it there, too, or give it"
+        whose, out = "which contains the source tables that tables.shared declares", "declare it there, too, or give it"
     else:
-        whose, out = f"the table of {owner} (names that differ by case only count as one)", "give it"
+        whose, out = f"the table of {owner} (names that differ only in case count as one)", "give it"
     return Refused(
         Reason.TABLE_CLASH,
         f"the source table {table} would be written to {name}, {whose}: {out} a name of its own in tables.rename, or "
-        "leave it out with tables.exclude, and start the sink again",
+        "exclude it in tables.exclude, and restart the sink",
     )

@@ -1,4 +1,6 @@
-"""One micro-batch, on the driver: read the schemas, fold and write in the workers, change tables that ask for it."""
+"""One micro-batch on the driver: read the schemas, fold and write in the workers, and change the tables that request
+it.
+"""
 
 from __future__ import annotations
 
@@ -47,23 +49,23 @@ from spark_sink.tables.table_properties import owner_properties
 
 log = structlog.get_logger()
 
-# The table that a metric names where a statement concerns several.
+# The table label of a metric for a statement that concerns several tables.
 _ALL = "all"
 
-# Changing a table waits for storage most of its time.
+# Changing a table mostly waits for storage.
 DDL_THREADS = 8
 
 Records = TypeVar("Records", contravariant=True)
 
 
 class Schemas(Protocol):
-    """A source of the catalog: in production the schemas topic."""
+    """A source of the catalog; in production the schemas topic."""
 
     def refresh(self) -> SchemaCatalog: ...
 
 
 class TaskRunner(Protocol[Records]):
-    """Runs the task of a table wherever workers are; `Records` is what a batch comes in there."""
+    """Runs the task of a table in the workers. `Records` is the form of a batch there."""
 
     def batch(
         self,
@@ -73,27 +75,28 @@ class TaskRunner(Protocol[Records]):
         weights: Mapping[int, int],
         only: Collection[str] | None = None,
     ) -> list[TableReport]:
-        """Run the task over the records of a batch, those of each table together.
+        """Run the task on the records of a batch, with the records of each table together.
 
         Args:
-            carried: routes whose records travel with their events.
-            weights: events by bucket in the batch before, by which tables may be spread.
+            carried: routes whose raw records are sent along with their events.
+            weights: events by bucket in the previous batch, used to distribute tables.
             only: routes to run; None: all.
         """
 
     def turns(self, parked: ParkedBook, target: str, first: int, last: int, task: Task) -> list[TableReport]:
-        """Run the task over the parked turns of a name, in order, up to the first that does not end; the reports are of
-        the turns that were reached."""
+        """Run the task on the parked turns of a name, in order, up to the first that fails; return the reports of the
+        turns that were reached.
+        """
 
 
 class Fulfilment(NamedTuple):
-    """Reports after the driver has done what they asked for.
+    """The reports after the driver has done what they requested.
 
     Args:
-        reports: all of the run; those whose orders were carried out tell the new version.
+        reports: all reports of the run; those whose orders were executed have the new version.
         again: routes whose tasks must run again.
-        refused: tables that do not take what was ordered, and why.
-        spelled: tables that are there under another spelling than they were to be created.
+        refused: tables that reject what was ordered, with the reason.
+        spelled: tables that exist in another spelling than the one to create.
     """
 
     reports: list[TableReport]
@@ -107,9 +110,9 @@ class Applier(Generic[Records]):
 
     Args:
         app: pipeline and checkpoint, for the markers of the commits.
-        runner: of tasks.
-        writer: of the tables that Spark writes.
-        lag: of the topic that batches come from, where they come from one.
+        runner: runs the tasks.
+        writer: writes the tables of the engine `spark`.
+        lag: the lag of the topic from which batches come, if there is a topic.
     """
 
     def __init__(
@@ -139,12 +142,12 @@ class Applier(Generic[Records]):
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
-        # Routes whose records travel with their events: those that have asked since the start.
+        # Routes whose raw records are sent along with their events: those that have requested it since the start.
         self._carried: set[str] = set()
         self._spelled: dict[str, str] = {}
 
     def __call__(self, records: Records, batch: int) -> list[TableReport]:
-        """Apply a batch of the canonical topic; when it returns, all of it is in tables, in quarantine, or parked."""
+        """Apply a batch of the canonical topic. Afterwards its events are in tables, in quarantine, or parked."""
         watch = Stopwatch(Phase.LAG)
         log.info("batch begun", batch=batch, offsets=self._lag.taken(batch) if self._lag is not None else None)
         watch.enter(Phase.SCHEMAS)
@@ -181,7 +184,7 @@ class Applier(Generic[Records]):
         return reports
 
     def task(self, batch: int) -> Task:
-        """The work on a batch, with the schemas that are known now."""
+        """Return the task for a batch, with the schemas known so far."""
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
         seen = dict(self._books.batches.last_seen())
         return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled, last_seen=seen)
@@ -189,8 +192,8 @@ class Applier(Generic[Records]):
     def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
         """Park the tables of databases and sources that a statement concerns as a whole.
 
-        Its events are in the tables by then. The mark is the last of the batch, so that a batch which is begun again
-        neither parks them twice, nor applies anything to them again.
+        By then the events of the batch are in the tables. The marker is the last of the batch, so a repeated batch
+        neither parks the tables twice nor applies anything to them again.
         """
         for report in reports:
             for wide in report.wide:
@@ -200,8 +203,8 @@ class Applier(Generic[Records]):
                     log.warning("statement of all tables", source=wide.source, db=wide.db, note=wide.note)
                     continue
                 detail = (
-                    f"a statement ({wide.note}) concerns all tables of {wide.db or wide.source}; load the table again "
-                    "at the source, and resume it then"
+                    f"a statement ({wide.note}) concerns all tables of {wide.db or wide.source}; reload the table "
+                    "at the source, then resume it"
                 )
                 for name in self._tables_of(wide, reports):
                     marker = Marker(f"{self._app}/{name}", batch * MAX_SEGMENTS + MAX_SEGMENTS - 1)
@@ -210,7 +213,7 @@ class Applier(Generic[Records]):
                         log.error("table parked", table=name, reason=detail, events=0, then=then)
 
     def _tables_of(self, wide: WideStatement, reports: Iterable[TableReport]) -> list[str]:
-        """The tables that are there of a database or a source, but those that wait already."""
+        """Return the existing tables of a database or a source, except those that are parked."""
         names = self._books.batches.tables() | {report.table for report in reports if report.version is not None}
         parked = {report.table for report in reports if isinstance(report.outcome, Parked | Deferred)}
         found = []
@@ -229,19 +232,21 @@ class Applier(Generic[Records]):
         return any(part.source == wide.source and wide.db in (None, part.db) for part in parts)
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
-        """Log the engine that writes a table, when it is first known, and when it changes."""
+        """Log the engine that writes a table when it is first known and when it changes."""
         for report in reports:
             if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
                 self._engines[report.table] = report.choice.engine
                 log.info("engine chosen", table=report.table, **report.choice._asdict())
 
     def fulfil(self, work: DriverWork, reports: Sequence[TableReport], watch: Stopwatch | None = None) -> Fulfilment:
-        """Do what these reports of a run ask for; in a batch, on its watch."""
+        """Do what the reports of a run request; within a batch, measured by its watch."""
         watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
         watch.enter(Phase.DDL)
         with ThreadPoolExecutor(DDL_THREADS) as pool:
-            names = list(pool.map(self._change, work.steps))  # the list takes every result, and with it every exception
+            names = list(
+                pool.map(self._change, work.steps)
+            )  # the list collects every result, and raises every exception
         spelled = {table: name for (table, _), name in zip(work.steps, names, strict=True) if name != table}
         self._spelled |= spelled
         watch.enter(Phase.SPARK)
@@ -251,7 +256,7 @@ class Applier(Generic[Records]):
         return Fulfilment(after, again, refused, spelled)
 
     def _after(self, report: TableReport, refused: Mapping[str, str]) -> TableReport:
-        """The report when orders of its table were carried out, or refused."""
+        """Return the report after the orders of its table were executed or rejected."""
         if not isinstance(report.outcome, NeedsSpark):
             return report
         counters = report.counters
@@ -263,15 +268,15 @@ class Applier(Generic[Records]):
         return msgspec.structs.replace(report, outcome=outcome, counters=counters, version=version)
 
     def give(self, name: str, source: TableId) -> None:
-        """Make a table that of another source table."""
+        """Assign a table to another source table."""
         self._ddl.set_properties(name, owner_properties(source))
 
     def discard(self) -> None:
-        """Remove what was staged: all of it was written, or is refused."""
+        """Delete the staged files: all of them were written or rejected."""
         self._writer.discard()
 
     def _change(self, wanted: tuple[str, Step]) -> str:
-        """Change a table; the name under which it is there."""
+        """Change a table; return the name under which it exists."""
         table, step = wanted
         started = time.perf_counter()
         match step:
@@ -287,8 +292,10 @@ class Applier(Generic[Records]):
                 log.info("columns added", table=table, columns=names, ms=_ms(started))
                 beside = [column.name for column in columns if column.is_version]
                 if beside:
-                    then = "values that the column of before does not hold are here: spark-sink view reads both"
-                    log.warning("columns beside", table=table, columns=beside, then=then)
+                    then = (
+                        "the new columns contain the values that the old ones cannot hold: spark-sink view reads both"
+                    )
+                    log.warning("columns added with suffix", table=table, columns=beside, then=then)
                     self._metrics.columns_beside(len(beside))
             case Widen(columns, rewrites):
                 self._ddl.widen(table, columns, rewrites=rewrites)
@@ -338,7 +345,7 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
 
 
 def _latency(latency: Latency) -> dict[str, int]:
-    """The latency of events of the last day; older ones are history, and their age says nothing of the sink."""
+    """Return the latency of events of the last day. The age of older ones says nothing about the sink."""
     told = {}
     if latency.live_count:
         mean, greatest = latency.live / latency.live_count, latency.greatest

@@ -1,4 +1,4 @@
-"""Tables that are there, held against the configuration: none is turned into something else."""
+"""A comparison of existing tables with the configuration. A table is never turned into something else."""
 
 from __future__ import annotations
 
@@ -15,35 +15,35 @@ from spark_sink.schema.table_spec import TableSpec, match_rule
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import OpenTable
 
-# Opening a table waits for storage most of its time.
+# Opening a table mostly waits for storage.
 _THREADS = 16
 
 
 def _rebuilt(name: str) -> str:
-    return f"`spark-sink rebuild {shlex.quote(name)}`, and start the sink, which reads the topic again for this table"
+    return f"`spark-sink rebuild {shlex.quote(name)}` and start the sink, which reads the topic again for this table"
 
 
-# Others changed the table. It continues as it is once an operator resumes it.
+# Others changed the table. It continues in its current state once an operator resumes it.
 CHANGED_BY_OTHERS = frozenset({Reason.TABLE_SET_BACK, Reason.TABLE_GONE})
 
 
 class Shapes(Protocol):
-    """Tables of a warehouse, of which only the shape is asked."""
+    """Tables of a warehouse whose shape can be read."""
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None when there is no table.
+        """Return the shape of a table; None if there is no table.
 
         Raises:
-            Refused: it is none of ours.
-            ConfigError: there is one, of another format than the configuration says.
+            Refused: it is not a table of the sink.
+            ConfigError: its format differs from the configuration.
         """
 
 
 def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> None:
-    """All tables that a pipeline has written, before its query starts.
+    """Check all tables that a pipeline has written, before its query starts.
 
     Raises:
-        ConfigError: some cannot go on as the configuration wants them; all of them are named.
+        ConfigError: some tables contradict the configuration; the message lists all of them.
     """
 
     def mistake(name: str) -> str | None:
@@ -54,40 +54,40 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
         except ConfigError as error:
             return str(error)
         except Refused:
-            return None  # parked, with its reason, when its next event comes
+            return None  # it is parked, with the reason, when its next event arrives
         return None
 
     with ThreadPoolExecutor(_THREADS) as pool:
         mistakes = [said for said in pool.map(mistake, sorted(names)) if said is not None]
     if mistakes:
-        raise ConfigError("\n  ".join(["tables are not what the configuration says:", *mistakes]))
+        raise ConfigError("\n  ".join(["tables do not match the configuration:", *mistakes]))
 
 
 def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> None:
-    """Make sure that a table has come from the state that the manifest names.
+    """Make sure that a table has evolved from the state in the manifest.
 
     Args:
-        table: None: it does not exist.
-        seen: None: no batch has written it yet.
+        table: None if it does not exist.
+        seen: None if no batch has written it yet.
 
     Raises:
-        Refused: it was set back, or is gone. Events between would be in no table.
+        Refused: it was set back, or removed. The events since then would be in no table.
     """
     if seen is None:
         return
     if table is None:
         raise Refused(
             Reason.TABLE_GONE,
-            f"the table {name} does not exist any more, and _cdc.batches has its version {seen.version}: events up to "
+            f"the table {name} no longer exists, but _cdc.batches has its version {seen.version}: events up to "
             f"there would be missing. Put it back and `spark-sink resume {shlex.quote(name)}`; or `spark-sink rebuild "
             f"{shlex.quote(name)}`, which reads the topic again for this table",
         )
     if not table.follows(seen):
         raise Refused(
             Reason.TABLE_SET_BACK,
-            f"the table {name} was set back: it has version {table.version}, which has not come from version "
-            f"{seen.version} that _cdc.batches names. Events between are not in it. `spark-sink rebuild "
-            f"{shlex.quote(name)}` reads the topic again for this table; or bring the newest version back, or load the "
+            f"the table {name} was set back: its version {table.version} does not descend from version "
+            f"{seen.version} in _cdc.batches. The events between the two are missing. `spark-sink rebuild "
+            f"{shlex.quote(name)}` reads the topic again for this table; or restore the newest version, or reload the "
             f"rows from the source, and `spark-sink resume {shlex.quote(name)}`",
         )
 
@@ -95,10 +95,10 @@ def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> No
 def changed_by_others(
     last_seen: Mapping[str, LastSeen], held: Collection[str], open_table: Callable[[str], OpenTable | None]
 ) -> dict[str, Refused]:
-    """Return by name the tables that were set back or are gone since the manifest named them.
+    """Return by name the tables that were set back or removed after the manifest recorded them.
 
     Args:
-        held: tables that are parked; they are looked at when their events are applied again.
+        held: tables that are parked; they are checked when their events are applied again.
     """
 
     def look(name: str) -> Refused | None:
@@ -109,7 +109,7 @@ def changed_by_others(
         except FatalError:
             raise
         except Exception:
-            return None  # Its next event meets what is the matter with the table; others need not wait for it.
+            return None  # The next event of the table reports the problem; other tables need not wait for it.
         return None
 
     names = sorted(last_seen.keys() - set(held))
@@ -125,24 +125,24 @@ def _wanted(name: str, shape: TableShape, rules: TableRules) -> TableSpec:
 
 
 def check_form(name: str, shape: TableShape, wanted: TableSpec) -> None:
-    """Make sure that a table keeps the mode in which it was made, and stays shared or not.
+    """Make sure that a table keeps the mode with which it was created, and stays shared or unshared.
 
     Raises:
-        ConfigError: it is to be something else.
+        ConfigError: the configuration wants something else.
     """
     if shape.mode != wanted.mode:
         raise ConfigError(
-            f"the table {name} was created as {shape.mode}, and tables.modes makes it {wanted.mode}: no table is "
-            f"turned into another. Say {shape.mode} again; or give it another name with tables.name or tables.rename; "
-            f"or {_rebuilt(name)}"
+            f"the table {name} was created as {shape.mode}, but tables.modes wants {wanted.mode}: the mode of an "
+            f"existing table cannot change. Set {shape.mode} again; or give it another name with tables.name or "
+            f"tables.rename; or {_rebuilt(name)}"
         )
     if wanted.shared and shape.table.source != SEVERAL:
         raise ConfigError(
-            f"the table {name} was created for {shape.table} alone, and tables.shared declares it for several source "
-            f"tables: its rows do not tell of which they are. Take it out of tables.shared; or {_rebuilt(name)}"
+            f"the table {name} was created for {shape.table} alone, but tables.shared declares it for several source "
+            f"tables: its rows do not contain their source. Remove it from tables.shared; or {_rebuilt(name)}"
         )
     if not wanted.shared and shape.table.source == SEVERAL:
         raise ConfigError(
-            f"the table {name} holds several source tables, and tables.shared no longer names it. Declare it again; or "
-            f"{_rebuilt(name)}"
+            f"the table {name} contains several source tables, but tables.shared no longer declares it. Declare it "
+            f"again; or {_rebuilt(name)}"
         )

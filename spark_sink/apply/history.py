@@ -1,4 +1,4 @@
-"""The versions of a table's rows: events between two truncates -> versions to write; a truncate -> versions to end."""
+"""Histories: turn the events between two truncates into versions to write, and a truncate into versions to end."""
 
 from __future__ import annotations
 
@@ -63,10 +63,10 @@ class HistoryChanges:
 
 
 def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> HistoryChanges:
-    """The versions that the events make.
+    """Return the versions that the events produce.
 
     Raises:
-        Refused: the table cannot go on.
+        Refused: the table cannot continue.
     """
     shape = plan.shape
     keys, wrong = typed_keys(events, shape)
@@ -86,7 +86,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     taken_keys = [(_of_types(one.key, shape), one) for one in table.taken_keys]
     taken = {key: one for key in keys.values() for name, one in taken_keys if name == _in_images(key)}
     for one in taken.values():
-        # The version below ended where the one over it begins.
+        # The older version ended where the one over it begins.
         scope = one.transaction.scope
         since[scope] = min(one.pos[:-1], since.get(scope, one.pos))
     stored = table.versions(set(keys.values()), since)
@@ -113,7 +113,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     )
 
 
-# The image of a patch that says no more than that a row is behind its source.
+# The image of a patch that only marks a row as incomplete.
 NO_VALUES = b"{}"
 
 
@@ -126,7 +126,7 @@ def _in_images(key: Key) -> Key:
 
 
 def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
-    """A key in the form that images have, which was kept before a column of it got its present type."""
+    """Return a key in the form of images if it was stored before one of its columns got its current type."""
     typed = (column([value], shape.types[name]) for name, value in zip(shape.key, key, strict=True))
     return tuple(image_value(array.to_pylist()[0]) for array in typed)
 
@@ -134,11 +134,11 @@ def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
 def patch_versions(
     patches: Sequence[Event], keys: Mapping[str, Key], values: Values, table: HistoryTable, shape: TableShape
 ) -> pa.Table:
-    """The versions that patches of many rows make, at one position.
+    """Return the versions that patches of many rows produce at one position.
 
     Args:
-        keys: the typed key of each key text of the patches.
-        values: of the image that they have, by column of the table, unless it is NO_VALUES.
+        keys: the typed key of each key text in the patches.
+        values: the values of their image by column of the table, unless it is NO_VALUES.
     """
     if not patches:
         return version_rows([], shape)
@@ -163,7 +163,7 @@ def _after_images(
 
 
 class _Timelines:
-    """The timelines of a segment while events are put into them."""
+    """The timelines of a segment while events are added."""
 
     def __init__(
         self,
@@ -181,7 +181,7 @@ class _Timelines:
         self.outlived: list[Rejected] = []
 
     def changed(self) -> list[tuple[Key, Version]]:
-        """New and changed versions."""
+        """Return new and changed versions."""
         found = []
         for key, line in self._lines.items():
             line.settle()
@@ -189,7 +189,7 @@ class _Timelines:
         return found
 
     def take(self, event: Event, values: Values) -> None:
-        """Put an event to its place, or to both of its places if it changes a key."""
+        """Insert an event at its position, or at both of its positions if it changes a key."""
         key = self._keys[event.key]
         line = self._lines[key]
         old = self._lines[self._keys[event.key_old]] if event.key_old is not None else line
@@ -210,7 +210,9 @@ class _Timelines:
                 self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos, inserted=True)
 
     def _leave(self, event: Event, line: Timeline, key: Key) -> Version | None:
-        """The row of this key is deleted or gets another key. Return the row that leaves, as `Row.leave` does."""
+        """End the row of this key, which is deleted or gets another key. Return the row that leaves, as `Row.leave`
+        does.
+        """
         turn = line.turn_of(event)
         if isinstance(turn, str):
             self.stale[turn] += event.key_old is None
@@ -221,12 +223,12 @@ class _Timelines:
         same = taken.transaction.includes(event.transaction) if taken is not None and is_open else False
         if taken is not None and last is not None and same is not False:
             under = line.before(last.turn, event.scope, taken.pos)
-            # A row with the very values of the one below is the same row, and its insert was sent twice.
+            # A row with exactly the values of the older one is the same row, and its insert was sent twice.
             if taken.inserted and under is not None and _told(under) == _told(last):
                 same = False
         if taken is not None and last is not None and same:
             left = line.before(last.turn, event.scope, taken.pos)
-            self._add(event, line, "u", (), {}, gap=False)  # the row over it stays as it is
+            self._add(event, line, "u", (), {}, gap=False)  # the row over it stays unchanged
             return left
         if same is None:
             self.undecided += 1
@@ -238,16 +240,16 @@ class _Timelines:
 
     @property
     def taken(self) -> Collection[TakenKey]:
-        """The versions that lie over those of another row."""
+        """Return the versions that lie over those of another row."""
         return self._taken.values()
 
     def _move(self, event: Event, old: Timeline, line: Timeline, values: Values) -> None:
-        """The old row ends, the new one begins: completed from the old where the event does not tell all."""
+        """End the old row and begin the new one, completed from the old one if the event is partial."""
         key, key_old = self._keys[event.key], self._keys[event.key_old or ""]
         before = self._leave(event, old, key_old)
         unsure = event.leaves_gaps
         if not event.resets:
-            # Where events come in any order, an earlier change of the old row may still be on its way.
+            # If events can arrive in any order, an earlier change of the old row may still be on its way.
             unsure = unsure or before is None or before.incomplete or not is_in_order(event.scope)
             values = {**(before.values if before else {}), **values}
         if line.outlives(event):
@@ -259,7 +261,7 @@ class _Timelines:
             self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos)
 
     def _miss(self, event: Event, line: Timeline) -> None:
-        """An event that went to quarantine: from there on the row is behind it, until something fixes all of it."""
+        """Mark the row as incomplete from an event in quarantine on, until an event sets the whole row."""
         turn = line.turn_of(event)
         if isinstance(turn, int) and line.before(turn, event.scope, event.pos) is not None:
             line.add(Version(turn, event.scope, event.pos, None, (), event.ts, gap=True))
@@ -277,12 +279,12 @@ class _Timelines:
 
 
 def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: Marker, *, all_scopes: bool) -> int:
-    """A truncate ends every version that it meets; the number of commits.
+    """End every version that a truncate meets, and return the number of commits.
 
-    It is stored first, so that what comes late finds it; after a crash in between, the repeated batch does the rest.
+    The truncate is stored first, so late events find it. After a crash in between, the repeated batch does the rest.
 
     Raises:
-        Refused: other scopes feed the table, and nothing says whether the truncate speaks for them.
+        Refused: other scopes feed the table, and it is not configured whether the truncate includes their rows.
     """
     commits = 0
     truncate = next((one for one in table.truncates if (one.scope, one.pos) == (event.scope, event.pos)), None)
@@ -293,14 +295,14 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
         if others and not all_scopes:
             raise Refused(
                 Reason.TRUNCATE_SCOPES,
-                f"a truncate of one scope, and the table is fed by {1 + len(others)}; set tables.truncate to "
-                "all_scopes if each of them means the whole table",
+                f"a truncate of one scope, but {1 + len(others)} scopes feed the table; set tables.truncate to "
+                "all_scopes if each truncate means the whole table",
             )
         for one in table.truncates:
             for scope in others.keys() & one.floors.keys():
                 others[scope] = max(others[scope], one.floors[scope])
         truncate = Truncate(event.scope, event.pos, readable(event.ts), {**others, event.scope: event.pos})
-        # In the order of the source, as far as it is known: one that comes late goes before later ones of its scope.
+        # In the order of the source, as far as it is known: a late one is inserted before later ones of its scope.
         later = [one for one in table.truncates if one.scope == event.scope and one.pos > event.pos]
         place = table.truncates.index(later[0]) if later else len(table.truncates)
         table.keep_truncates([*table.truncates[:place], truncate, *table.truncates[place:]])
@@ -319,7 +321,7 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
 
 
 def version_rows(versions: Iterable[tuple[Key, Version]], shape: TableShape) -> pa.Table:
-    """Versions as rows of the table."""
+    """Return versions as rows of the table."""
     rows = list(versions)
     found = [version for _, version in rows]
     columns: dict[str, pa.Array] = {}

@@ -1,4 +1,4 @@
-"""The events of a mirror between two truncates -> what to write. Values that do not fit are left out."""
+"""Mirrors: turn the events between two truncates into rows to write. Values that do not fit are left out."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ from spark_sink.tables.protocols import MirrorTable
 
 @dataclass(frozen=True, slots=True)
 class MirrorChanges:
-    """The rows that a segment changes in a mirror, and the events that it does not take.
+    """The rows that a segment changes in a mirror, and the events that it rejects.
 
     Args:
-        stale: the number of events that change nothing, by reason; `late` of those that came after a later one.
-        scope_changes: how often another scope took a row over; `deleted`: the number of rows that are deleted.
+        stale: the number of events that change nothing, by reason; `late` counts events that arrived after a later one.
+        scope_changes: how often another scope took over a row; `deleted`: the number of rows that are deleted.
         undecided: see `Folded`.
     """
 
@@ -81,20 +81,20 @@ OUTLIVED = "another scope has deleted the row since, by the commit times of the 
 
 
 class UnwritableRows(Exception):
-    """Rows that cannot be written, by key: some image of each holds what its column does not take."""
+    """Rows that cannot be written, by key: every image of such a row has a value that does not fit its column."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys
 
 
 def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *, soft: bool = False) -> MirrorChanges:
-    """Fold the events onto the stored rows: in columns as far as that goes, the others one by one.
+    """Fold the events onto the stored rows: in columns as far as possible, the others one by one.
 
     Args:
-        soft: deleted rows keep what they were.
+        soft: deleted rows keep their values.
 
     Raises:
-        Refused: the table cannot go on.
+        Refused: the table cannot continue.
     """
     if isinstance(events, EventColumns) and not soft:
         with suppress(NotInColumns):
@@ -106,7 +106,7 @@ def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *
 
 
 def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChanges:
-    """The rows of both, none of which is in both."""
+    """Combine the rows of both, which have no row in common."""
     counted = ((TRUNCATED, folded.truncated), (DUPLICATE, folded.duplicates))
     stale = Counter({reason: count for reason, count in counted if count})
     if others is None:
@@ -126,18 +126,18 @@ def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChan
 def fold_one_by_one(
     events: Sequence[Event], table: MirrorTable, plan: Plan, reached: Mapping[str, Latest], *, soft: bool
 ) -> MirrorChanges:
-    """Fold any events onto the stored rows. What `fold_in_columns` gives is defined by what this gives.
+    """Fold any events onto the stored rows. This is the specification of `fold_in_columns`.
 
-    Values are looked at from the last reset of their row on, also those that later ones replace: a batch that ends
-    between the two would write them. If one does not fit, all events of its row are examined. A bad one is replaced by
-    what is left of it, which marks its row, and the segment is folded again.
+    Values are checked from the last reset of their row on, including those that later ones replace: a batch that ends
+    between the two would write them. If one does not fit, all events of its row are examined. An invalid one is
+    replaced by its remaining values, which marks its row, and the segment is folded again.
 
     Args:
-        reached: how far the scopes have come, also by events of other rows.
-        soft: deleted rows keep what they were.
+        reached: how far the scopes have come, including events of other rows.
+        soft: deleted rows keep their values.
 
     Raises:
-        Refused: the table cannot go on.
+        Refused: the table cannot continue.
     """
     keys, wrong = typed_keys(events, plan.shape)
     rejected: list[Rejected] = []
@@ -174,14 +174,14 @@ def changes(
     table: MirrorTable,
     last: Mapping[Key, Row] = MappingProxyType({}),
 ) -> TableChanges:
-    """The folded rows as columns to write; those of `last`, which are deleted, as what they were."""
+    """Return the folded rows as columns to write, with the previous values of the deleted ones in `last`."""
     shown = {**folded, **last} if last else folded
     contents = _contents(shown, reader, shape)
     rows = list(shown.items())
     moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored is not None and row.stored != key}
     bases = table.rows(set(moved.values())) if moved else {}
     sent = [content.sent for content in contents]
-    # A whole image leaves no column as it is: it need not be looked at for each.
+    # A whole image leaves no column unchanged, so this need not be checked per column.
     partial = [(i, image, *rows[i]) for i, image in enumerate(sent) if len(image) < len(shape.types)]
     staying = [(i, image, row) for i, image, key, row in partial if row.stored == key]
     unfit: set[Key] = set()
@@ -235,7 +235,7 @@ def _contents(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape)
             continue
         contents.append(content)
         if len(images) == before + 1 and images[before].keys() <= content.sent.keys():
-            images.pop()  # all of it is looked at where it is written
+            images.pop()  # all of it is checked when it is written
         of_rows += [key] * (len(images) - before)
     unfit |= _replaced_unfit(images, of_rows, shape)
     if unfit:
@@ -244,7 +244,7 @@ def _contents(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape)
 
 
 def _replaced_unfit(images: Sequence[Mapping[str, Any]], of_rows: Sequence[Key], shape: TableShape) -> set[Key]:
-    """The rows with a value that does not fit, of rows with several images."""
+    """Return the rows that have several images and a value that does not fit."""
     values: dict[str, tuple[list[Key], list[Any]]] = {}
     for key, image in zip(of_rows, images, strict=True):
         for name, value in image.items():
@@ -289,10 +289,10 @@ def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, t
 
 
 def _values(row: Row, reader: ImageReader, shape: TableShape, bases: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
-    """The values of a row but those of its key, in the form that images have; NULL where it has none.
+    """Return the values of a row without its key, in the form of images; NULL if a column has none.
 
     Raises:
-        Unreadable: one of its images is none of its schema.
+        Unreadable: one of its images does not match its schema.
         ValueError: a value does not fit its column.
     """
     stored = bases[row.stored] if row.stored is not None else {}
@@ -311,7 +311,7 @@ def _is_repeat(reader: ImageReader, shape: TableShape, table: MirrorTable) -> Is
         try:
             return _values(row, reader, shape, bases) == _values(aside, reader, shape, bases)
         except (Unreadable, ValueError):
-            return False  # which is found out where it is written
+            return False  # found out when it is written
 
     return is_repeat
 
@@ -324,7 +324,7 @@ def _meta_columns(
             for name in shape.key:
                 content.columns.pop(name, None)
     rows_and_contents = zip(rows, contents, strict=True)
-    # Of a deleted row no column has a position: what it is shown with was before.
+    # The columns of a deleted row have no positions: the values shown with it are from before.
     marks = [
         row.mark(content.columns if row.exists else {}, asides.get(key)) for (key, row), content in rows_and_contents
     ]
@@ -340,7 +340,7 @@ def _meta_columns(
 
 
 def instant(times: Sequence[int | None]) -> pa.Array:
-    """Times of events as a column: one that no reader could take is the nearest that it can."""
+    """Return times of events as a column. A time that readers cannot represent becomes the nearest possible one."""
     clamped = [None if time is None else readable(time) for time in times]
     return pa.array(clamped, pa.timestamp("us", "UTC"))
 
@@ -358,13 +358,13 @@ def _state(mark: RowMark) -> str | None:
 
 
 def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
-    """Return the column with stored values where the images of a moved row carried none."""
+    """Return the column with stored values for moved rows whose images carried none."""
     mask = pa.array([i in stored for i in range(len(array))])
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
-    """Every event that may be the reason: those of the rows themselves, and those that moved into them."""
+    """Return every event that can be the reason: those of the rows themselves, and of rows that moved into them."""
     found = [folded.rows[key] for key in unfit]
     asides = [row.aside.row for row in found if row.aside is not None]
     rows = [*found, *(row.last for row in found if row.last is not None), *asides]

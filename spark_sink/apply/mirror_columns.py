@@ -1,8 +1,7 @@
-"""The events of a mirror between two truncates -> what to write, column by column: of each row the last reset, and of
-each column the last value that an event names from there on.
+"""Mirrors, column by column: for each row the last reset, and for each column the last value of an event from there on.
 
-It gives what `mirror.fold_one_by_one` gives, which is the specification; test_mirror_columns.py holds the two together.
-Rows that take more are left to it: a change of their key, another scope than before, scopes that come in any order.
+The result equals that of `mirror.fold_one_by_one`, which is the specification; test_mirror_columns.py compares the two.
+Rows that need more are left to it: a key change, another scope than before, scopes without an order.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from spark_sink.tables.changes import TableChanges
 from spark_sink.tables.meta_columns import COMMIT_TS, DELETED_AT, INCOMPLETE, MARK_COLUMNS, POS, SCOPE, STATE
 from spark_sink.tables.protocols import MirrorTable
 
-# What a timestamp of every reader can be: years 1 to 9999, in microseconds.
+# The range of timestamps that every reader supports: years 1 to 9999, in microseconds.
 EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999
 
-# Fields of an event that the fold compares. Images are the most of an event, so they are not carried along: those that
-# count are taken by their place once it is known which they are.
+# Fields of an event that the fold compares. Images are the largest part of an event, so they are not copied. The
+# relevant ones are fetched by their index at the end.
 _LOOKED_AT = ("op", "pos", "full", "withholds", "schema_id", "ts", "committed")
 
 _EMPTY = pa.scalar(b"", pa.binary())
@@ -40,7 +39,7 @@ class ColumnFold(NamedTuple):
     """The changes of the rows that were folded in columns, and the events of all others.
 
     Args:
-        truncated: the number of events that lie up to a truncate; `duplicates` of those that came before.
+        truncated: the number of events up to a truncate; `duplicates` counts repeated ones.
         deleted: the number of rows that are deleted.
     """
 
@@ -52,10 +51,10 @@ class ColumnFold(NamedTuple):
 
 
 def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> ColumnFold:
-    """Fold the events of those rows that can be folded so.
+    """Fold the events of those rows that can be folded in columns.
 
     Raises:
-        NotInColumns: something that concerns all of them.
+        NotInColumns: none of them can.
     """
     columns = _in_one_piece(events.columns)
     scopes = columns["scope"].dictionary_encode()
@@ -77,8 +76,10 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
 
 
 class _Stored(NamedTuple):
-    """The marks of rows by number; null where a row is not stored. `scope` is the place among those of the events, -1
-    for another one; `whole`: it needs no memory beyond its position."""
+    """The marks of rows by number; null for rows that are not stored. `scope` is the index among the events' scopes, or
+    or
+    -1 for another one. `whole`: the row needs no state beyond its position.
+    """
 
     scope: pa.Int64Array
     pos: pa.StringArray
@@ -104,7 +105,7 @@ class _Stored(NamedTuple):
 
 
 def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -> pa.Int64Array:
-    """The rows that are not folded in columns."""
+    """Return the rows that are not folded in columns."""
     number, scope = rows.of_events, scopes.indices.cast(pa.int64())
     known = stored.scope.take(number)
     unordered = pa.array([not is_in_order(name) for name in scopes.dictionary.to_pylist()]).take(scopes.indices)
@@ -117,7 +118,9 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
 
 
 def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> pa.Int64Array:
-    """The rows that an insert of a transaction writes over: it may not have deleted yet what has the key."""
+    """Return the rows that an insert of a transaction overwrites: the transaction may not have deleted the older row
+    yet.
+    """
     number = rows.of_events
     is_told = pc.or_(pc.is_valid(columns["tx"]), pc.is_valid(columns["committed"]))
     inserts = pc.and_(pc.equal(columns["op"], "c"), is_told)
@@ -139,7 +142,7 @@ def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> 
 
 
 def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, str]) -> pa.BooleanArray:
-    """Tell which events lie up to the last truncate of their scope."""
+    """Tell which events are before or at the last truncate of their scope."""
     under = pa.repeat(pa.scalar(False), events.num_rows)
     for number, scope in enumerate(scopes.to_pylist()):
         if scope in floors:
@@ -150,11 +153,11 @@ def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, 
 
 @dataclass(frozen=True)
 class _Timeline:
-    """Events row by row, those of a row in order.
+    """Events row by row, with the events of a row in order.
 
     Args:
-        events: the fields that are looked at; `row`, the number of its row, which rises; `in_scope`, the number of its
-            scope; `place`, that of its image.
+        events: the fields that are compared; `row`, the ascending number of the row; `in_scope`, that of the scope;
+            `place`, the index of the image.
     """
 
     events: pa.RecordBatch
@@ -165,39 +168,39 @@ class _Timeline:
 
     @cached_property
     def rows(self) -> pa.Int64Array:
-        """The number of the row of each event."""
+        """Return the row number of each event."""
         return self.events["row"]
 
     @cached_property
     def _begins(self) -> pa.BooleanArray:
-        """By event whether it is the first of its row."""
+        """Tell for each event whether it is the first of its row."""
         rows = self.rows
         first = pa.array([True][: len(rows)], pa.bool_())
         return pa.concat_arrays([first, pc.not_equal(rows.slice(1), rows.slice(0, max(0, len(rows) - 1)))])
 
     @cached_property
     def first(self) -> pa.Int64Array:
-        """The place of the first event of each row."""
+        """Return the index of the first event of each row."""
         return pc.indices_nonzero(self._begins).cast(pa.int64())
 
     @cached_property
     def last(self) -> pa.Int64Array:
-        """The place of the last event of each row."""
+        """Return the index of the last event of each row."""
         after = pa.concat_arrays([self.first.slice(1), pa.array([len(self)][: len(self)], pa.int64())])
         return pc.subtract(after, 1)
 
     @cached_property
     def row_places(self) -> pa.Int64Array:
-        """By event the place of its row among those that have events."""
+        """Return for each event the index of its row among those that have events."""
         return pc.subtract(pc.cumulative_sum(self._begins.cast(pa.int64())), 1)
 
     def last_where(self, mask: pa.BooleanArray) -> pa.Int64Array:
-        """The place of the last event of each row for which the mask is true; null where there is none."""
+        """Return the index of the last event of each row for which the mask is true; null if there is none."""
         reached = pc.cumulative_max(pc.if_else(mask, counting(len(self)), -1)).take(self.last)
         return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
 
     def without_duplicates(self) -> _Timeline:
-        """Return the timeline without events that do not lie beyond all that is known of their row."""
+        """Return the timeline without events that are not later than everything known of their row."""
         if not len(self):
             return self
         positions = self.events["pos"]
@@ -206,7 +209,7 @@ class _Timeline:
         beyond = pc.greater(positions.take(self.first), known.take(self.first))
         if pc.all(rising, min_count=0).as_py() and pc.all(beyond, min_count=0).as_py():
             return self
-        # By number, each row in a range of its own, so that the greatest so far is that of the row.
+        # As numbers, with a separate range for each row, so the running maximum belongs to the row.
         ranks = pc.rank(pa.concat_arrays([positions, known]), tiebreaker="dense").cast(pa.int64())
         base = pc.multiply(self.rows, 2 * len(self) + 1)
         reached, start = pc.add(base, ranks.slice(0, len(self))), pc.add(base, ranks.slice(len(self)))
@@ -260,13 +263,13 @@ def _changes(
 
 
 def _instants(times: pa.Int64Array) -> pa.TimestampArray:
-    """Return what `mirror.instant` makes of them."""
+    """Return the result of `mirror.instant` for them."""
     earlier = pc.min_element_wise(times, LATEST, skip_nulls=False)
     return pc.max_element_wise(earlier, EARLIEST, skip_nulls=False).cast(pa.timestamp("us", "UTC"))
 
 
 class _Begun(NamedTuple):
-    """Of the events from the last reset of each row on: whether each is a reset, and a delete."""
+    """Tell for each event from the last reset of its row on whether it is a reset, and whether it is a delete."""
 
     resets: pa.BooleanArray
     deletes: pa.BooleanArray
@@ -275,12 +278,12 @@ class _Begun(NamedTuple):
 def _values(
     alive: _Timeline, begun: _Begun, images: pa.BinaryArray, stays: pa.BooleanArray, plan: Plan
 ) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
-    """The values to write by column, those of the key apart; and by column that some rows leave as it is stored,
-    whether each row writes it.
+    """Return the values to write by column, without the key columns; and for columns that some rows leave unchanged,
+    which rows write them.
 
     Args:
-        images: of each event; that of a delete says nothing.
-        stays: whether a row keeps what no event names.
+        images: the image of each event; that of a delete has no effect.
+        stays: whether a row keeps columns that no event contains.
     """
     shape = plan.shape
     images = pc.if_else(begun.deletes, pa.scalar(b"{}", pa.binary()), images)
@@ -293,7 +296,7 @@ def _values(
         if name in shape.key:
             continue
         column = read.get(name, pa.nulls(len(images), arrow_type(sql)))
-        if is_plain:  # each row has one event, which tells all of it
+        if is_plain:  # each row has one event, which has all of its columns
             values[name] = column
             continue
         told = pc.or_(begun.resets, names_column(patched, name)) if name in read else begun.resets
@@ -306,7 +309,7 @@ def _values(
 
 
 def _read(images: pa.BinaryArray, schema_of: pa.StringArray, plan: Plan) -> dict[str, pa.Array]:
-    """The columns that the images name, each read with its own schema."""
+    """Return the columns in the images, each read with its own schema."""
     ids = pc.unique(schema_of).to_pylist()
     if len(ids) <= 1:
         return read_images(images, _types(plan, *ids)) if ids else {}
@@ -322,10 +325,10 @@ def _read(images: pa.BinaryArray, schema_of: pa.StringArray, plan: Plan) -> dict
 
 
 def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
-    """The type of each column that events of a schema name.
+    """Return the type of each column in the events of a schema.
 
     Raises:
-        NotInColumns: one is written elsewhere, nowhere, or to one of several columns.
+        NotInColumns: a column is written elsewhere, nowhere, or to one of several versions.
     """
     places = plan.places[schema_id]
     if any(name != place or name in plan.versions for name, place in places.items()):
@@ -334,12 +337,12 @@ def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
 
 
 def _where(events: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Return the events for which the mask is true: nearly always all of them, which need no copy then."""
+    """Return the events for which the mask is true. Almost always these are all, which then need no copy."""
     return events if pc.all(mask, skip_nulls=False, min_count=0).as_py() else events.filter(mask)
 
 
 def _in_one_piece(table: pa.Table) -> pa.RecordBatch:
     pieces = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
-    if len(pieces) > 1:  # more than one array of Arrow holds
+    if len(pieces) > 1:  # more than an Arrow array can hold
         raise NotInColumns
     return pieces[0]

@@ -1,4 +1,4 @@
-"""The phases of a batch: each begins where another ends, so that together they are all of its time."""
+"""The phases of a batch. Each begins where another ends, so together they are its whole duration."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """A part of a batch, by what the driver does then, or waits for."""
+    """A part of a batch, by what the driver does or waits for."""
 
-    SCHEMAS = "schemas"  # the schemas topic is read
-    BOOKS = "books"  # the sink's own tables are read and written
-    TASKS = "tasks"  # the workers read, fold and write
-    DDL = "ddl"  # tables are created and changed
-    SPARK = "spark"  # Spark merges what was staged
-    LAG = "lag"  # the brokers tell where the topic ends
+    SCHEMAS = "schemas"  # read the schemas topic
+    BOOKS = "books"  # read and write the sink's own tables
+    TASKS = "tasks"  # workers read, fold and write
+    DDL = "ddl"  # create and change tables
+    SPARK = "spark"  # merge staged files with Spark
+    LAG = "lag"  # ask brokers for the end of the topic
 
 
-# The sum of the phases, beside them in metrics and log.
+# The sum of the phases, listed with them in metrics and log.
 TOTAL = "total"
 
 
 class Stopwatch:
-    """Measures the phases of a batch, of which one is open at any time; the first from now on.
+    """Measures the phases of a batch, with exactly one running at any time; the first one begins now.
 
     Args:
-        clock: tells seconds.
+        clock: returns seconds.
     """
 
     def __init__(self, phase: Phase, clock: Callable[[], float] = time.perf_counter) -> None:
@@ -36,12 +36,12 @@ class Stopwatch:
         self._seconds: dict[str, float] = dict.fromkeys(Phase, 0.0)
 
     def enter(self, phase: Phase) -> None:
-        """End the phase that is open, and begin another, which may have been there before."""
+        """End the running phase and begin another one, which may have run before."""
         now = self._clock()
         self._seconds[self._phase] += now - self._since
         self._phase, self._since = phase, now
 
     def stop(self) -> Mapping[str, float]:
-        """End the phase that is open; return the seconds of each, and of all."""
+        """End the running phase; return the seconds of each phase, and of all."""
         self.enter(self._phase)
         return {**self._seconds, TOTAL: self._since - self._started}

@@ -1,4 +1,4 @@
-"""Events that a table does not take: single ones go to quarantine, or the table is parked with all from there on."""
+"""Events that a table rejects: single events go to quarantine, or the table is parked with all following ones."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import Tables
 
-# Commits that a table may make in one batch: versions of the next batch begin there.
+# The maximum number of commits of a table in one batch: the markers of the next batch begin there.
 MAX_SEGMENTS = 4096
 
 
 @dataclass(frozen=True)
 class RejectedEvents:
-    """Sends what one table does not take of a batch to quarantine, or parks it, and counts it.
+    """Sends the events of a batch that one table rejects to quarantine, or parks the table, and counts them.
 
-    To reject or to park events raises RawRecordMissing where their records did not travel; nothing is done then.
+    Rejecting or parking events raises RawRecordMissing if their raw records were not sent along; nothing is done then.
 
     Args:
-        parking: the parked tables; None: these events are parked already, and replayed.
+        parking: the parked tables; None if these events are parked already, and replayed.
         app: pipeline and checkpoint; with the name it marks the commits.
-        name: of the table in the lakehouse, or the one under which its events wait.
-        table: whose events they are; None: nobody can tell.
-        records: of which the events were read.
+        name: the name of the table in the lakehouse, or the one under which its events wait.
+        table: the source table of the events; None if unknown.
+        records: the records from which the events were read.
     """
 
     tables: Tables
@@ -53,8 +53,9 @@ class RejectedEvents:
         return Marker(f"{self.app}/{self.name}", self.batch * MAX_SEGMENTS + number)
 
     def was_parked_by_this_batch(self) -> bool:
-        """Tell whether the batch was begun before, and parked the table then: what it brought until there is in the
-        table, the rest waits."""
+        """Tell whether the batch was begun before, and parked the table then. Its events up to that point are in the
+        table, and the rest waits.
+        """
         if self.table is None or self.parking is None or not (self.parking.again or self.name in self.parking.held):
             return False
         marker = self.marker(0)
@@ -62,27 +63,27 @@ class RejectedEvents:
         return done is not None and done >= marker.version
 
     def defer_if_parked(self, incoming: Intake) -> Deferred | None:
-        """Let the events wait if those that came before them do; None: the table is not parked."""
+        """Let the events wait if earlier events of the table wait; None: the table is not parked."""
         cause = self.parking.held.get(self.name) if self.parking is not None and self.table is not None else None
         if cause is None:
             return None
         return Deferred(self._park(0, Reason(cause.reason), cause.detail, incoming.events, incoming.rejected))
 
     def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> Parked:
-        """The table cannot go on: it is parked with its events from here on, the broken ones among them."""
+        """Park the table with its events from here on, including invalid ones."""
         return Parked(str(refusal), self._park(number, refusal.reason, str(refusal), events, rejected))
 
     def reject(self, number: int, rejected: Sequence[Rejected]) -> None:
         """Append events to the quarantine, before the commit that leaves them out.
 
         Raises:
-            Refused: too many of the table's events are broken.
+            Refused: too many of the table's events are invalid.
         """
         limit, count = self.rules.park_rejected, sum(self.counters.rejected.values()) + len(rejected)
         if self.table is not None and limit is not None and count > limit:
             raise Refused(
                 Reason.REJECTED_MANY,
-                f"{count} of its events in one batch cannot be applied, tables.park_rejected is {limit}",
+                f"{count} of its events in one batch cannot be applied, but tables.park_rejected is {limit}",
             )
         if rejected:
             ordered = sorted(rejected, key=lambda one: one.event)
@@ -91,7 +92,7 @@ class RejectedEvents:
             self.counters.rejected = dict(Counter(self.counters.rejected) + reasons)
 
     def reject_all(self, incoming: Intake) -> Done | Parked:
-        """Reject what is broken of a batch that has nothing to fold."""
+        """Reject the invalid events of a batch that has nothing to fold."""
         try:
             self.reject(0, incoming.rejected)
         except Refused as refusal:
@@ -101,7 +102,7 @@ class RejectedEvents:
     def _park(
         self, number: int, reason: Reason, detail: str, events: Iterable[Event], rejected: Iterable[Rejected]
     ) -> int:
-        """Append the events to those that wait, and return how many there are; replayed ones wait already."""
+        """Append the events to those that wait, and return their number; replayed ones wait already."""
         if self.parking is None:
             return 0
         places = sorted({event.index for event in events} | {one.event for one in rejected})

@@ -1,4 +1,4 @@
-"""The runner of tasks in production: in the workers of Spark, each table in one task."""
+"""The production runner of tasks: in Spark's workers, with each table in one task."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_sink.tables.delta.control_tables import ParkedBook
 
 
 class SparkRunner:
-    """Runs tasks in a Spark session; the records of a batch are a data frame of its Kafka source."""
+    """Runs tasks in a Spark session. The records of a batch are a data frame of its Kafka source."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -53,7 +53,9 @@ def _reports(events: DataFrame, task: Task) -> list[TableReport]:
 
 
 def _balanced(weights: Mapping[int, int], tasks: int) -> list[int]:
-    """A task for every bucket: the heaviest first, each to the task that has least; buckets without events in turn."""
+    """Assign a task to every bucket: the heaviest bucket first, to the least loaded task; buckets without events in
+    turn.
+    """
     load = [0] * tasks
     placed = [bucket % tasks for bucket in range(BUCKETS)]
     for bucket, weight in Counter(weights).most_common():

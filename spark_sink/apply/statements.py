@@ -1,7 +1,7 @@
 """Statements that change existing rows: each becomes a truncate, a refusal, or a patch of every existing row.
 
 A patch is an update at the position of the statement. So positions decide which rows are older, a replay changes
-nothing, a history gets a version of each current row, and no format of a table needs a way of its own.
+nothing, a history gets a version of each current row, and no table format needs special treatment.
 """
 
 from __future__ import annotations
@@ -31,8 +31,9 @@ from spark_sink.tables.protocols import HistoryTable, MirrorTable
 
 
 class Answered(NamedTuple):
-    """The events of a table with what becomes of statements in their place, the schemas of columns that these fill, and
-    how many notes leave the table other than its source."""
+    """The events of a table with the results of statements in their place, the schemas of columns that these fill, and
+    the number of notes after which the table differs from its source.
+    """
 
     events: Sequence[Event]
     schemas: Sequence[TableSchema]
@@ -42,10 +43,10 @@ class Answered(NamedTuple):
 def answered(
     events: Sequence[Event], table: TableId, catalog: SchemaCatalog, rules: StatementRules, *, replayed: bool
 ) -> Answered:
-    """Put the answer in the place of each statement.
+    """Replace each statement by its result.
 
     Args:
-        replayed: the events waited until the operator resumed the table: what parked it is answered by that.
+        replayed: the events waited until the operator resumed the table. This resolves what parked it.
     """
     found: list[Event] = []
     schemas: dict[str, TableSchema] = {}
@@ -76,7 +77,7 @@ def answered(
 
 
 def without_statements(events: Sequence[Event]) -> Sequence[Event]:
-    """The events of rows alone: a changelog is no copy of rows, and what happens without an event is not in it."""
+    """Return only the row events: a changelog is not a copy of rows, and does not show changes without events."""
     return [event for event in events if event.op != STATEMENT]
 
 
@@ -84,20 +85,20 @@ def _detail(reason: Reason, words: Iterable[str], event: Event) -> str:
     what = "its source table was dropped" if reason is Reason.TABLE_DROPPED else "a statement changed rows of it"
     named = ", ".join(sorted(words))
     return (
-        f"{what} ({named}, at {event.scope} {event.pos}) and no event has its rows; load the table again at the "
-        "source, and resume it then"
+        f"{what} ({named}, at {event.scope} {event.pos}) without row events; reload the table at the "
+        "source, then resume it"
     )
 
 
 def _schema_of(fills: Mapping[str, str], table: TableId, latest: TableSchema | None) -> TableSchema:
-    """The schema of the image of a statement. The announced type of a column counts, where it is known already."""
+    """Return the schema for the image of a statement, with the announced type of a column if it is known already."""
     types = {} if latest is None else latest.column_types
     columns = [Column(name, types.get(name, type_)) for name, type_ in fills.items()]
     return TableSchema.of(table.source, table.db, table.schema, table.table, columns, "statement")
 
 
 def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: Marker, now: int) -> int:
-    """Apply a statement to the rows that are there, and return how many rows were written.
+    """Apply a statement to the existing rows, and return how many rows were written.
 
     Raises:
         Refused: it parks the table.
@@ -112,7 +113,7 @@ def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: 
     values = reader(event)
     unfit = {name for name, value in values.items() if not fits(value, plan.shape.types[name])}
     if unfit:
-        # Nobody can write it: the rows are behind their source.
+        # The value cannot be written, so the rows differ from their source.
         event = msgspec.structs.replace(event, after=NO_VALUES, withholds=True)
         values = {}
     if not values and not event.withholds:
@@ -137,10 +138,10 @@ def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: 
 def _patches(
     event: Event, at: int | None, keys: Mapping[str, Key], written: Mapping[Key, tuple[str, int | None]]
 ) -> list[Event]:
-    """The patches of the rows that are older than the statement, as far as that is known.
+    """Return the patches of the rows that are older than the statement, as far as this is known.
 
-    Positions tell it inside of a scope. Where another scope wrote a row, the time of the commit does: a statement and
-    the rows of its table may come in different partitions. A row of which it does not is marked, and keeps its values.
+    Inside a scope positions decide. If another scope wrote a row, the commit time decides, because a statement and the
+    rows of its table can arrive in different partitions. If that is unknown, the row is marked and keeps its values.
 
     Args:
         at: the time of the statement; `written` has for each row the scope that wrote it last, and the time.
@@ -169,7 +170,7 @@ def _refusal(event: Event) -> tuple[Refused, bool]:
 
 
 def _of_source(event: Event, rows: Iterable[Key], shape: TableShape) -> Iterable[Key]:
-    """The rows of the source table that the statement is of; of a table that is not shared, all."""
+    """Return the rows of the statement's source table; all rows if the table is not shared."""
     if SOURCE not in shape.key or not event.key:
         return rows
     own = msgspec.json.decode(event.key, type=dict[str, str])[SOURCE]

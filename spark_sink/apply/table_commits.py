@@ -1,4 +1,4 @@
-"""One table's events of a batch -> its commits: a segment after the other, each at most once."""
+"""The commits of one table in a batch: one segment after the other, each at most once."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_sink.table_report import Done, NeedsSpark, Parked
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 
-# Marks up to which day a table has forgotten its deleted rows; it is the same under every checkpoint.
+# Marks the day up to which a table has forgotten its deleted rows. It does not depend on the checkpoint.
 FORGOTTEN = "cdc.forgotten"
 
 DAY = 24 * 60 * 60 * 1_000_000
@@ -43,9 +43,9 @@ class Commits:
     """Writes one table, and counts what it writes.
 
     Args:
-        rejects: for what the table does not take.
-        now: when the sink writes (microseconds, UTC).
-        refused_by_spark: why the table did not take its next commit, which the driver has tried in this batch.
+        rejects: handles what the table rejects.
+        now: the time of writing (microseconds, UTC).
+        refused_by_spark: why the table rejected its next commit, which the driver tried in this batch.
     """
 
     table: MirrorTable | ChangelogTable | HistoryTable
@@ -56,7 +56,7 @@ class Commits:
     refused_by_spark: str | None
 
     def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> Done | NeedsSpark | Parked:
-        """Go on where the table's marks say, as far as the worker can."""
+        """Continue where the table's markers say, as far as the worker can."""
         table = self.table
         done = table.applied(self._marker(0).app)
         broken = _by_segment(rejected, segments)
@@ -77,16 +77,18 @@ class Commits:
         return Done()
 
     def _marker(self, number: int) -> Marker:
-        """Return the marker of the commit for a segment. A table that was rebuilt has its own: what the one before has
-        committed is not in it."""
+        """Return the marker of the commit for a segment. A rebuilt table has its own, because it does not contain what
+        its predecessor committed.
+        """
         marker, built = self.rejects.marker(number), self.table.shape.built
         return marker._replace(app=f"{marker.app}@{built}") if built else marker
 
     def _refuse_ordered_commit(
         self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]
     ) -> Parked:
-        """The driver could not make this commit, and what is broken of it is in quarantine already. What of that stands
-        for a gap in its row is parked all the same: without it the row would seem whole after a resume."""
+        """Park the table after the driver could not make this commit. Its invalid events are in quarantine already.
+        Those that stand for a gap in their row are parked as well; otherwise the row would seem whole after a resume.
+        """
         segment = segments[number]
         keyless = typed_keys(segment, self.plan.shape)[1].keys() if segment and segment[0].op not in APART else set()
         rest = [event for event in segment if not keyless & {event.key, event.key_old}]
@@ -95,7 +97,7 @@ class Commits:
         return self.rejects.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
 
     def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
-        """Write one segment; its rejected events are in quarantine before, so that no crash can lose them."""
+        """Write one segment. Its rejected events are in quarantine before, so a crash cannot lose them."""
         table, truncates = self.table, bool(segment) and segment[0].op == "t"
         if segment and segment[0].op in (STATEMENT, REFUSAL):
             if not isinstance(table, ChangelogTable):
@@ -164,7 +166,7 @@ class Commits:
         counters.write_ms += _ms_since(started)
 
     def _answer(self, number: int, event: Event, table: MirrorTable | HistoryTable) -> None:
-        """Apply a statement to the rows that were there before it."""
+        """Apply a statement to the rows from before it."""
         started = time.perf_counter()
         rows = answer(event, table, self.plan, self.rejects.marker(number), self.now)
         if rows:
@@ -184,12 +186,11 @@ class Commits:
         counters.write_ms += _ms_since(started)
 
     def _forgotten(self, segment: Sequence[Event], table: MirrorTable) -> Marker:
-        """Drop, once a day, what is remembered of rows deleted long ago, and return the mark for the commit that
-        follows.
+        """Once per day, drop what is remembered of rows deleted long ago, and return the mark for the next commit.
 
-        The day is that of the events, so that a backlog keeps what it still needs. One record with a time far ahead
-        must not decide: the table forgets up to the day that an earlier batch has marked, and no day is marked that is
-        still to come.
+        The day is that of the events, so a backlog keeps what it still needs. A single record with a time far in the
+        future must not decide: the table forgets up to the day that an earlier batch marked, and no future day is
+        marked.
         """
         now = min(newest(segment), self.now)
         day, done = (now - self.rules.tombstone_days * DAY) // DAY, table.applied(FORGOTTEN)
@@ -199,10 +200,11 @@ class Commits:
 
 
 def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """The events between truncates and statements, and each of these alone, in order; the first may be empty.
+    """Return the events between truncates and statements, and each of these alone, in order; the first group may be
+    empty.
 
     Raises:
-        Refused: there are more than have a number.
+        Refused: there are more groups than numbers.
     """
     segments, start = [], 0
     for place in apart(events):
@@ -213,14 +215,15 @@ def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
     if len(kept) > MAX_SEGMENTS:
         raise Refused(
             Reason.TABLE_REFUSED,
-            f"{len(kept)} commits in one batch, at most {MAX_SEGMENTS} have a number; lower batches.max_offsets",
+            f"{len(kept)} commits in one batch, but at most {MAX_SEGMENTS} have a number; lower batches.max_offsets",
         )
     return kept
 
 
 def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]]) -> list[list[Rejected]]:
-    """Split broken events by segment: each goes with the segment in which it arrived, or with the one before a
-    truncate."""
+    """Split invalid events by segment: each belongs to the segment in which it arrived, or to the one before a
+    truncate.
+    """
     parts: list[list[Rejected]] = [[] for _ in segments]
     numbers = [0] + [number for number, segment in enumerate(segments) if number and segment[0].op not in APART]
     starts = [segments[number][0].index for number in numbers[1:]]

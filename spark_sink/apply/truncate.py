@@ -1,4 +1,4 @@
-"""A truncate is a floor in its scope: nothing up to its position is in the table (docs/sink-design.md, R14)."""
+"""Truncates as floors in their scope: no event up to the floor is in the table (docs/sink-design.md, R14)."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from spark_sink.tables.protocols import MirrorTable
 def truncate(
     event: Event, table: MirrorTable, plan: Plan, marker: Marker, now: int, *, all_scopes: bool, soft: bool = False
 ) -> int:
-    """Empty the table of what was before the event, and return the number of commits.
+    """Delete the rows from before the event, and return the number of commits.
 
-    The floors are stored first, and what lies under them goes then: after a crash in between, the repeated batch finds
-    the floors and removes the rest. A truncate that is met again removes nothing, because it lies under its own floor.
+    The floors are stored first, then the rows under them are deleted. After a crash in between, the repeated batch
+    finds the floors and deletes the rest. A repeated truncate deletes nothing, because it is under its own floor.
 
     Args:
-        now: when the sink writes (microseconds, UTC).
-        all_scopes: whether it also empties the table of what other scopes wrote until now.
+        now: the time of writing (microseconds, UTC).
+        all_scopes: also delete the rows that other scopes wrote until now.
         soft: rows stay, as deleted ones.
 
     Raises:
-        Refused: other scopes feed the table, and nothing says whether the truncate speaks for them.
+        Refused: other scopes feed the table, and it is not configured whether the truncate includes their rows.
     """
     commits = 0
     if event.pos > table.floors.get(event.scope, ""):
@@ -43,11 +43,11 @@ def truncate(
         if reached and not all_scopes:
             raise Refused(
                 Reason.TRUNCATE_SCOPES,
-                f"a truncate of one scope, and the table is fed by {1 + len(reached)}; set tables.truncate to "
-                "all_scopes if each of them means the whole table",
+                f"a truncate of one scope, but {1 + len(reached)} scopes feed the table; set tables.truncate to "
+                "all_scopes if each truncate means the whole table",
             )
         reached[event.scope] = event.pos
-        # A row of this scope may know less of another one than an earlier truncate did.
+        # A row of this scope may know less of another scope than an earlier truncate did.
         higher = {scope: pos for scope, pos in reached.items() if pos > table.floors.get(scope, "")}
         table.raise_floors({**table.floors, **higher})
         commits += 1
@@ -60,7 +60,7 @@ def truncate(
 
 
 def _cut_short(event: Event, table: MirrorTable, plan: Plan, now: int) -> bool:
-    """Rows that were written before the truncate and patched after it lose what came before: as by a late delete."""
+    """Remove the values from before the truncate from rows that were patched after it, as a late delete does."""
     keys = {str(number): key for number, key in enumerate(sorted(table.rows_spanning_floor(event.scope), key=repr))}
     if not keys:
         return False

@@ -1,6 +1,6 @@
-"""The work of a worker: it folds the events of each table and writes them. The steps are those of docs/sink-design.md.
+"""The work of a worker: it folds the events of each table and writes them. docs/sink-design.md has the steps.
 
-A table lies wholly in one task, so its segments are applied in order, and nobody else writes it.
+All events of a table are in one task, so its segments are applied in order, and no other task writes it.
 """
 
 from __future__ import annotations
@@ -63,13 +63,12 @@ from spark_sink.table_report import (
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
 
-# The memory of this process, as Linux tells it.
+# The memory of this process, as reported by Linux.
 _STATM = Path("/proc/self/statm")
 
 
 class Applied(NamedTuple):
-    """The outcome of one table's events, and the name that it is reported under; the version is that of the table
-    afterwards."""
+    """The outcome for one table's events, under the name for reports; the version is that of the table afterwards."""
 
     outcome: Outcome
     name: str
@@ -79,15 +78,15 @@ class Applied(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """The work on one batch; an instance is shipped to the workers and called once per task.
+    """The work on one batch; an instance is sent to the workers and called once per task.
 
     Args:
         app: pipeline and checkpoint; with the table's name it marks the commits.
-        parking: the parked tables, whose events are not looked at; None: the events are parked already, and replayed.
-        refused: tables whose next commit was tried by the driver in this batch, and why they do not take it.
-        spelled: tables that are there under another spelling than the names that they are asked for.
-        last_seen: by table the state that the manifest names; the table must have come from it.
-        began: when the work on the batch began (microseconds, UTC), by the clock of the driver.
+        parking: the parked tables, whose events are not examined; None if the events are parked already, and replayed.
+        refused: tables whose next commit the driver tried in this batch, and why they rejected it.
+        spelled: tables that exist in another spelling than the requested one.
+        last_seen: by table, the state in the manifest; the table must have evolved from it.
+        began: when the batch began (microseconds, UTC), by the clock of the driver.
     """
 
     tables: Tables
@@ -103,14 +102,14 @@ class Task:
     began: int = field(default_factory=lambda: time.time_ns() // 1000)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Records sorted by route, partition and offset in; one report per table out."""
+        """Turn records sorted by route, partition and offset into one report per table."""
         for records in routes(batches):
             with _gc_paused():
                 encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
 
     def route(self, records: pa.Table) -> Iterator[TableReport]:
-        """The tables of one route: nearly always one."""
+        """Return the tables of one route; almost always there is one."""
         places = Destinations(self.tables, self.pattern, self.rules, self.parking, self.spelled)
         found, catalog = places.of(intake(records), self.catalog)
         task = replace(self, catalog=catalog)
@@ -118,7 +117,7 @@ class Task:
         extent = OffsetSpan.of(records)
         for place in filter(self._takes, found):
             counters = TableCounters(count_without_gaps(place.incoming.events), ignored=dict(place.incoming.ignored))
-            # Of a table that is parked already nobody looks closer.
+            # The events of a parked table are not examined.
             counters.statements = {word: n for word, n in place.incoming.statements.items() if word in ROWS_DIFFER}
             source = "" if place.table is None else str(place.table)
             try:
@@ -138,14 +137,14 @@ class Task:
             extent = NOWHERE
 
     def _takes(self, place: Destination) -> bool:
-        """Tell whether the task is about the events of this place."""
+        """Tell whether the task includes the events of this destination."""
         return True
 
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
-        """Bring the table up to date, or say why not."""
+        """Bring the table up to date, or report why that is not possible."""
         table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
-            name = str(table_id)  # the other may have to wait under the name, too
+            name = str(table_id)  # the other one may have to wait under the name, too
         rejects = RejectedEvents(
             self.tables, self.rules, self.parking, self.app, self.batch, name, table_id, records, counters
         )
@@ -192,7 +191,7 @@ class Task:
             return Applied(rejects.refuse(0, refusal, incoming.events, incoming.rejected), rejects.name, choice)
         if plan is not None and plan.step is not None:
             return Applied(NeedsDdl(plan.step), name, choice)
-        if table is None or plan is None:  # nothing that would make a table, such as a truncate of none
+        if table is None or plan is None:  # nothing that would create a table, such as a truncate of a missing one
             refused = refusal_without_rows(incoming.events)
             if refused is not None:
                 return Applied(rejects.refuse(0, refused, incoming.events, incoming.rejected), name, choice)
@@ -202,27 +201,29 @@ class Task:
         return Applied(outcome, name, choice, table.version)
 
     def _version(self, name: str) -> int | None:
-        """Return the version of the table for the manifest, which would not know of what the batch wrote before."""
-        with suppress(Refused):  # as it cannot be opened, it had no commit
+        """Return the version of the table for the manifest, which otherwise would not include what the batch wrote
+        before.
+        """
+        with suppress(Refused):  # it cannot be opened, so it had no commit
             table = self.tables.open(name)
             return table.version if table is not None else None
         return None
 
     def _opened(self, place: Destination, table_id: TableId) -> MirrorTable | ChangelogTable | HistoryTable | None:
-        """The table; None when there is none.
+        """Return the table; None if it does not exist.
 
         Raises:
             Refused: it belongs to another source table, or cannot be written.
         """
         table = self.tables.open(place.name)
         owner = table.shape.table if table is not None else place.owner
-        # A declaration that the table contradicts is no clash: see check_form.
+        # A declaration that contradicts the table is not a clash: see check_form.
         if owner is not None and not is_same(owner, table_id) and table_id.source != SEVERAL:
             raise clash(owner, table_id, place.name)
         return table
 
     def _with_known_schemas(self, table_id: TableId, incoming: Intake) -> Intake:
-        """Events whose schema is not in the catalog are rejected: the translator announces it before its first row."""
+        """Reject events whose schema is not in the catalog: the translator announces it before its first row."""
         named = schema_ids(incoming.events)
         missing = {schema_id for schema_id in named if self.catalog.find(table_id, schema_id) is None}
         if not missing:
@@ -260,8 +261,9 @@ class Task:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause the garbage collector: it looked through all events again and again, for 30 % of the time, and found none
-    to free, as they are in no circles."""
+    """Pause the garbage collector. It took 30 % of the time scanning all events again and again, and freed nothing,
+    because events are in no reference cycles.
+    """
     gc.disable()
     try:
         yield
@@ -270,7 +272,7 @@ def _gc_paused() -> Iterator[None]:
 
 
 def _resident_megabytes() -> int:
-    """Return the memory that this process holds now (MiB); 0 where the system does not tell it."""
+    """Return the memory of this process in MiB; 0 if the system does not report it."""
     try:
         pages = int(_STATM.read_bytes().split()[1])
     except OSError:

@@ -89,7 +89,7 @@ def parse_before(before: str) -> str | datetime:
 
 
 def _by_position(table: MirrorTable, before: str) -> Swept:
-    """Sweep by position, which is valid in one scope, or by epoch, which is valid in all because it is raised in all."""
+    """Sweep by position, which is valid in one scope, or by epoch, which is valid in all as it is raised in all."""
     written = table.written()
     scopes = sorted({scope for scope, _ in written.values()})
     if len(scopes) > 1 and before != epoch(before):

@@ -122,7 +122,7 @@ class TestWhoHasTheName:
         """A shared table before others, whoever came first."""
         found = self._reports(MemoryTables(), [_other(1), _orders(1)], TableRules(shared={NAME: ("shop/*",)}))
         assert isinstance(found[f"*///{NAME}"].outcome, NeedsDdl)
-        assert "which holds the source tables that tables.shared declares" in refusal(found[OTHER])
+        assert "which contains the source tables that tables.shared declares" in refusal(found[OTHER])
 
     def test_a_truncate_of_the_other(self) -> None:
         """It waits, and empties nothing that is not its own."""
@@ -215,7 +215,7 @@ def test_shared(lake: Lake) -> None:
     lake.use(TableRules(shared={NAME: (ORDERS, OTHER)}))
     assert State.DONE == lake.command("resume", OTHER).state
     assert [*both, *[(OTHER, id, "other") for id in "12"]] == _told_apart(lake, spelled)
-    with pytest.raises(ConfigError, match=r"holds several source tables, and tables\.shared no longer names it"):
+    with pytest.raises(ConfigError, match=r"contains several source tables, but tables\.shared no longer declares it"):
         check_tables(lake.books.batches.tables(), lake.tables, TableRules())
 
 
@@ -225,7 +225,7 @@ def test_shared_afterwards(lake: Lake) -> None:
     topic = Topic(lake)
     topic.apply(0, [_orders(1), _shouted(1)])
     rules = TableRules(shared={NAME: (ORDERS,)})
-    with pytest.raises(ConfigError, match=rf"{NAME} was created for {ORDERS} alone, and tables\.shared declares it"):
+    with pytest.raises(ConfigError, match=rf"{NAME} was created for {ORDERS} alone, but tables\.shared declares it"):
         check_tables(lake.books.batches.tables(), lake.tables, rules)
     lake.use(rules)
     assert State.DONE == lake.command("rebuild", NAME).state

@@ -82,11 +82,11 @@ def test_before_any_sink_has_run(prompt: Prompt) -> None:
     [
         (
             "shop_sales.ordres",
-            "there is no table 'shop_sales.ordres' (did you mean shop_sales.orders?); `spark-sink st",
+            "table 'shop_sales.ordres' does not exist (did you mean shop_sales.orders?); `spark-sink st",
         ),
-        ("nix", "there is no table 'nix'; `spark-sink status` lists all of them"),
-        ("../warehouse", "there is no table '../warehouse'"),
-        ("shop_sales.ORDERS", "there is no table 'shop_sales.ORDERS' (did you mean shop/sales//ORDERS?)"),
+        ("nix", "table 'nix' does not exist; `spark-sink status` lists all tables"),
+        ("../warehouse", "table '../warehouse' does not exist"),
+        ("shop_sales.ORDERS", "table 'shop_sales.ORDERS' does not exist (did you mean shop/sales//ORDERS?)"),
     ],
 )
 def test_a_table_that_is_not_there(after_a_run: Prompt, command: str, table: str, said: str) -> None:
@@ -100,10 +100,13 @@ def test_a_table_that_is_not_there(after_a_run: Prompt, command: str, table: str
 @pytest.mark.parametrize(
     ("when", "said"),
     [
-        ("gestern", "'gestern' is no position, no epoch of four digits, and no time such as 2026-01-31T12:00:00+00:00"),
-        ("", "'' is no position"),
-        ("2026-01-31T12:00:00", "'2026-01-31T12:00:00' is no position"),
-        ("9999-01-01T00:00:00+00:00", "9999-01-01T00:00:00+00:00 has not come yet"),
+        (
+            "gestern",
+            "'gestern' is not a position, an epoch of four digits, or a time such as 2026-01-31T12:00:00+00:00",
+        ),
+        ("", "'' is not a position"),
+        ("2026-01-31T12:00:00", "'2026-01-31T12:00:00' is not a position"),
+        ("9999-01-01T00:00:00+00:00", "9999-01-01T00:00:00+00:00 is in the future"),
     ],
 )
 def test_a_time_that_is_none(after_a_run: Prompt, when: str, said: str) -> None:
@@ -125,8 +128,8 @@ def test_status_says_what_to_do(after_a_run: Prompt) -> None:
     _, text = after_a_run("status")
     (parked,) = (line for line in text.splitlines() if line.startswith(str(SHOUTED)))
     assert "1 events wait: TABLE_CLASH: a clash" in parked
-    assert "when its cause is gone: spark-sink resume shop/sales//ORDERS -c " in text
-    assert "left out by tables.exclude: shop/*/audit" in text
+    assert "once the cause is fixed: spark-sink resume shop/sales//ORDERS -c " in text
+    assert "excluded by tables.exclude: shop/*/audit" in text
     assert ["shop/*/audit"] == json.loads(after_a_run("status", "--json")[1])["excluded"]
 
 

@@ -223,4 +223,4 @@ def _told(sink: Sink, process: subprocess.Popen[str], table: str) -> None:
     assert 2 == process.wait(PATIENCE_SECONDS), sink.text()[-3000:]
     lines = sink.text().splitlines()
     assert not [line for line in lines if "Exception" in line or line.startswith(("\tat ", "Traceback"))]
-    assert f"the table {table} was created as mirror, and tables.modes makes it history" in sink.text()
+    assert f"the table {table} was created as mirror, but tables.modes wants history" in sink.text()

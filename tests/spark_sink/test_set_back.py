@@ -116,7 +116,7 @@ def test_a_table_is_rebuilt_from_the_topic(
     _send(sink, range(10, 12))
     assert 0 == _run(sink), sink.text()[-3000:]
     (parked,) = [line for line in sink.log() if line["event"] == "table parked"]
-    assert "does not exist any more" in parked["reason"]
+    assert "no longer exists" in parked["reason"]
     requests = RequestBook(sink.warehouse, "test")
     requests.ask("rebuild", "shop_sales.orders")
     _send(sink, range(12, 14))

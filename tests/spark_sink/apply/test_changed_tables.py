@@ -128,7 +128,7 @@ def test_a_table_that_is_gone_is_parked(lake_of_format: Lake, mode: Mode) -> Non
     assert [] == lake.parked()
     parked = _apply(lake, 2)[ORDERS]
     assert isinstance(parked, Parked)
-    assert "the table shop_sales.orders does not exist any more" in parked.refusal
+    assert "the table shop_sales.orders no longer exists" in parked.refusal
     assert [("TABLE_GONE", 0)] == lake.parked()
     assert lake.tables.open(ORDERS) is None
     assert [0, 1, 2] == _ids(lake, ITEMS)

@@ -133,7 +133,7 @@ def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
     """Another mode than the stored one is a mistake of the configuration that says what can be done."""
     log = MemoryLog(msgspec.structs.replace(_shape(), mode=stored))
     (report,) = reports(MemoryTables(orders=log), EVENTS[:1], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
-    assert f"was created as {stored}, and tables.modes makes it {wanted}" in conflict(report)
+    assert f"was created as {stored}, but tables.modes wants {wanted}" in conflict(report)
     assert "tables.name" in conflict(report)
 
 

@@ -96,5 +96,5 @@ def test_nothing_is_asked_for_twice() -> None:
         report("t", NeedsRecords(), events=5),
         report("t", NeedsSpark((Clear({}, Marker("a", 2)),))),
     ):
-        with pytest.raises(FatalError, match="t asks for the same change again"):
+        with pytest.raises(FatalError, match="t requests the same change again"):
             seen.add([again])

@@ -97,6 +97,6 @@ def test_what_waited_is_gone(tmp_path: Path) -> None:
     books.end(1, [])
     assert "COMMAND" == status.cut(str(tmp_path), "p", "t", 7)["parked"]["a"]["reason"]
     shutil.rmtree(tmp_path / "_cdc" / "parked")
-    with pytest.raises(FatalError, match=r"version 1 of _cdc\.parked cannot be read any more"):
+    with pytest.raises(FatalError, match=r"version 1 of _cdc\.parked is no longer readable"):
         status.cut(str(tmp_path), "p", "t", 7)
     assert 0 == status.cut(str(tmp_path), "p", "t", 7, batch=0)["batch"]

@@ -52,7 +52,7 @@ def test_a_source_moves_to_another_tool(lake_of_format: Lake, mode: Mode) -> Non
     asked = lake.command("adopt", ORDERS, NEW)
     assert (
         "done",
-        f"it belonged to {OLD}, and now belongs to {NEW} now. Its events wait: resume it under that name.",
+        f"it belonged to {OLD}, and now belongs to {NEW}. Its events wait: resume it under that name.",
     ) == (
         asked.state,
         asked.result,
@@ -83,7 +83,7 @@ def _a_moment() -> str:
 @pytest.mark.parametrize(
     ("rules", "argument", "error"),
     [
-        (TableRules(), NEW, "give it the name shop_sales.orders in tables.rename"),
+        (TableRules(), NEW, "give new/sales//orders the name shop_sales.orders in tables.rename"),
         (TableRules(exclude=("new/*",)), NEW, "tables.exclude leaves new/sales//orders out"),
         (TableRules(), "new/orders", "is not a source table: write source/db/schema/table"),
         (TableRules(shared={ORDERS: ("*/sales//orders",)}), NEW, "several source tables share it"),

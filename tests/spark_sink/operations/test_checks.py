@@ -123,9 +123,9 @@ def test_everything_is_wrong(asked: Asked) -> None:
     wrong = {subject: line for subject, line in lines.items() if line.startswith("WRONG")}
     assert ["brokers", "topic cdc.canonical", "topic cdc.canonical.schemas", "checkpoint", "tables"] == list(wrong)
     assert "no broker answered" in wrong["brokers"]
-    assert wrong["topic cdc.canonical"].endswith("not asked, as that needs what is wrong above: brokers")
+    assert wrong["topic cdc.canonical"].endswith("not checked, because it needs what is wrong above: brokers")
     assert "check the folder" in wrong["checkpoint"]
-    assert "tables are not what the configuration says" in wrong["tables"]
+    assert "tables do not match the configuration" in wrong["tables"]
 
 
 def test_topics_that_are_not_right(asked: Asked, broker: Broker) -> None:

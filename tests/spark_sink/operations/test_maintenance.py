@@ -120,7 +120,7 @@ def test_by_hand(lake: Lake) -> None:
     assert request.error is None
     assert f"compact {TABLE}" in (request.result or "")
     failed = lake.command("maintain", "shop_sales.orderz")
-    assert "there is no table 'shop_sales.orderz'" == failed.error
+    assert "table 'shop_sales.orderz' does not exist" == failed.error
 
 
 def test_a_table_that_fails_is_left(lake: Lake) -> None:

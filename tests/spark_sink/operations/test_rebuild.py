@@ -241,7 +241,7 @@ def test_an_event_that_the_new_table_refuses(lake: Lake) -> None:
     keyed = lake.announce(schema_of({"id": "int64", "name": "string"}, key=("id", "name")))
     asked = lake.command("rebuild", ORDERS)
     assert "failed" == asked.state
-    assert "it stays parked, and is not complete: the key changed" in str(asked.error)
+    assert "it stays parked, and is incomplete: the key changed" in str(asked.error)
     assert [("REBUILD", None)] == lake.parked()
     (cause,) = lake.books.held().values()
     assert cause.detail.startswith("its rebuild failed: the key changed")
@@ -294,5 +294,5 @@ def test_statements_in_the_topic(lake_of_format: Lake) -> None:
         pass
     assert [3, 4] == sorted(row["id"] for row in _stored(lake) if row["_cdc_deleted_at"] is None)
     (request,) = lake.books.requests.requests()
-    assert "statements that changed rows which no event has: 1" in str(request.result)
+    assert "statements that changed rows without events: 1" in str(request.result)
     assert {} == lake.books.held()

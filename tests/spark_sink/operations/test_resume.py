@@ -197,8 +197,8 @@ def test_commands_that_cannot_be(lake: Lake) -> None:
     """What is no command, and a table that is not there, are answered with an error that names them."""
     for command, table, error in (
         ("resum", ORDERS, "unknown command 'resum' (did you mean resume?)"),
-        ("resume", "shop_sales.ordres", "there is no table 'shop_sales.ordres'"),
-        ("park", "../../orders", "there is no table '../../orders'"),
+        ("resume", "shop_sales.ordres", "table 'shop_sales.ordres' does not exist"),
+        ("park", "../../orders", "table '../../orders' does not exist"),
     ):
         answer = lake.command(command, table)
         assert State.FAILED == answer.state

@@ -48,10 +48,10 @@ def test_by_position() -> None:
 @pytest.mark.parametrize(
     ("before", "error"),
     [
-        ("yesterday", "'yesterday' is no position"),
-        ("", "'' is no position"),
+        ("yesterday", "'yesterday' is not a position"),
+        ("", "'' is not a position"),
         ("2026-01-31T12:00:00", "is not a position, an epoch of four digits, or a time"),
-        ("9999-01-01T00:00:00+00:00", "has not come yet"),
+        ("9999-01-01T00:00:00+00:00", "is in the future"),
         (position(1, 0), "several fed the table: raw:0@t, raw:1@t"),
     ],
 )
