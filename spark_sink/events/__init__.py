@@ -1,1 +1,1 @@
-"""The way from Kafka records to the typed events of one table."""
+"""From Kafka records to the typed events of one table."""

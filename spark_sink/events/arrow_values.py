@@ -1,6 +1,7 @@
-"""JSON values of an image to an Arrow column, exactly: what the column cannot hold is an error, never rounded.
+"""Exact conversion of JSON values in images to Arrow columns. A value that does not fit is an error, and is never
+rounded.
 
-Conversion is by column, vectorised. When a column fails, the caller tries its values one by one to name the culprits.
+Conversion is vectorized by column. If a column fails, the caller tries its values one by one to find the invalid ones.
 """
 
 from __future__ import annotations
@@ -27,23 +28,23 @@ Values = Sequence[Any]
 
 
 def image(text: str | bytes) -> dict[str, Any]:
-    """The columns of a row image.
+    """Return the columns of a row image.
 
     Raises:
-        ValueError: not one JSON object.
+        ValueError: it is not exactly one JSON object.
     """
     try:
         return _IMAGE.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError, ArithmeticError):
-        # Not JSON, no UTF-8, too deep, an absurd exponent.
+        # Not JSON, not UTF-8, nested too deeply, or an excessive exponent.
         raise ValueError("not a JSON object") from None
 
 
 def without_members(text: bytes, names: Collection[str]) -> bytes:
-    """The row image without some of its columns; the others are written as they were.
+    """Return the row image without some of its columns; the other columns keep their text.
 
     Raises:
-        ValueError: not one JSON object.
+        ValueError: it is not exactly one JSON object.
     """
     try:
         members = _MEMBERS.decode(text)
@@ -53,22 +54,22 @@ def without_members(text: bytes, names: Collection[str]) -> bytes:
 
 
 def column(values: Values, sql: str) -> pa.Array:
-    """The values (None is null) as a column of a type.
+    """Return the values (None is null) as a column of a type.
 
     Raises:
-        ValueError: some value does not fit exactly. The message holds no value.
+        ValueError: some value does not fit exactly. The message contains no value.
     """
     arrow = arrow_type(sql)
     convert = _BY_TYPE[sql.split("(")[0]]
     try:
         return convert(values, arrow)
     except (ValueError, TypeError, ArithmeticError, pa.ArrowException):
-        # Arrow's own words quote the value.
-        raise ValueError(f"a value that {sql} does not hold exactly") from None
+        # Arrow's own message quotes the value.
+        raise ValueError(f"a value that {sql} cannot hold exactly") from None
 
 
 def image_value(value: Any) -> Any:
-    """A value of a column in the form that images have: `column` gives the same value again."""
+    """Return a value of a column in the form of images. `column` converts it back to the same value."""
     if isinstance(value, float):
         text = repr(value)
         return _NAMES_OF_FLOATS.get(text, text)
@@ -82,12 +83,12 @@ def image_value(value: Any) -> Any:
 
 
 def counting(count: int) -> pa.Int64Array:
-    """The numbers from 0 on."""
+    """Return the numbers from 0 on."""
     return pc.cumulative_sum(pa.repeat(pa.scalar(1, pa.int64()), count), start=-1)
 
 
 def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
-    """The same as `column` gives for the texts.
+    """Return the same as `column` for these texts.
 
     Raises:
         ValueError: some text does not fit exactly.
@@ -97,7 +98,7 @@ def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
         try:
             return convert(texts, arrow_type(sql))
         except pa.ArrowException:
-            pass  # one of a spelling that takes more
+            pass  # a text in a spelling that needs more work
     return column(texts.to_pylist(), sql)
 
 
@@ -111,7 +112,7 @@ def fits(value: Any, sql: str) -> bool:
 
 
 def is_exactly(value: Any, sql: str) -> bool:
-    """Tell whether one value of a number fits, with its sign: an integer type has no negative zero."""
+    """Tell whether one numeric value fits, including its sign: an integer type has no negative zero."""
     return fits(value, sql) and not (isinstance(value, str | Decimal) and _NEGATIVE_ZERO.fullmatch(str(value)))
 
 
@@ -123,15 +124,15 @@ def _booleans(values: Values, arrow: pa.DataType) -> pa.Array:
 
 
 def _integers(values: Values, arrow: pa.DataType) -> pa.Array:
-    if Decimal not in set(map(type, values)):  # Arrow would cut their fraction off
+    if Decimal not in set(map(type, values)):  # Arrow would cut off their fraction
         try:
             return pa.array(values, arrow)
         except (pa.ArrowException, TypeError):
-            pass  # a number whose type the source did not declare comes as text
+            pass  # a number without a declared type arrives as text
     return pa.array([_integer(value) for value in values], arrow)
 
 
-# Digits beyond which a number is no integer of any column; int() of a great exponent would not end.
+# A number with more digits is not an integer of any column. int() of a large exponent would take forever.
 _LONGEST_INTEGER = 20
 
 
@@ -140,7 +141,7 @@ def _integer(value: Any) -> int | None:
         return value
     number = _number(value)
     if number.adjusted() > _LONGEST_INTEGER or number != number.to_integral_value():
-        raise ValueError("a fraction, or beyond every integer")
+        raise ValueError("a fraction, or out of range for every integer")
     return int(number)
 
 
@@ -154,7 +155,7 @@ def _floats(values: Values, arrow: pa.DataType) -> pa.Array:
     array = pa.array(numbers, pa.float64()).cast(arrow, safe=False)
     infinite = sum(1 for number in numbers if number is not None and math.isinf(number))
     if infinite != pc.sum(pc.is_inf(array), min_count=0).as_py():
-        raise ValueError("beyond the range of a float")
+        raise ValueError("out of range for a float")
     return array
 
 
@@ -163,7 +164,7 @@ def _float(value: Any) -> float:
         return _NOT_FINITE[value]
     nearest = float(_number(value))
     if math.isinf(nearest):
-        raise ValueError("beyond the range of a double")
+        raise ValueError("out of range for a double")
     return nearest
 
 
@@ -174,18 +175,18 @@ def _decimals(values: Values, arrow: pa.Decimal128Type) -> pa.Array:
     try:
         return _decimals_of_texts(pa.array(values, pa.string()), arrow)
     except (pa.ArrowException, TypeError):
-        pass  # exponents, and numbers that came as JSON numbers
+        pass  # exponents, and JSON numbers
     return pa.array([None if value is None else _number(value) for value in values], arrow)
 
 
 def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Array:
-    """Digits as decimals.
+    """Return digits as decimals.
 
     Raises:
-        pa.ArrowInvalid: not all of them are plain, and short enough.
+        pa.ArrowInvalid: not all of them are plain and short enough.
     """
     whole, scale = arrow.precision - arrow.scale, arrow.scale
-    # Arrow's cast does not notice every overflow: only what surely fits is left to it.
+    # Arrow's cast does not detect every overflow, so it only gets what certainly fits.
     fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
     if not pc.all(fits, min_count=0).as_py():
         raise pa.ArrowInvalid("not plain digits")
@@ -195,7 +196,7 @@ def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Ar
 def _number(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         raise TypeError("not a number")
-    # Decimal() alone would also take underscores, spaces, NaN and the digits of other scripts.
+    # Decimal() alone would also accept underscores, spaces, NaN and the digits of other scripts.
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         raise ValueError("not a number")
     return Decimal(value)
@@ -215,7 +216,7 @@ def _string(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
         return str(value)
-    raise TypeError("a list or an object is no text")
+    raise TypeError("a list or an object is not a text")
 
 
 def _binaries(values: Values, arrow: pa.DataType) -> pa.Array:
@@ -223,7 +224,7 @@ def _binaries(values: Values, arrow: pa.DataType) -> pa.Array:
     return pa.array(decoded, arrow)
 
 
-# What a Python date can be: rows that are moved pass through Python.
+# The range of Python's date: moved rows pass through Python.
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)
 
 
@@ -231,7 +232,7 @@ def _dates(values: Values, arrow: pa.DataType) -> pa.Array:
     return _in_calendar(pa.array(values, pa.string()).cast(arrow))
 
 
-# Digits beyond the microsecond that say nothing.
+# Digits after the microsecond that are all zero.
 _IDLE_DIGITS = re.compile(r"(\.\d{6})0+(?=Z?$)")
 
 
@@ -269,7 +270,7 @@ _BY_TYPE: dict[str, Callable[[Values, pa.DataType], pa.Array]] = {
     "timestamp_ntz": _timestamps,
 }
 
-# Those of which many texts are converted at once.
+# Types for which many texts are converted together.
 _BY_TYPE_OF_TEXT: dict[str, Callable[[pa.StringArray, pa.DataType], pa.Array]] = {
     "decimal": _decimals_of_texts,
     "string": lambda texts, arrow: texts,

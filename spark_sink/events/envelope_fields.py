@@ -1,5 +1,6 @@
-"""Fields of an event that few tables need: they are read again from its record, so that all others do not pay for
-it."""
+"""Fields of an event that few tables need. They are decoded again from its record, so that other tables do not pay for
+them.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ from spark_sink.model.event import Event
 
 _SCHEMA = reader_schema("id", "before")
 
-# The columns of an image with their values as they are written.
+# The columns of an image with the text of their values.
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -32,7 +33,7 @@ def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
     """Return the fields of each of the events.
 
     Raises:
-        RawRecordMissing: their records did not travel.
+        RawRecordMissing: their records were not sent along.
     """
     return [_read(value) for value in record_bytes(records, [event.index for event in events])]
 
@@ -43,7 +44,7 @@ def _read(value: bytes | None) -> Details:
 
 
 def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
-    """The columns of an image; of none, and of what is no image, none."""
+    """Return the columns of an image; none if it is missing or invalid."""
     try:
         return _MEMBERS.decode(image) if image else {}
     except (msgspec.DecodeError, RecursionError):
@@ -51,10 +52,10 @@ def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
 
 
 def with_full_after_image(event: Event, before: str | None) -> Event:
-    """The event with all that it tells of its row in `after`: the key, and of a delete the image before."""
+    """Return the event with everything known of its row in `after`: the key, and for a delete the before image."""
     image: str | bytes | None = before if event.op == "d" else event.after
     columns = image_columns(image)
     if image and not columns and image not in ("{}", b"{}"):
-        return event  # no image: found when it is read for its values
+        return event  # not an image: found when its values are read
     whole = msgspec.json.encode({**image_columns(event.key), **columns})
     return msgspec.structs.replace(event, after=whole)

@@ -1,4 +1,4 @@
-"""The sound events of one table as columns: what is asked of all of them is answered without an object for each."""
+"""The valid events of one table as columns. Questions about all events are answered without an object for each."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from spark_sink.model.event import APART, GAP, STATEMENT, Event, Latest
 
 
 class EventColumns(Sequence[Event]):
-    """Events in canonical order, none of them broken, a gap or a statement. Who asks for one, or for all, gets objects.
+    """Events in canonical order. None of them is invalid, a gap or a statement. Access by index or iteration returns
+    objects.
 
     Args:
-        columns: a row for each event, and a column for each field of `Event`, named alike and in its order: `index` and
+        columns: a row for each event and a column for each field of `Event`, named alike and in its order: `index` and
             the times as int64, `after` as binary, `full` and `withholds` as booleans, the others as text.
     """
 
@@ -44,7 +45,7 @@ class EventColumns(Sequence[Event]):
         if isinstance(place, slice):
             start, stop, step = place.indices(len(self))
             if step != 1:
-                raise ValueError("events are cut in order, without steps")
+                raise ValueError("events are sliced in order, without steps")
             return EventColumns(self.columns.slice(start, max(0, stop - start)))
         if place not in range(-len(self), len(self)):
             raise IndexError(place)
@@ -61,14 +62,14 @@ class EventColumns(Sequence[Event]):
 
 
 def operations(events: Sequence[Event]) -> set[str]:
-    """The operations that occur."""
+    """Return the operations that occur."""
     if isinstance(events, EventColumns):
         return set(pc.unique(events.columns["op"]).to_pylist())
     return {event.op for event in events}
 
 
 def apart(events: Sequence[Event]) -> list[int]:
-    """The places of the events that are commits of their own."""
+    """Return the indexes of the events that are commits of their own."""
     if isinstance(events, EventColumns):
         is_truncate = pc.equal(events.columns["op"], "t").combine_chunks()
         return list(pc.indices_nonzero(is_truncate).to_pylist())
@@ -76,21 +77,21 @@ def apart(events: Sequence[Event]) -> list[int]:
 
 
 def schema_ids(events: Sequence[Event]) -> list[str]:
-    """The schemas that are named, in order of appearance."""
+    """Return the schema ids of the events, in order of appearance."""
     if isinstance(events, EventColumns):
         return [id for id in pc.unique(events.columns["schema_id"]).to_pylist() if id is not None]
     return list(dict.fromkeys(event.schema_id for event in events if event.schema_id is not None))
 
 
 def newest(events: Sequence[Event]) -> int:
-    """The latest of the times of the events' records, in microseconds."""
+    """Return the latest record time of the events, in microseconds."""
     if isinstance(events, EventColumns):
         return int(pc.max(events.columns["ts"]).as_py())
     return max(event.ts for event in events)
 
 
 def latest(events: Sequence[Event]) -> dict[str, Latest]:
-    """Return how far each scope has come."""
+    """Return the greatest position by scope."""
     if isinstance(events, EventColumns):
         columns = events.columns.combine_chunks()
         found = {}
@@ -107,7 +108,7 @@ def latest(events: Sequence[Event]) -> dict[str, Latest]:
 
 
 def without_schema(events: Sequence[Event]) -> Sequence[Event]:
-    """The events with an image that name no schema."""
+    """Return the events with an image and without a schema."""
     if isinstance(events, EventColumns):
         columns = events.columns
         return events.where(pc.and_(pc.is_null(columns["schema_id"]), pc.is_valid(columns["after"])))
@@ -115,14 +116,14 @@ def without_schema(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def without_key(events: Sequence[Event]) -> Sequence[Event]:
-    """The events of rows whose key is not known."""
+    """Return the events whose row key is unknown."""
     if isinstance(events, EventColumns):
         return events.where(pc.equal(events.columns["key"], ""))
     return [event for event in events if not event.key]
 
 
 def count_without_gaps(events: Sequence[Event]) -> int:
-    """The number of events that are not gaps."""
+    """Return the number of events that are not gaps."""
     if isinstance(events, EventColumns):
         return len(events)
     return sum(1 for event in events if event.op != GAP)

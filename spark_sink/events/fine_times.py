@@ -1,5 +1,6 @@
-"""Times finer than a microsecond, which no column of a lakehouse table holds: which columns have them, and how to cut
-them off."""
+"""Times finer than a microsecond, which lakehouse tables cannot store: find the columns that have them, and cut them
+off.
+"""
 
 from __future__ import annotations
 
@@ -23,13 +24,13 @@ _is_fine = re.compile(_FINE).search
 
 
 def times_of(schemas: Sequence[TableSchema]) -> list[str]:
-    """The columns whose values are moments, by their names in events."""
+    """Return the time columns, by their names in events."""
     found = (column.name for schema in schemas for column in schema.columns if column.type in TIMES)
     return list(dict.fromkeys(found))
 
 
 def fine_columns(events: Sequence[Event], names: Collection[str]) -> frozenset[str]:
-    """The columns of these names that have a value in some image with more than six significant fraction digits."""
+    """Return those of these columns that have a value with more than six significant fraction digits."""
     if not names:
         return frozenset()
     images = [image for image in _images(events) if _is_fine(image.decode(errors="replace"))]
@@ -38,14 +39,14 @@ def fine_columns(events: Sequence[Event], names: Collection[str]) -> frozenset[s
         try:
             sent = msgspec.json.decode(image, type=dict[str, object])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue  # goes to quarantine when it is read for its values
+            continue  # goes to quarantine when its values are read
         values = ((name, sent.get(name)) for name in names if name not in found)
         found |= {name for name, value in values if isinstance(value, str) and _is_fine(value)}
     return frozenset(found)
 
 
 def _images(events: Sequence[Event]) -> list[bytes]:
-    """The after images that may have such a value."""
+    """Return the after images that may have such a value."""
     if isinstance(events, EventColumns):
         after = events.columns["after"]
         return list(after.filter(pc.fill_null(pc.match_substring_regex(after, _FINE), False)).to_pylist())
@@ -53,16 +54,16 @@ def _images(events: Sequence[Event]) -> list[bytes]:
 
 
 class Truncated(NamedTuple):
-    """Events whose times end at the microsecond, and the number of values that were cut."""
+    """Events whose times end at the microsecond, and the number of values that were cut off."""
 
     events: Sequence[Event]
     values: int
 
 
 def truncated(events: Sequence[Event], names: Collection[str]) -> Truncated:
-    """Cut the times of these columns off at the microsecond, towards the past as digits go.
+    """Cut the times of these columns off at the microsecond, by removing digits.
 
-    An image in which a name cannot be found as text stays as it is, and its value goes to quarantine.
+    An image in which a name cannot be found as text stays unchanged, and its value goes to quarantine.
     """
     count = 0
     for name in names:

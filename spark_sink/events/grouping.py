@@ -1,4 +1,4 @@
-"""The records of a task, table by table: which are row events that can be folded, which are none, which are broken."""
+"""The records of a task, table by table: row events that can be folded, other records, and invalid ones."""
 
 from __future__ import annotations
 
@@ -31,21 +31,20 @@ from spark_sink.schema.evolution import TableShape
 OPERATIONS = frozenset({"r", "c", "u", "d", "t"})
 NEED_AFTER = frozenset({"r", "c", "u"})
 
-# Broken events that may have changed their row.
+# Invalid events that may have changed their row.
 LEAVE_GAPS = frozenset({Reason.OPERATION_UNKNOWN, Reason.IMAGE_MISSING})
 
 
-# Counts events of tables that the configuration leaves out, among those that were ignored by their kind.
+# Counts events of excluded tables, together with those that are ignored because of their kind.
 EXCLUDED = "excluded"
 
 
 @dataclass(slots=True)
 class Intake:
-    """The records of one table: events in canonical order, what cannot be one, and how many of other kinds there
-    were.
+    """The records of one table: events in canonical order, records that cannot become events, and the number of other
+    kinds.
 
-    `statements` counts notes of statements by their words; `wide` are those of statements that name no table: source,
-    database and the word.
+    `statements` counts statement notes; `wide` are those of statements without a table: source, database and note.
     """
 
     events: Sequence[Event] = field(default_factory=list)
@@ -56,7 +55,7 @@ class Intake:
 
 
 def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The records of each route together. They come sorted by route, cut into batches at any place."""
+    """Group the records by route. They arrive sorted by route, in batches that can end anywhere."""
     held: list[pa.RecordBatch] = []
     current: str | None = None
     for batch in batches:
@@ -74,17 +73,17 @@ def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """The records of one route by source table; None holds what names no table.
+    """Group the records of one route by source table; None has the records without a table.
 
-    Nearly always all of them are sound row events of one table. Then what they have in common is looked at once, not
-    by event, and they stay columns.
+    Almost always all of them are valid row events of one table. Then the common parts are checked once instead of per
+    event, and the events stay columns.
     """
     table = _one_table(records)
     return plain_intake(records) if table is None else {table: Intake(_sound(records))}
 
 
 def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """Return the same as `intake` for any records, event by event; test_grouping.py holds the two together."""
+    """Return the same as `intake` for any records, event by event; test_grouping.py compares the two."""
     tables: dict[TableId | None, Intake] = {}
     events: dict[TableId | None, list[Event]] = {}
     columns = _fields(records)
@@ -140,7 +139,7 @@ class _Sent(NamedTuple):
     tx: str | None
 
     def event(self, index: int) -> Event:
-        """Return the event that the record is, at its place in the batch."""
+        """Return the event of the record, with its index in the batch."""
         full = self.after_state == "full"
         return Event(
             *(index, self.op, self.key or "", self.key_old, self.pos_scope, self.pos),
@@ -150,7 +149,7 @@ class _Sent(NamedTuple):
 
 
 def _statement(sent: _Sent) -> StatementImage | None:
-    """The statement that a record announces; None where it changes no row that exists."""
+    """Return the statement that a record announces; None if it changes no existing row."""
     if sent.kind != "schema" or sent.notes is None:
         return None
     notes = _NOTES.decode(sent.notes)
@@ -163,7 +162,7 @@ _NOTES = msgspec.json.Decoder(list[str])
 
 
 def _one_table(records: pa.Table) -> TableId | None:
-    """The table of which all records are events with nothing wrong; None if there is any other record."""
+    """Return the table, if all records are valid events of a single table; else None."""
     distinct = [pc.unique(records.column(name)) for name in ("kind", "source", "db", "schema", "table")]
     if any(len(values) != 1 for values in distinct):
         return None
@@ -178,7 +177,7 @@ def _one_table(records: pa.Table) -> TableId | None:
 
 
 def _sound(records: pa.Table) -> EventColumns:
-    """Records of one table with nothing wrong as events."""
+    """Return the valid records of one table as events."""
     columns = _fields(records)
     columns["index"] = pa.chunked_array([counting(len(records))])
     columns["key"] = columns["key"].fill_null("")
@@ -188,7 +187,7 @@ def _sound(records: pa.Table) -> EventColumns:
 
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Return the columns that an event is made of, by name."""
+    """Return the columns of an event, by name."""
     fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "notes", "ts", "committed", "tx")}
     return fields | {"after": fields["after"].cast(pa.binary())}
 
@@ -206,8 +205,8 @@ def _wrong(kind: str | None, op: str | None, table: str | None, after: bytes | N
 
 
 def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
-    """The key columns that the first keyed event names, in key order."""
-    # One after the other: nearly always the first one tells.
+    """Return the key columns of the first event with a key, in key order."""
+    # One after the other, because almost always the first one is enough.
     for event in (events[place] for place in range(len(events))):
         if event.op not in APART:
             try:
@@ -218,18 +217,18 @@ def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
 
 
 def named_columns(events: Sequence[Event]) -> list[str]:
-    """The columns that events without a schema name, in order of appearance."""
+    """Return the columns in events without a schema, in order of appearance."""
     names: dict[str, None] = {}
     for event in without_schema(events):
         try:
             names.update(dict.fromkeys(image(event.after or b"")))
         except ValueError:
-            continue  # goes to quarantine when it is read for its values
+            continue  # goes to quarantine when its values are read
     return list(names)
 
 
 def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
-    """The typed key of every key text, and what is wrong with the others."""
+    """Return the typed key of every key text, and the errors of the invalid ones."""
     texts = dict.fromkeys([event.key for event in events])
     texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))
     wrong: dict[str, tuple[Reason, str]] = {}
@@ -245,7 +244,7 @@ def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Ke
         if len(values) == len(names) and None not in key:
             raw[text] = key
         elif values.keys() != set(names):
-            wrong[text] = Reason.KEY_DIFFERS, f"keyed by ({', '.join(values)}), the table by ({', '.join(names)})"
+            wrong[text] = Reason.KEY_DIFFERS, f"keyed by ({', '.join(values)}), but the table by ({', '.join(names)})"
         else:
             wrong[text] = Reason.KEY_UNKNOWN, "a key column is null"
     types = [shape.types[name] for name in shape.key]
@@ -261,7 +260,8 @@ def _typed(raw: dict[str, tuple[object, ...]], types: Sequence[str]) -> dict[str
 
 
 def _comparable(array: pa.Array) -> list[object]:
-    """Values of which one key has one: tables and Python do not agree on NaN, nor on the sign of zero.
+    """Return values in a form with one representation per key: tables and Python disagree about NaN and the sign of
+    zero.
 
     Raises:
         ValueError: some value is NaN.
@@ -270,7 +270,7 @@ def _comparable(array: pa.Array) -> list[object]:
         return list(array.to_pylist())
     values = array.to_pylist()
     if any(value != value for value in values):
-        raise ValueError("NaN is no key")
+        raise ValueError("NaN is not a valid key")
     return [value + 0.0 for value in values]
 
 

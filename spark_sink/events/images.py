@@ -1,4 +1,4 @@
-"""After images of events become values by column of the table; each is read with the event's own schema."""
+"""Values of after images by column of the table. Each image is read with the schema of its event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_sink.schema.evolution import Plan
 
 
 class Unreadable(Exception):
-    """An image that is none of its schema; the message says why, without values."""
+    """An image that does not match its schema; the message gives the reason without values."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -32,7 +32,7 @@ class ImageReader:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        # Nearly always values go where they are named, and need not be moved.
+        # Almost always values go to the column of their name, and need not be moved.
         self._unmoved = {
             schema_id: frozenset(places)
             for schema_id, places in plan.places.items()
@@ -40,10 +40,10 @@ class ImageReader:
         }
 
     def __call__(self, event: Event) -> Mapping[str, Any]:
-        """The values that an event writes, by column of the table.
+        """Return the values that an event writes, by column of the table.
 
         Raises:
-            Unreadable: it has no image, or one that its schema does not have.
+            Unreadable: it has no image, or one with columns that its schema does not have.
         """
         try:
             sent = image(event.after or b"")
@@ -57,12 +57,12 @@ class ImageReader:
             place = self._place(event, name, value)
             if place is not None:
                 values[place] = value
-                # The value stands in one version of its column.
+                # The value goes to one version of its column.
                 values.update(dict.fromkeys(self._plan.versions.get(place, ())))
         return values
 
     def _place(self, event: Event, name: str, value: Any) -> str | None:
-        """The column of the table for a value of an image; None where the value is left out."""
+        """Return the column of the table for a value of an image; None if the value is left out."""
         places = self._plan.places[event.schema_id]
         if name not in places:
             raise Unreadable(Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event")
@@ -70,14 +70,14 @@ class ImageReader:
         return None if place is None else self._narrowest(place, value)
 
     def _narrowest(self, place: str, value: Any) -> str:
-        """The column for a value, where earlier versions of its column are narrower: the first that holds it."""
+        """Return the first version of a column that can hold a value, if earlier versions are narrower."""
         types = self._plan.shape.types
         return next((name for name in self._plan.narrower.get(place, ()) if is_exactly(value, types[name])), place)
 
     def examined(self, event: Event) -> Examined | None:
-        """Look at each value of an event's image. Return None if all can be written.
+        """Check each value of an event's image. Return None if all can be written.
 
-        An image whose values fit in part is applied without the others. One that cannot be read leaves a gap.
+        If only some values fit, the event is applied without the others. An image that cannot be read leaves a gap.
         """
         if event.after is None or event.op == "d":
             return None

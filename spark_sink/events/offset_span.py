@@ -1,4 +1,4 @@
-"""The reach of a batch: offsets of the topic, and positions of each scope."""
+"""The extent of a batch: offsets of the topic, and positions of each scope."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from msgspec import Struct
 
 
 class OffsetSpan(Struct, frozen=True):
-    """The reach of some records: by partition the first offset and the one after the last, by scope the greatest
-    position."""
+    """The extent of some records: by partition the first offset and the one after the last, by scope the greatest
+    position.
+    """
 
     begin: Mapping[int, int] = {}
     end: Mapping[int, int] = {}
@@ -19,12 +20,12 @@ class OffsetSpan(Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """Return how many offsets lie between the first and the last, over all partitions."""
+        """Return the number of offsets between the first and the last, over all partitions."""
         return sum(self.end.values()) - sum(self.begin.values())
 
     @classmethod
     def of(cls, records: pa.Table) -> OffsetSpan:
-        """Return the reach of records that have partition and offset, and row events among them pos and pos_scope."""
+        """Return the extent of records with partition and offset, and with pos and pos_scope if they are row events."""
         offsets = records.select(["partition", "offset"]).group_by("partition")
         reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
         rows = records.select(["pos_scope", "pos"]).filter(pc.is_valid(records.column("pos_scope")))
@@ -37,7 +38,7 @@ class OffsetSpan(Struct, frozen=True):
 
 
 def merge_spans(extents: Iterable[OffsetSpan]) -> OffsetSpan:
-    """Return the reach of all their records."""
+    """Return the combined extent of all their records."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}
     positions: dict[str, str] = {}

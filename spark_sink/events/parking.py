@@ -1,11 +1,11 @@
-"""Parked tables: a table that cannot go on is left as it is, and its events wait, in order, until it is resumed.
+"""Parked tables. A table that cannot continue stays unchanged, and its events wait in order until it is resumed.
 
-They wait in the table `_cdc.parked`, and a table is parked as long as rows of it are there. So there is no second place
-that could disagree: one append parks a table together with its first events, one delete ends it with the last.
+They wait in the table `_cdc.parked`, and a table is parked as long as it has rows there. No second place can disagree:
+one append parks a table together with its first events, and one delete ends it with the last.
 
-Rows wait in *turns*: what one batch brought. The number of a turn is the version that `_cdc.parked` had when the batch
-began, which rises with every turn, whatever becomes of checkpoints and clocks. A turn never changes, so that its number
-can mark the commits that replay it.
+Rows wait in *turns*, one for each batch. The number of a turn is the version that `_cdc.parked` had when the batch
+began. It rises with every turn, independent of checkpoints and clocks. A turn never changes, so its number can mark the
+commits that replay it.
 """
 
 from __future__ import annotations
@@ -37,8 +37,9 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """The cause why a table is parked: `errors.Reason` and a sentence without row data; since when, how many events
-    wait, and of which source tables."""
+    """The cause why a table is parked: `errors.Reason`, a sentence without row data, the time, the number of waiting
+    events, and their source tables.
+    """
 
     reason: str
     detail: str
@@ -49,13 +50,13 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Parking:
-    """The state of parked tables that a batch must know; it travels to the workers.
+    """The state of parked tables that a batch needs; it is sent to the workers.
 
     Args:
-        turn: of what this batch parks.
+        turn: the turn of what this batch parks.
         at: when the batch began, in microseconds.
-        held: the tables that are parked, by name: their own, or that of the source table if another has their own.
-        again: the batch may have been begun before, and have parked tables that were resumed since.
+        held: the parked tables, by name: their own, or that of the source table if another one has their name.
+        again: the batch may be repeated, and may have parked tables that were resumed since.
     """
 
     pipeline: str = ""
@@ -73,17 +74,17 @@ class Parking:
         return {name.lower(): cause.sources for name, cause in self.held.items()}
 
     def name_of(self, table: TableId) -> str | None:
-        """The name under which events of a source table wait."""
+        """Return the name under which events of a source table wait."""
         return self._names.get(table)
 
     def sources(self, name: str) -> tuple[TableId, ...]:
-        """The source tables whose events wait for a table of the lakehouse; case does not tell names apart."""
+        """Return the source tables whose events wait for a table of the lakehouse; case is ignored."""
         return self._sources.get(name.lower(), ())
 
     def rows(
         self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]
     ) -> pa.Table:
-        """Rows of `_cdc.parked` for those `records`."""
+        """Return rows of `_cdc.parked` for these `records`."""
         rows = quarantine.rows(records, table, parked)
         ours = {
             "pipeline": self.pipeline,

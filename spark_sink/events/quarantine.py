@@ -1,4 +1,4 @@
-"""The quarantine table: events that could not be applied, with the reason and the untouched record."""
+"""The quarantine table: events that could not be applied, with the reason and the raw record."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ARROW = pa.schema(
 
 
 class Rejected(NamedTuple):
-    """An event that cannot be applied: its place among the records, and what does not fit, without row data."""
+    """An event that cannot be applied: its index among the records and the reason, without row data."""
 
     event: int
     reason: Reason
@@ -50,10 +50,10 @@ class Rejected(NamedTuple):
 
 
 def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected]) -> pa.Table:
-    """Rows of the quarantine table for the rejected ones among `records`.
+    """Return rows of the quarantine table for the rejected ones among `records`.
 
     Raises:
-        RawRecordMissing: the records did not travel.
+        RawRecordMissing: the records were not sent along.
     """
     places = [one.event for one in rejected]
     values = record_bytes(records, places)
@@ -67,7 +67,7 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
         "value": values,
     }
     for name in ("source", "db", "schema", "table"):
-        # Of the record: several tables may go to one.
+        # From the record, because several source tables can share a table.
         columns[name] = taken.column(name) if table else [None] * len(rejected)
     return pa.table([columns[field.name] for field in ARROW], schema=ARROW)
 
@@ -79,6 +79,6 @@ def _event_id(value: bytes | None) -> str | None:
     try:
         event = fastavro.schemaless_reader(io.BytesIO(body), WRITER_SCHEMA, None)
     except Exception:
-        # Not Avro after all: that is why it is here. fastavro has no common error to catch.
+        # Not Avro, which is why it is here. fastavro has no common error to catch.
         return None
     return str(event["id"]) if isinstance(event, dict) else None

@@ -1,4 +1,4 @@
-"""The name of the row of each event: its own key, or the columns that `tables.keys` declares."""
+"""The row key of each event: its own key, or the columns that `tables.keys` declares."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ _NULL = msgspec.Raw(b"null")
 
 
 def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
-    """Return the events of a table as its form asks for them; those whose row is not known are rejected.
+    """Return the events of a table in the form that it requires. Events of unknown rows are rejected.
 
-    A changelog asks for no key, and for all that an event tells of its row.
+    A changelog needs no key, but everything that an event contains of its row.
 
     Raises:
-        Refused: nothing names the rows of a new table.
+        Refused: nothing identifies the rows of a new table.
     """
     if form.mode == Mode.CHANGELOG:
         more = details(records, incoming.events)
@@ -47,7 +47,7 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
     leaving = {event.index: _removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
     if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op not in APART):
         raise no_key()
-    why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"no key is known; {KEY_ADVICE}"
+    why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"the key is unknown; {KEY_ADVICE}"
     rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
     left_out = {event.index for event in keyless} - leaving.keys()
     events = [leaving.get(event.index, event) for event in keyed if event.index not in left_out]
@@ -55,14 +55,15 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
 
 
 def _removal(event: Event) -> Event:
-    """Return the half of a key change whose new key holds NULL: the row of the old key goes (docs/envelope.md)."""
+    """Return the half of a key change whose new key contains NULL: a delete of the old key (docs/envelope.md)."""
     return msgspec.structs.replace(event, op="d", key=event.key_old, key_old=None, after=None, schema_id=None)
 
 
 def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) -> Iterator[Event]:
-    """The events by the declared key, read from their images: of a row before a change only if that image has it all.
+    """Return the events with the declared key, read from their images; the previous key only if the before image has
+    all of it.
 
-    An update whose image before does not tell the key is one that keeps it. No key holds NULL.
+    An update whose before image lacks the key is treated as keeping it. No key contains NULL.
     """
     for event, more in zip(events, details(records, events), strict=True):
         if event.op == STATEMENT:
@@ -84,13 +85,13 @@ def _names_no_row(key: str, form: TableSpec) -> bool:
 
 
 def _by_commit(events: Sequence[Event]) -> Iterator[Event]:
-    """The events with the time of their commit at the source, as far as it is known: that is what readers ask for."""
+    """Return the events with their commit time at the source if it is known, because readers ask for it."""
     for event in events:
         yield event if event.committed is None else msgspec.structs.replace(event, ts=event.committed)
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:
-    """The columns of the key, if the image has a value of each."""
+    """Return the columns of the key, if the image has a value for each."""
     if not all(image.get(name, _NULL) != _NULL for name in key):
         return None
     return msgspec.json.encode({name: image[name] for name in key}).decode()

@@ -1,4 +1,4 @@
-"""The rows of a batch by number, so that events are brought together by integers instead of keys."""
+"""The rows of a batch as numbers, so that events are matched by integers instead of keys."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_sink.events.arrow_values import counting
 from spark_sink.events.image_table import NotInColumns, read_images
 from spark_sink.schema.evolution import TableShape
 
-# Numbers of keys of several columns are products of those of each column.
+# Numbers for keys of several columns are products of those of each column.
 _LARGEST = 2**62
 
 
@@ -22,7 +22,7 @@ class RowNumbers(NamedTuple):
 
     Args:
         of_events: the row of each event.
-        before: the row that an event takes away by a change of the key; null for all others.
+        before: the row that an event removes by a key change; null for all others.
         keys: the typed key of each row, by column of the table.
     """
 
@@ -31,7 +31,7 @@ class RowNumbers(NamedTuple):
     keys: pa.RecordBatch
 
     def of_stored(self, stored: pa.Table) -> pa.Int64Array:
-        """Return the number of each row of a table that has the columns of the key; null for rows of no event."""
+        """Return the number of each row of a table with the key columns; null for rows without events."""
         known = [pc.unique(column) for column in self.keys.columns]
         wanted, found = (
             _combined([pc.index_in(one, value_set=of) for one, of in zip(columns, known, strict=True)], known)
@@ -41,10 +41,10 @@ class RowNumbers(NamedTuple):
 
 
 def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShape) -> RowNumbers:
-    """Number the rows that events name, by the texts of their keys and of the keys that they had before.
+    """Number the rows of events by the texts of their current and previous keys.
 
     Raises:
-        NotInColumns: some key is not of the kind that can be read at once.
+        NotInColumns: some key is not of the kind that can be read in columns.
     """
     texts = pa.concat_arrays([keys, keys_old]) if keys_old.null_count < len(keys_old) else keys
     coded = texts.dictionary_encode()
@@ -55,11 +55,11 @@ def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShap
 
 
 def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, pa.RecordBatch]:
-    """Return the number of the row of each text, and the keys by number: several texts may be one key."""
+    """Return the number of the row of each text, and the keys by number: several texts can be the same key."""
     types = {sent: shape.types[name] for sent, name in zip(shape.key_sent_as, shape.key, strict=True)}
     read = read_images(texts.cast(pa.binary()), types)
     columns = [read[name] for name in shape.key_sent_as]
-    # NaN is no key, and of zero there are two.
+    # NaN is not a key, and zero has two representations.
     if any(column.null_count or pa.types.is_floating(column.type) for column in columns):
         raise NotInColumns
     coded = [column.dictionary_encode() for column in columns]
@@ -72,7 +72,7 @@ def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, p
 
 
 def _combined(codes: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.Int64Array:
-    """One number of those that each column has; null where one is."""
+    """Combine the numbers of each column into one; null if any is null."""
     if prod(map(len, values)) > _LARGEST:
         raise NotInColumns
     whole: pa.Array = pa.array([0] * len(codes[0]), pa.int64())

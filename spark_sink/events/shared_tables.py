@@ -1,7 +1,7 @@
-"""Several source tables in one table, where `tables.shared` says so (docs/sink-design.md, R16).
+"""Several source tables in one table, if `tables.shared` declares it (docs/sink-design.md, R16).
 
-Their rows are told apart by a column of the key that names the source table, and so are their scopes: one partition of
-a raw topic may bring events of many tables, and a truncate of one of them is none of the others.
+A key column with the name of the source table separates their rows. Scopes contain that name too, because a partition
+of a raw topic can have events of many tables, and a truncate of one of them does not concern the others.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import SOURCE
 
-# Stands for the source of a table that has several; no source has such a name.
+# Replaces the source of a table that has several; no source can have this name.
 SEVERAL = "*"
 
-# Between a scope and the source table; a name of a topic or a task may hold it, so it counts in shared tables only.
+# Separates a scope and the source table. Names of topics and tasks can contain it, so it is only used in shared tables.
 _OF = "|"
 
 
 def owner_of(table: TableId, pattern: TablePattern, rules: TableRules) -> TableId:
-    """The one table that a source table is part of, or itself."""
+    """Return the shared table that a source table belongs to, or the table itself."""
     target = pattern.target(table)
     return TableId(SEVERAL, None, None, target) if rules.shares(target, str(table)) else table
 
 
 def target_of(table: TableId, pattern: TablePattern) -> str:
-    """The name in the lakehouse of what `owner_of` gives."""
+    """Return the name in the lakehouse for a result of `owner_of`."""
     return table.table if table.source == SEVERAL else pattern.target(table)
 
 
 def pooled(
     taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog, pattern: TablePattern, rules: TableRules
 ) -> tuple[dict[TableId | None, Intake], SchemaCatalog]:
-    """The events of tables by the one that they go to, in order, and a catalog that knows it by the schemas of all."""
+    """Group the events of tables by destination, in order, and return a catalog with the schemas of all of them."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
     together: dict[TableId, list[Event]] = {}
-    spelled: dict[str, TableId] = {}  # names that differ by case are one; the first counts
+    spelled: dict[str, TableId] = {}  # names that differ only in case are the same; the first one is used
     for table, incoming in taken.items():
         owner = None if table is None else owner_of(table, pattern, rules)
         if table is None or owner is None or owner == table:
@@ -65,12 +65,12 @@ def pooled(
 
 
 def is_same(table: TableId, other: TableId) -> bool:
-    """Tell whether two owners are one."""
+    """Tell whether two owners are the same."""
     return table == other or (table.source == other.source == SEVERAL and table.table.lower() == other.table.lower())
 
 
 def _marked(events: Iterable[Event], table: TableId) -> list[Event]:
-    """The events with the table in their scope and their keys."""
+    """Return the events with the table in their scope and their keys."""
     own = msgspec.json.encode(str(table)).decode()
     scopes: dict[str, str] = {}
     marked = []
@@ -82,13 +82,13 @@ def _marked(events: Iterable[Event], table: TableId) -> list[Event]:
 
 
 def _with_source(key: str, source: str) -> str:
-    """The key of a row among those of all tables; one that is not known stays so."""
+    """Return the key of a row among those of all tables; an unknown key stays unknown."""
     columns = image_columns(key)
     if key and not columns:
-        return key  # no key: found when it is read
+        return key  # not a key: found when it is read
     return msgspec.json.encode({SOURCE: msgspec.Raw(source.encode()), **columns}).decode()
 
 
 def of_one_table(scope: str, other: str) -> bool:
-    """Tell whether two scopes of a shared table bring events of one source table."""
+    """Tell whether two scopes of a shared table have events of the same source table."""
     return scope.partition(_OF)[2] == other.partition(_OF)[2]

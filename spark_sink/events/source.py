@@ -1,4 +1,4 @@
-"""The canonical topic as a DataFrame of decoded envelopes: the only file that knows Spark's Kafka source."""
+"""The canonical topic as a DataFrame of decoded envelopes. No other file uses Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from cdc_core.wire_format import DATUM_SQL
 from spark_sink.config.settings import Settings
 from spark_sink.events.wire_format import NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 
-# Tables are spread over this many buckets, and buckets over tasks by how many events they had: see apply.py.
+# Tables are spread over this number of buckets, and buckets over tasks by their number of events: see apply.py.
 BUCKETS = 512
 
 _FETCH_BYTES = str(16 * 2**20)
 
-# The connector asks the broker for the offset range after every poll: with Kafka's 500 records a poll, that is three
+# The connector asks the broker for the offset range after every poll. With Kafka's 500 records per poll, this is three
 # quarters of the cost of reading.
 _TUNING = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
     "kafka.fetch.max.bytes": _FETCH_BYTES,
-    # A broker keeps an empty answer back for so long, half a second by default; behind its last record a batch gets
+    # A broker delays an empty answer for this time, half a second by default. After its last record a batch receives
     # one.
     "kafka.fetch.max.wait.ms": "10",
 }
 
 
-# Whether an event leaves a column out that it may have changed. An update changes nothing but what it says that it did,
-# if it says so; and an issue of it may be one of the old value, beside a new one that is good.
+# Whether an event leaves out a column that it may have changed. If an update lists its changed columns, it changed no
+# others. An issue can also concern the old value of a column whose new value is good.
 WITHHOLDS_SQL = """
     case
         when event.unavailable is null and event.issues is null then false
@@ -46,7 +46,7 @@ WITHHOLDS_SQL = """
 
 
 def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -> DataFrame:
-    """The canonical topic from where the checkpoint stands, else from `starting`, in batches of at most `limit`."""
+    """Return the canonical topic from the checkpoint's offsets, or from `starting`, in batches of at most `limit`."""
     options = {
         **_TUNING,
         **settings.kafka.spark_options(),
@@ -55,14 +55,14 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
         "kafka.isolation.level": "read_committed",
         "failOnDataLoss": str(settings.input.fail_on_data_loss).lower(),
         "maxOffsetsPerTrigger": str(limit),
-        # More tasks than partitions read one partition together; the order is restored by the sort before the fold.
+        # More tasks than partitions read a partition together; the sort before the fold restores the order.
         "minPartitions": str(spark.sparkContext.defaultParallelism),
     }
     return spark.readStream.format("kafka").options(**options).load()
 
 
 class TopicRange:
-    """The canonical topic, of which ranges are read again.
+    """The canonical topic, from which ranges are read again.
 
     Args:
         begins: returns by partition the offset of the first record that the topic still has.
@@ -74,7 +74,7 @@ class TopicRange:
         self.begins = begins
 
     def read(self, begin: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
-        """Return the records from `begin` up to before `end`, by partition."""
+        """Return the records from `begin` up to but excluding `end`, by partition."""
         topic = self._settings.input.topic
         options = {
             **_TUNING,
@@ -90,7 +90,7 @@ class TopicRange:
 
 
 def _fields(names: Collection[str]) -> Column:
-    """These fields of the envelope in the column `value`; null where it is none."""
+    """Return these fields of the envelope in the column `value`; null if it cannot be decoded."""
     options = {"avroSchema": reader_schema_text(names), "mode": "PERMISSIVE"}
     return from_avro(expr(DATUM_SQL), writer_schema_text(), options)
 
@@ -98,20 +98,21 @@ def _fields(names: Collection[str]) -> Column:
 def decoded(
     records: DataFrame, route_sql: str, *extra_columns: str, carried: Collection[str] | None = None
 ) -> DataFrame:
-    """Return the records with the fields that the sink needs; `kind` is null where one does not decode.
+    """Return the records with the fields that the sink needs; `kind` is null if a record cannot be decoded.
 
-    `value` is the untouched record, for the quarantine: of what does not decode, and of rows of the routes `carried`;
-    None: of all. `route` and `bucket` say which events must meet in a task. `extra_columns` stay as they are.
+    `value` is the raw record, for the quarantine: it is kept if a record cannot be decoded, and for rows of the routes
+    `carried` (None: all routes). `route` and `bucket` determine which events must be in the same task. `extra_columns`
+    are kept.
     """
     opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *extra_columns)
-    # Of few events it matters what they changed, and the others need not decode it.
+    # The changed columns matter for few events, and the others need not decode them.
     names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
     opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
-    # Notes matter of statements alone, which are rare.
+    # Notes only matter for statements, which are rare.
     is_statement = col("event.kind") == "schema"
     opened = opened.withColumn("notes", when(is_statement, to_json(_fields({"notes"})["notes"])))
     plain = [f"event.{name}" for name in PLAIN_FIELDS]
-    # What names no table meets in one task too: it is quarantined under one marker.
+    # Records without a table are in one task too, because they are quarantined under one marker.
     route = f"if(table is null, '', {route_sql})"
     plainly = opened.selectExpr(
         "partition",

@@ -1,5 +1,4 @@
-"""The offsets where a new checkpoint begins to read: behind what its pipeline has done before, else those of the
-settings."""
+"""Where a new checkpoint begins to read: after what its pipeline has done before, or as configured."""
 
 from __future__ import annotations
 
@@ -12,18 +11,18 @@ from spark_sink.errors import ConfigError
 
 log = structlog.get_logger()
 
-# What Spark's Kafka source calls the first offset that is there.
+# The name in Spark's Kafka source for the first existing offset.
 _EARLIEST = -2
 
 Starting = str | Mapping[int, int]
 
 
 def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int], ends: Mapping[int, int]) -> str:
-    """The option `startingOffsets`; Spark ignores it once the checkpoint knows better.
+    """Return the option `startingOffsets`. Spark ignores it once the checkpoint has offsets.
 
     Args:
         configured: `earliest`, `latest`, or offsets by partition; other partitions are read from their beginning.
-        reached: by partition, what the manifest says was applied up to; empty for a pipeline that has done nothing.
+        reached: by partition, the offset that was reached according to the manifest; empty for a new pipeline.
         ends: the end of every partition of the topic.
 
     Raises:
@@ -31,7 +30,7 @@ def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int
     """
     if reached:
         source, wanted = "the manifest", reached
-        log.warning("checkpoint is empty; reading goes on where the manifest ends", topic=topic, offsets=dict(reached))
+        log.warning("checkpoint is empty, resuming at the end of the manifest", topic=topic, offsets=dict(reached))
     elif isinstance(configured, str):
         return configured
     else:
@@ -39,7 +38,7 @@ def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int
     beyond = [f"{partition}: {offset}" for partition, offset in wanted.items() if offset > ends.get(partition, -1)]
     if beyond:
         raise ConfigError(
-            f"offsets of {source} lie beyond the end of {topic} ({', '.join(beyond)}); was the topic made anew? Then "
-            "give this pipeline another name, or remove its rows from _cdc.batches"
+            f"offsets of {source} are beyond the end of {topic} ({', '.join(beyond)}); was the topic created again? "
+            "Then give this pipeline another name, or remove its rows from _cdc.batches"
         )
     return json.dumps({topic: {str(partition): wanted.get(partition, _EARLIEST) for partition in sorted(ends)}})

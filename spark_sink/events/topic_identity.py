@@ -1,4 +1,4 @@
-"""The identity of the canonical topic: offsets mean something for one incarnation of a topic only."""
+"""The identity of the canonical topic: offsets are only valid for one incarnation of a topic."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ log = structlog.get_logger()
 
 _SECONDS = 20.0
 
-# What brokers without topic ids answer: sixteen zero bytes.
+# The answer of brokers without topic ids: sixteen zero bytes.
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
-    """Return the id that Kafka gave a topic when it was created; None where the topic does not exist, or has no id.
+    """Return the id that Kafka assigned to a topic when it was created; None if the topic does not exist or has no id.
 
     Args:
         connection: settings of librdkafka.
@@ -43,7 +43,7 @@ def check_topic(topic: str, found: str | None, noted: str | None) -> None:
     """Make sure that a topic is the one that the pipeline has read.
 
     Args:
-        noted: the id of then; None for a pipeline that has not noted one yet.
+        noted: the recorded id; None for a pipeline that has not recorded one yet.
 
     Raises:
         ConfigError: it was deleted and created again.
@@ -51,8 +51,8 @@ def check_topic(topic: str, found: str | None, noted: str | None) -> None:
     if found is None or noted is None or found == noted:
         return
     raise ConfigError(
-        f"the topic {topic} was deleted and created again: its id was {noted} and is {found}. The checkpoint and "
-        "_cdc.batches name offsets of the old topic, so the sink would skip events of the new one. Give this sink "
+        f"the topic {topic} was deleted and created again: its id was {noted} and is now {found}. The checkpoint and "
+        "_cdc.batches contain offsets of the old topic, so the sink would skip events of the new one. Give this sink "
         "another `pipeline` and an empty checkpoint folder: it reads the new topic from its start, the tables stay, "
-        "and positions keep what they have from counting twice (docs/operate/recovery.md#the-canonical-topic)"
+        "and positions prevent events from counting twice (docs/operate/recovery.md#the-canonical-topic)"
     )

@@ -1,4 +1,4 @@
-"""Events -> typed values, one row for each: of tables that keep events or versions, not only the last row."""
+"""Events as typed values, one row each, for tables that keep events or versions instead of only the last row."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_sink.model.event import Event
 
 
 class Entries(NamedTuple):
-    """`columns` has a value, or null, for each of `events`; `sets` names what each event carried."""
+    """`columns` has a value or null for each of `events`; `sets` has the columns that each event carried."""
 
     events: list[Event]
     columns: dict[str, pa.Array]
@@ -24,11 +24,11 @@ class Entries(NamedTuple):
 
 
 def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, str], *, partly: bool = False) -> Entries:
-    """The events with the values of their after images, by column.
+    """Return the events with the values of their after images, by column.
 
     Args:
-        partly: an event with values that do not fit is taken without them, as one that withholds them; otherwise it is
-            left out. It is rejected either way.
+        partly: if some values do not fit, apply the event without them, as if it withheld them; otherwise leave it out.
+            It is rejected either way.
     """
     kept: list[tuple[Event, Mapping[str, Any]]] = []
     rejected: list[Rejected] = []

@@ -1,4 +1,4 @@
-"""The fields that the sink takes of the records of the canonical topic, and the records that travel for them."""
+"""The fields that the sink reads from records of the canonical topic, and the raw records that are sent along."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cdc_core.envelope import avro_schema
 
 _FULL = avro_schema()
 
-# Fields of the envelope that are taken as they are.
+# Fields of the envelope that are read unchanged.
 PLAIN_FIELDS = (
     *("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope"),
     *("key", "key_old", "after", "after_state", "schema_id"),
 )
 
-# What the sink needs of an event. The decoder skips the rest, which halves its cost.
+# The fields of an event that the sink needs. The decoder skips the others, which halves its cost.
 NEEDED = frozenset({"unavailable", "issues", "ts_origin_us", "ts_commit_us", "tx"}.union(PLAIN_FIELDS))
 
 
 def reader_schema(*fields: str) -> Schema:
-    """Return a schema for fastavro: these fields of the envelope, times as numbers."""
+    """Return a schema for fastavro with these fields of the envelope, and times as numbers."""
     whole = avro_schema(logical=False)
     return fastavro.parse_schema({**whole, "fields": [field for field in whole["fields"] if field["name"] in fields]})
 
@@ -35,25 +35,25 @@ def writer_schema_text() -> str:
 
 
 def reader_schema_text(fields: Collection[str] = NEEDED) -> str:
-    """The part of the envelope that has these fields."""
+    """Return the part of the envelope that has these fields."""
     return json.dumps({**_FULL, "fields": [field for field in _FULL["fields"] if field["name"] in fields]})
 
 
-# Records are half of what would travel to the workers, and few tables need them: so they travel for those tables only
-# that have asked.
+# Raw records are half of the data sent to the workers, and few tables need them. So they are only sent along for tables
+# that requested them.
 class RawRecordMissing(Exception):
-    """A table needs records that did not travel with their events: the driver runs its task again with them."""
+    """A table needs raw records that were not sent along with its events: the driver runs its task again with them."""
 
 
 def record_bytes(records: pa.Table, places: Sequence[int]) -> list[bytes | None]:
-    """The records at these places; None for one without a value.
+    """Return the records at these indexes; None for one without a value.
 
     Raises:
-        RawRecordMissing: they did not travel.
+        RawRecordMissing: they were not sent along.
     """
     taken = records.select(["kind", "value"]).take(pa.array(places, pa.int64()))
     values = taken.column("value")
-    # What does not decode always travels: its kind is null.
+    # A record that cannot be decoded, whose kind is null, is always sent along.
     if pc.any(pc.and_(pc.is_valid(taken.column("kind")), pc.is_null(values)), min_count=0).as_py():
         raise RawRecordMissing
     return list(values.to_pylist())

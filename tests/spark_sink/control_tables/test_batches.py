@@ -161,9 +161,9 @@ def test_where_a_new_checkpoint_begins() -> None:
     assert "latest" == starting_offsets("t", "latest", {}, ends)
     assert {"t": {"0": 7, "1": -2}} == json.loads(starting_offsets("t", {0: 7}, {}, ends))
     assert {"t": {"0": 100, "1": -2}} == json.loads(starting_offsets("t", "latest", {0: 100}, ends))
-    with pytest.raises(ConfigError, match=r"input.starting_offsets lie beyond the end of t \(2: 1\)"):
+    with pytest.raises(ConfigError, match=r"input.starting_offsets are beyond the end of t \(2: 1\)"):
         starting_offsets("t", {2: 1}, {}, ends)
-    with pytest.raises(ConfigError, match=r"the manifest lie beyond the end of t \(0: 101\)"):
+    with pytest.raises(ConfigError, match=r"the manifest are beyond the end of t \(0: 101\)"):
         starting_offsets("t", "earliest", {0: 101}, ends)
 
 
