@@ -1,1 +1,1 @@
-"""The code that the translator and the sink share; it imports neither."""
+"""Code shared by the translator and the sink. It imports neither of them."""

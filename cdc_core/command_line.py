@@ -1,4 +1,4 @@
-"""The parts of a command line that both programs have."""
+"""Command-line parts that both programs use."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WHOLE = 1000
-"""Characters of a summary: no first sentence has as many, so that none is cut."""
+"""Maximum length of a command summary. First sentences are shorter, so none is cut off."""
 
 
 class CommandGroup(click.Group):
-    """A group whose help has the summary of each command whole; Click cuts them to fit a line."""
+    """A command group whose help prints each command's summary in full; Click would shorten it to one line."""
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
@@ -63,16 +63,16 @@ class LazyGroup(CommandGroup):
 
 
 json_option: Callable[[Command], Command] = click.option(
-    "--json", "as_json", is_flag=True, help="One JSON object, for programs."
+    "--json", "as_json", is_flag=True, help="Print one JSON object, for programs."
 )
 
 
 def config_option(file: str, variable: str) -> Callable[[Command], Command]:
-    """The option `-c`.
+    """Return the option `-c`.
 
     Args:
-        file: in the working directory, where neither the option nor the variable says.
-        variable: of the environment.
+        file: default file in the working directory, used if neither the option nor the variable is set.
+        variable: environment variable with the path.
     """
     return click.option(
         "-c",

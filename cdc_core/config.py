@@ -1,7 +1,7 @@
-"""One YAML file -> the settings of a program as types, with `${NAME}` for what comes from the environment.
+"""Read a YAML file into the typed settings of a program, with `${NAME}` for values from the environment.
 
-What is wrong is told with its place and without text of the file: a secret may stand there. Of YAML 1.2 the reader has
-two rules: `true` and `false` are the only booleans (a column may be named NO), and no key stands twice in a mapping.
+Errors include the location but no text from the file, because it could be a secret. The reader follows two rules of
+YAML 1.2: only `true` and `false` are booleans (a column can be named NO), and a mapping cannot repeat a key.
 """
 
 from __future__ import annotations
@@ -20,14 +20,15 @@ from cdc_core.errors import ConfigError, quote
 Model = TypeVar("Model", bound=BaseModel)
 
 FILE = "file"
-"""The name under which a validator of a model finds the SettingsFile in its context."""
+"""The name under which a model's validator finds the SettingsFile in its context."""
 
 
 def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Model:
     """Return the settings of a YAML file.
 
     Raises:
-        ConfigError: the file cannot be read, a variable is not set, or the content is not valid (all mistakes at once).
+        ConfigError: the file cannot be read, a variable is not set, or the content is invalid (one error lists all
+            mistakes).
     """
     try:
         text = path.read_text(encoding="utf-8")
@@ -39,12 +40,12 @@ def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Mode
 
 
 def parse(model: type[Model], text: str, environment: Mapping[str, str], where: str) -> Model:
-    """Return the settings of a YAML text; `where` names it in errors."""
+    """Return the settings of a YAML text; `where` identifies it in errors."""
     try:
         document, places = _document(text, where)
         given = _interpolate(document, environment, where)
     except RecursionError:
-        raise ConfigError(f"{where}: nested too deeply, or a part of itself") from None
+        raise ConfigError(f"{where}: nested too deeply, or an alias contains itself") from None
     try:
         return model.model_validate(given, context={FILE: SettingsFile(where, places)})
     except ValidationError as error:
@@ -58,7 +59,7 @@ _BOOLEAN, _MERGE = f"{_TAG}bool", f"{_TAG}merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with the booleans of YAML 1.2, which errs in no other way than YAMLError."""
+    """PyYAML's safe loader with the booleans of YAML 1.2. It raises only YAMLError."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own declaration
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOLEAN]
@@ -69,7 +70,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, ArithmeticError):
-            # PyYAML's constructors let through what Python says of `2026-02-31`, or of `!!int x`.
+            # PyYAML's constructors do not wrap Python's errors for `2026-02-31` or `!!int x`.
             kind = node.tag.removeprefix(_TAG)
             raise yaml.constructor.ConstructorError(None, None, f"not a valid {kind}", node.start_mark) from None
 
@@ -78,7 +79,7 @@ _Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"(?:true|True|TRUE|false|Fal
 
 
 def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
-    """The content of a file, and where it stands."""
+    """Return the content of a file, with the locations of its items."""
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
@@ -88,17 +89,17 @@ def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
     except yaml.MarkedYAMLError as error:
         raise ConfigError(f"{where}: not YAML: {_problem(error)}") from None
     except yaml.YAMLError:
-        raise ConfigError(f"{where}: not YAML: a character that YAML does not allow") from None
+        raise ConfigError(f"{where}: not YAML: it contains a character that YAML does not allow") from None
     if not isinstance(document, dict):
-        raise ConfigError(f"{where}: expected a mapping at the top")
+        raise ConfigError(f"{where}: expected a mapping at the top level")
     return document, Places(root)
 
 
 def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
-    """Yield a line for every key that its mapping has already; a merged mapping (`<<`) may be overridden."""
+    """Yield an error for every repeated key of a mapping. A merged mapping (`<<`) can be overridden."""
     if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
         return
-    seen.add(id(node))  # an alias is the node itself, again
+    seen.add(id(node))  # an alias is the same node again
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
             yield from _repeated(item, seen)
@@ -108,17 +109,17 @@ def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
         if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
             line = key.start_mark.line + 1
             if key.value in lines:
-                yield f"line {line}: duplicate key {quote(key.value)}, it is in line {lines[key.value]} already"
+                yield f"line {line}: duplicate key {quote(key.value)}, first used in line {lines[key.value]}"
             lines.setdefault(key.value, line)
         yield from _repeated(value, seen)
 
 
-# Of what PyYAML quotes, the names of its tokens and the signs that it waits for are no text of the file.
+# Quoted parts of PyYAML's messages that are not text of the file: token names and expected characters.
 _QUOTED = re.compile(r"""('<[a-z ]+>'|'[][{}:,?. >!-]'|'\\t')|(['"]).*\2""")
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    """Return what is wrong and where, without what PyYAML quotes of the file."""
+    """Return what is wrong and where, without PyYAML's quotes from the file."""
     said = _without_quotes(error.problem or "it cannot be read")
     mark, begun = error.problem_mark, error.context_mark
     if begun is not None and mark is not None and begun.line != mark.line:
@@ -136,7 +137,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
-    """Replace `${NAME}` in strings, after parsing: a value can never change the structure of the file."""
+    """Replace `${NAME}` in strings after parsing, so that a value can never change the structure of the file."""
     if isinstance(node, dict):
         return {name: _interpolate(value, environment, where) for name, value in node.items()}
     if isinstance(node, list):

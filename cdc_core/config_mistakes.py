@@ -1,4 +1,4 @@
-"""The mistakes in a configuration, in words for operators: where, what was allowed, and never what stands there."""
+"""Configuration mistakes in plain words: the location and what was expected, but never the value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Location: TypeAlias = tuple[int | str, ...]
 
 
 class Places:
-    """The lines of a file, and the names of the items of its lists, by location."""
+    """The line numbers of a file, and the names of list items, by location."""
 
     def __init__(self, root: yaml.Node | None) -> None:
         self._lines: dict[Location, int] = {}
@@ -23,7 +23,7 @@ class Places:
         self._walk(root, (), frozenset())
 
     def _walk(self, node: yaml.Node | None, location: Location, above: frozenset[int]) -> None:
-        if node is None or id(node) in above:  # an alias of what it is in
+        if node is None or id(node) in above:  # an alias of a node that contains it
             return
         self._lines.setdefault(location, node.start_mark.line + 1)
         below = above | {id(node)}
@@ -42,8 +42,9 @@ class Places:
         return location in self._lines
 
     def text(self, location: Location) -> str:
-        """The place in words, such as `line 5: sources[0] (erp).topics`; what is missing is in the line of what should
-        have it."""
+        """Return a location in words, such as `line 5: sources[0] (erp).topics`. A missing setting is reported at the
+        line of its section.
+        """
         known = location
         while known and known not in self._lines:
             known = known[:-1]
@@ -67,30 +68,30 @@ _NAME_CHARACTERS = 60
 
 
 class SettingsFile:
-    """The file that settings were read from, for mistakes that only show when they are used."""
+    """The file that settings were read from, for mistakes that only surface when the settings are used."""
 
     def __init__(self, where: str, places: Places) -> None:
         self._where = where
         self._places = places
 
     def refusal(self, wrong: Sequence[tuple[Location, ConfigError]]) -> ConfigError:
-        """One error for all of them, each with its place."""
+        """Return one error for all mistakes, each with its location."""
         return refused(self._where, [f"{self._places.text(place)}: {error}" for place, error in wrong])
 
 
 def refused(where: str, lines: Sequence[str]) -> ConfigError:
-    """The error for all that is wrong with a file."""
+    """Return the error for everything that is wrong with a file."""
     return ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in lines))
 
 
 def mistakes(error: ValidationError, model: type[BaseModel], places: Places) -> list[str]:
-    """A line for each place that is wrong."""
+    """Return one line for each location with a mistake."""
     found: dict[Location, dict[str, None]] = {}
     told = error.errors(include_input=False, include_url=False)
     within = {mistake["loc"][:depth] for mistake in told for depth in range(len(mistake["loc"]))}
     for mistake in told:
         if mistake["type"] == "too_short" and mistake["loc"] in within:
-            continue  # a list whose items are wrong seems empty, too
+            continue  # a list with invalid items is also reported as empty
         place = _place(mistake["loc"], mistake["type"], places)
         found.setdefault(place, {})[_said(mistake, model)] = None
     return [
@@ -100,7 +101,7 @@ def mistakes(error: ValidationError, model: type[BaseModel], places: Places) -> 
 
 
 def _place(location: Location, kind: str, places: Places) -> Location:
-    """The location in the file: without the parts that name a key, or the arms of a setting of several types."""
+    """Return the location in the file, without the parts that pydantic adds for keys and for variants of a union."""
     if location and location[-1] == "[key]":
         return location[:-1]
     if kind in ("missing", "extra_forbidden"):
@@ -111,7 +112,7 @@ def _place(location: Location, kind: str, places: Places) -> Location:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """One sentence for all that a setting of several types may be."""
+    """Return one sentence for everything that a setting of several types accepts."""
     if len(sentences) > 1 and all(sentence.startswith(_EXPECTED) for sentence in sentences):
         return _EXPECTED + " or ".join(sentence.removeprefix(_EXPECTED) for sentence in sentences)
     return "; ".join(sentences)
@@ -132,12 +133,12 @@ def _said(mistake: Any, model: type[BaseModel]) -> str:
 
 
 def _words(expected: str) -> list[str]:
-    """The words of pydantic's `'a', 'b' or 'c'`."""
+    """Return the words in pydantic's `'a', 'b' or 'c'`."""
     return re.findall(r"'([^']*)'", expected)
 
 
 def _names_at(model: Any, location: Location) -> list[str]:
-    """Return the settings that are known at a place of the file."""
+    """Return the known settings at a location of the file."""
     for part in location:
         if isinstance(part, str):
             model = _model_in(model.model_fields[part].annotation)
@@ -160,10 +161,10 @@ def _always(sentence: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
-    """The sentences by pydantic's names of what is wrong."""
+    """Sentences by pydantic's name for the mistake."""
     for kinds, sentence in (
         (("bool_type", "bool_parsing"), "expected true or false"),
-        (("string_type",), "expected a text; what YAML reads as something else needs quotes"),
+        (("string_type",), "expected text; quote a value that YAML would read as another type"),
         (("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
         (("float_type", "float_parsing"), "expected a number"),
         (("tuple_type", "list_type"), "expected a list, such as [a, b]"),
@@ -171,7 +172,7 @@ def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
         (("missing",), "is required"),
         (("datetime_type", "datetime_parsing", "datetime_from_date_parsing"), _TIME),
         (("timezone_aware",), _TIME),
-        (("path_type",), "expected the name of a file"),
+        (("path_type",), "expected a file name"),
     ):
         for kind in kinds:
             yield kind, _always(sentence)
@@ -184,12 +185,12 @@ _SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "literal_error": _one_of,
     "enum": _one_of,
     "greater_than": lambda context: f"expected more than {context['gt']}",
-    "greater_than_equal": lambda context: f"expected {context['ge']} or more",
+    "greater_than_equal": lambda context: f"expected at least {context['ge']}",
     "less_than": lambda context: f"expected less than {context['lt']}",
     "less_than_equal": lambda context: f"expected at most {context['le']}",
-    "too_short": lambda context: f"expected {context['min_length']} or more of them",
+    "too_short": lambda context: f"expected at least {context['min_length']} of them",
     "too_long": lambda context: f"expected at most {context['max_length']} of them",
-    "string_too_short": lambda context: f"expected {context['min_length']} characters or more",
+    "string_too_short": lambda context: f"expected at least {context['min_length']} characters",
     "string_too_long": lambda context: f"expected at most {context['max_length']} characters",
-    "string_pattern_mismatch": lambda context: f"expected a text of the form {context['pattern']}",
+    "string_pattern_mismatch": lambda context: f"expected text of the form {context['pattern']}",
 }

@@ -1,7 +1,8 @@
-"""The contract: ChangeEvent and TableSchema, version 1 (docs/design.md §4.1; docs/envelope.md).
+"""The contract with consumers: ChangeEvent and TableSchema, version 1 (docs/design.md §4.1; docs/envelope.md).
 
-The Avro schema (`envelope.avsc`) is generated from these classes, so there is one field list. Fields are added at the
-end with a null default and never changed. This module imports nothing of ours: consumers may take it alone.
+The Avro schema (`envelope.avsc`) is generated from these classes, so there is only one list of fields. New fields are
+added at the end with a null default, and existing fields never change. This module imports nothing from the project, so
+consumers can copy it on its own.
 """
 
 from __future__ import annotations
@@ -32,12 +33,12 @@ INT = Meta(extra={"avro": "int"})
 MICROS = Meta(extra={"avro": {"type": "long", "logicalType": "timestamp-micros"}})
 
 
-# gc=False, here and wherever an object is made for every message: none of them can be part of a cycle, and the garbage
-# collector need not walk through them (a tenth of all time, docs/benchmarks.md).
+# gc=False, here and for every class that is instantiated per message: their objects never form cycles, so the garbage
+# collector does not need to visit them. It would take a tenth of the run time (docs/benchmarks.md).
 
 
 class Tx(Struct, frozen=True, gc=False):
-    """The source transaction, as far as the source tells."""
+    """The source transaction, as far as the source reports it."""
 
     id: str
     seq: Annotated[int | None, Meta(description="Place of the event in the transaction, from 1.")] = None
@@ -46,7 +47,7 @@ class Tx(Struct, frozen=True, gc=False):
 
 
 class Ddl(Struct, frozen=True):
-    """A change of structure that the source announced."""
+    """A structure change announced by the source."""
 
     type: Annotated[str, Meta(description="The source's word, or `metadata`.")]
     sql: Annotated[str | None, Meta(description="Statement text, verbatim.")] = None
@@ -55,7 +56,7 @@ class Ddl(Struct, frozen=True):
 
 
 class Origin(Struct, frozen=True, gc=False):
-    """The place of the raw bytes."""
+    """The position of the raw bytes."""
 
     topic: str
     partition: Annotated[int, INT]
@@ -65,7 +66,7 @@ class Origin(Struct, frozen=True, gc=False):
 
 
 class Issue(Struct, frozen=True, gc=False):
-    """A value without a faithful form: left out of the image; consumers treat the column as unavailable."""
+    """A value without a faithful form. It is left out of the image, and consumers treat the column as unavailable."""
 
     col: str
     code: str
@@ -73,7 +74,7 @@ class Issue(Struct, frozen=True, gc=False):
 
 
 class ChangeEvent(Struct, frozen=True, gc=False):
-    """One change of one row, or one announcement, of one source."""
+    """One change of one row, or one announcement, from one source."""
 
     v: Annotated[int, INT, Meta(description="Envelope version.")]
     id: Annotated[str, Meta(description="source/topic/partition/offset/n: unique and deterministic.")]
@@ -124,37 +125,39 @@ class ChangeEvent(Struct, frozen=True, gc=False):
 
     @classmethod
     def update(cls, at: Context, key: Key, before: ImageText | None, after: ImageText, detail: Detail) -> ChangeEvent:
-        """A changed row. `before` is None when the source did not send it; `key.old` is set when the key changed."""
+        """A changed row. `before` is None if the source did not send it; `key.old` is set if the key changed."""
         return _event("row", "u", at, key, before, after, None, detail)
 
     @classmethod
     def delete(cls, at: Context, key: Key, before: ImageText | None, detail: Detail) -> ChangeEvent:
-        """A row that is gone. There is no after image to give."""
+        """A deleted row. It has no after image."""
         return _event("row", "d", at, key, before, None, None, detail)
 
     @classmethod
     def truncate(cls, at: Context, detail: Detail) -> ChangeEvent:
-        """The table is empty from here on."""
+        """A truncate: the table is empty after this event."""
         return _event("row", "t", at, NO_KEY, None, None, None, detail)
 
     @classmethod
     def schema_change(cls, at: Context, ddl: Ddl, detail: Detail, after: ImageText | None = None) -> ChangeEvent:
-        """The source announced DDL or new metadata. `after` has the values that existing rows have in new columns."""
+        """DDL or new metadata announced by the source. `after` contains the values that existing rows have in new
+        columns.
+        """
         return _event("schema", None, at, NO_KEY, None, after, ddl, detail)
 
     @classmethod
     def transaction(cls, at: Context, detail: Detail) -> ChangeEvent:
-        """The source announced the begin or the end of a transaction."""
+        """The begin or end of a transaction, announced by the source."""
         return _event("tx", None, at, NO_KEY, None, None, None, detail)
 
     @classmethod
     def watermark(cls, at: Context, detail: Detail) -> ChangeEvent:
-        """The source is alive and has sent everything up to here."""
+        """A heartbeat: the source is alive and has sent everything up to this point."""
         return _event("watermark", None, at, NO_KEY, None, None, None, detail)
 
 
 class Context(Struct, frozen=True, gc=False):
-    """The fields of an event whatever its operation: identity, writer, table, position, times, origin."""
+    """The fields that every event has, whatever its operation: identity, writer, table, position, times, origin."""
 
     id: str
     source: str
@@ -179,7 +182,7 @@ class Context(Struct, frozen=True, gc=False):
 
 
 class Key(Struct, frozen=True, gc=False):
-    """The key of a row as JSON text. `text` None: no key is known."""
+    """The key of a row as JSON text. If `text` is None, no key is known."""
 
     text: str | None
     kind: str
@@ -187,14 +190,16 @@ class Key(Struct, frozen=True, gc=False):
 
 
 class ImageText(Struct, frozen=True, gc=False):
-    """A row image as JSON text with its state (one of STATES, never `none`)."""
+    """A row image as JSON text, with its state (one of STATES, never `none`)."""
 
     text: str
     state: str
 
 
 class Detail(Struct, frozen=True, gc=False):
-    """The fields that may accompany any change; an empty list is written as null, but null in `changed` is unknown."""
+    """Optional fields of any change. An empty list is written as null, but a null `changed` means that the changed
+    columns are unknown.
+    """
 
     changed: list[str] | None = None
     unavailable: list[str] | None = None
@@ -216,7 +221,8 @@ def _event(
     ddl: Ddl | None,
     detail: Detail,
 ) -> ChangeEvent:
-    # By position, in the order of the fields: this runs once an event, and by keyword it takes four times as long.
+    # The arguments are positional, in field order: this call runs once per event, and keyword arguments take four times
+    # as long.
     return ChangeEvent(
         VERSION,
         at.id,
@@ -258,7 +264,7 @@ def _event(
 
 
 class Column(Struct, frozen=True):
-    """One column of a TableSchema. `key` is its place in the key, from 1."""
+    """A column of a TableSchema. `key` is its position in the key, from 1."""
 
     name: str
     type: str
@@ -270,7 +276,7 @@ class Column(Struct, frozen=True):
 
 
 class TableSchema(Struct, frozen=True, dict=True):
-    """The complete column list of a table at one time, as the source or the configuration declares it."""
+    """The complete column list of a table at one point in time, as declared by the source or the configuration."""
 
     source: str
     db: str | None
@@ -289,32 +295,34 @@ class TableSchema(Struct, frozen=True, dict=True):
 
     @cached_property
     def column_names(self) -> frozenset[str]:
-        """All of them."""
+        """The names of all columns."""
         return frozenset(column.name for column in self.columns)
 
     @cached_property
     def column_types(self) -> Mapping[str, str]:
-        """The canonical type of each."""
+        """The canonical type of each column."""
         return {column.name: column.type for column in self.columns}
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """Names of the key columns in key order."""
+        """The names of the key columns, in key order."""
         keyed = [(column.key, column.name) for column in self.columns if column.key is not None]
         return tuple(name for _, name in sorted(keyed))
 
     @cached_property
     def topic_key(self) -> str:
-        """Key in the schemas topic: source/db/schema/table/schema_id, an absent level empty.
+        """The key in the schemas topic: source/db/schema/table/schema_id, with absent levels left empty.
 
-        `/` and `%` of a name are percent-encoded, so that no two tables share a key.
+        `/` and `%` in names are percent-encoded, so that two tables never share a key.
         """
         parts = (self.source, self.db or "", self.schema or "", self.table, self.id)
         return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 
 def fingerprint(columns: Sequence[Column], key_kind: str) -> str:
-    """16 hex digits that name a column list: the first 8 bytes of SHA-256 over its JSON. Stable across releases."""
+    """Return 16 hex digits that identify a column list: the first 8 bytes of the SHA-256 of its JSON. Stable across
+    releases.
+    """
     parts = [[c.name, c.type, c.nullable, c.key, c.native, c.length, c.charset] for c in columns]
     text = json.dumps([key_kind, parts], ensure_ascii=True, separators=(",", ":"))
     return hashlib.sha256(text.encode("ascii")).hexdigest()[:16]
@@ -326,7 +334,7 @@ _SCALARS: Mapping[type, str] = {str: "string", int: "long", bool: "boolean"}
 
 
 def avro_schema(record: type[Struct] = ChangeEvent, *, logical: bool = True) -> dict[str, Any]:
-    """The Avro schema of a record class; `logical=False` leaves logical types out (times stay integers)."""
+    """Return the Avro schema of a record class. `logical=False` omits logical types, so that times stay integers."""
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for field in msgspec.structs.fields(record):
@@ -372,7 +380,7 @@ def _named(plain: Any, extra: Mapping[str, Any], logical: bool) -> Any:
 
 
 def schema_text() -> str:
-    """The content of `envelope.avsc`; `python -m cdc_core.envelope` writes it."""
+    """Return the content of `envelope.avsc`, which `python -m cdc_core.envelope` writes."""
     return json.dumps(avro_schema(), indent=2) + "\n"
 
 

@@ -1,7 +1,7 @@
-"""The errors that both programs know. The class is the decision that the caller takes.
+"""Errors shared by both programs. The class of an error determines how the caller reacts.
 
 CdcError
-  FatalError         going on would lose or invent something: stop with exit code 1, nothing is acknowledged
+  FatalError         continuing would lose or invent data: stop with exit code 1, acknowledge nothing
     ConfigError      the operator must change the configuration or the call: exit code 2
 """
 
@@ -12,29 +12,35 @@ from collections.abc import Iterable
 
 
 class CdcError(Exception):
-    """Base of every error that this product raises on purpose."""
+    """Base class of every error that this product raises on purpose."""
 
 
 class FatalError(CdcError):
-    """Going on would lose or invent something. The process stops with exit code 1; nothing is acknowledged."""
+    """Continuing would lose or invent data. The process stops with exit code 1 and acknowledges nothing."""
 
 
 class ConfigError(FatalError):
-    """The configuration or the command line is wrong; exit code 2."""
+    """The configuration or the command line is invalid; exit code 2."""
 
 
 def quote(value: object, limit: int = 40) -> str:
-    """A name or keyword from a message, safe to print: bounded, control characters escaped. Not for row data."""
+    """Quote a name or keyword from a message so that it is safe to print: shortened, with control characters escaped.
+    Do not use it for row data.
+    """
     text = value if isinstance(value, str) else str(value)
     return repr(text if len(text) <= limit else text[:limit] + "…")
 
 
 _COMPARED = 100
-"""Characters of a value that are held against the names: it may have millions, and memory goes by their number."""
+"""Maximum number of characters of a value to compare with the known names. A value can have millions of characters, and
+the comparison needs memory for each.
+"""
 
 
 def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
-    """The sentence for a value outside a closed list, with the nearest allowed name when one is near."""
+    """Return the error text for a value outside a closed list. It suggests the most similar allowed name, if one is
+    close.
+    """
     names = sorted(allowed)
     near = difflib.get_close_matches(str(value)[:_COMPARED], names, n=1)
     hint = f" (did you mean {near[0]}?)" if near else ""

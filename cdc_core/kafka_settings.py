@@ -1,6 +1,6 @@
-"""The section `kafka` of both programs: where the brokers are, whom they trust, who we are to them.
+"""The section `kafka` of both programs: broker addresses, trust and credentials.
 
-What contradicts itself is refused: nobody shall believe to be safe and not be it. No error quotes a value.
+Contradictory settings are rejected, so that nobody runs unprotected without knowing. Errors never quote a value.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
 class Section(BaseModel):
-    """A part of the file: a name that it does not know is an error."""
+    """A section of the file. Unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-# What a way to log in needs, and what it may have beside.
+# The settings that a login mechanism requires, and the optional ones.
 _LOGIN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), ("sasl_username", "sasl_password")),
     "OAUTHBEARER": ("oauth_token_url", "oauth_client_id", "oauth_client_secret"),
@@ -28,28 +28,38 @@ _LOGIN_EXTRAS: Mapping[str, tuple[str, ...]] = {"OAUTHBEARER": ("oauth_scope", "
 
 
 class Kafka(Section):
-    """The brokers' addresses, and our identity to them; every client is derived from it."""
+    """Broker addresses and credentials. Every client is configured from this section."""
 
-    bootstrap_servers: str = Field(description="Brokers, host:port separated by commas.")
+    bootstrap_servers: str = Field(description="Broker addresses, host:port separated by commas.")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="SSL: encrypted; SASL: with a login."
+        default="PLAINTEXT", description="SSL encrypts the connection. SASL requires a login."
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
-        default=None, description="How to log in; SASL_PLAINTEXT and SASL_SSL need it."
+        default=None, description="Login mechanism. Required for SASL_PLAINTEXT and SASL_SSL."
     )
-    sasl_username: str | None = Field(default=None, min_length=1, description="Of PLAIN and SCRAM.")
-    sasl_password: SecretStr | None = Field(default=None, min_length=1, description="Of PLAIN and SCRAM.")
+    sasl_username: str | None = Field(default=None, min_length=1, description="User name for PLAIN and SCRAM.")
+    sasl_password: SecretStr | None = Field(default=None, min_length=1, description="Password for PLAIN and SCRAM.")
     oauth_token_url: str | None = Field(
-        default=None, description="Of OAUTHBEARER: where tokens are given for client id and secret."
+        default=None, description="For OAUTHBEARER: URL that issues tokens for the client id and secret."
     )
     oauth_client_id: str | None = Field(default=None, min_length=1, description="Of OAUTHBEARER.")
     oauth_client_secret: SecretStr | None = Field(default=None, min_length=1, description="Of OAUTHBEARER.")
-    oauth_scope: str | None = Field(default=None, min_length=1, description="Scopes to ask for, separated by spaces.")
-    oauth_ca_file: Path | None = Field(default=None, description="CA certificates of oauth_token_url, PEM.")
-    ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM; default: those of the system.")
-    ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
-    ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")
-    ssl_key_password: SecretStr | None = Field(default=None, min_length=1, description="Of an encrypted key file.")
+    oauth_scope: str | None = Field(default=None, min_length=1, description="Scopes to request, separated by spaces.")
+    oauth_ca_file: Path | None = Field(
+        default=None, description="File with CA certificates for oauth_token_url, in PEM format."
+    )
+    ssl_ca_file: Path | None = Field(
+        default=None, description="File with CA certificates, in PEM format. Default: the system's certificates."
+    )
+    ssl_certificate_file: Path | None = Field(
+        default=None, description="File with the client certificate, in PEM format."
+    )
+    ssl_key_file: Path | None = Field(
+        default=None, description="File with the key of the client certificate, in PEM format."
+    )
+    ssl_key_password: SecretStr | None = Field(
+        default=None, min_length=1, description="Password of an encrypted key file."
+    )
 
     @model_validator(mode="after")
     def _login_is_whole(self) -> Kafka:
@@ -57,34 +67,34 @@ class Kafka(Section):
         mechanism = self.sasl_mechanism
         if not self.security_protocol.startswith("SASL"):
             if given:
-                raise ValueError(f"{_listed(given)} set, but security_protocol is not SASL_SSL or SASL_PLAINTEXT")
+                raise ValueError(f"{_listed(given)} set, but security_protocol is neither SASL_SSL nor SASL_PLAINTEXT")
             return self
         if mechanism is None:
-            raise ValueError(f"security_protocol {self.security_protocol} needs sasl_mechanism")
+            raise ValueError(f"security_protocol {self.security_protocol} requires sasl_mechanism")
         needed = _LOGIN[mechanism]
         if missing := [name for name in needed if name not in given]:
-            raise ValueError(f"sasl_mechanism {mechanism} needs {_listed(missing)}")
+            raise ValueError(f"sasl_mechanism {mechanism} requires {_listed(missing)}")
         known = {"sasl_mechanism", *needed, *_LOGIN_EXTRAS.get(mechanism, ())}
         if foreign := [name for name in given if name not in known]:
-            raise ValueError(f"{_listed(foreign)} set, but not for sasl_mechanism {mechanism}")
+            raise ValueError(f"{_listed(foreign)} set, but sasl_mechanism {mechanism} does not use it")
         if self.oauth_token_url is not None:
             scheme = checked_scheme(self.oauth_token_url, "oauth_token_url", "oauth_client_id and oauth_client_secret")
             if scheme != "https" and self.oauth_ca_file is not None:
-                raise ValueError("oauth_ca_file set, but oauth_token_url is not https://")
+                raise ValueError("oauth_ca_file is set, but oauth_token_url does not begin with https://")
         return self
 
     @model_validator(mode="after")
     def _tls_is_whole(self) -> Kafka:
         given = self._given(("ssl_",))
         if given and not self.security_protocol.endswith("SSL"):
-            raise ValueError(f"{_listed(given)} set, but security_protocol is not SSL or SASL_SSL")
+            raise ValueError(f"{_listed(given)} set, but security_protocol is neither SSL nor SASL_SSL")
         check_certificate(self.ssl_certificate_file, self.ssl_key_file)
         if self.ssl_key_password is not None and self.ssl_key_file is None:
-            raise ValueError("ssl_key_password needs ssl_key_file")
+            raise ValueError("ssl_key_password requires ssl_key_file")
         return self
 
     def _given(self, prefixes: tuple[str, ...]) -> list[str]:
-        """The settings of these names that have a value."""
+        """Return those of the given settings that have a value."""
         names = (name for name in type(self).model_fields if name.startswith(prefixes))
         return [name for name in names if getattr(self, name) is not None]
 
@@ -94,16 +104,16 @@ def _listed(names: Sequence[str]) -> str:
 
 
 def check_certificate(certificate: Path | None, key: Path | None) -> None:
-    """Refuse a certificate without its key, and a key without its certificate."""
+    """Reject a certificate without its key, and a key without its certificate."""
     if (certificate is None) != (key is None):
-        raise ValueError("ssl_certificate_file and ssl_key_file come together")
+        raise ValueError("ssl_certificate_file and ssl_key_file must be set together")
 
 
 def checked_scheme(url: str, name: str, login: str) -> str:
-    """The scheme of a URL. Errors name the setting and do not quote it: somebody may have put a password there.
+    """Return the scheme of a URL. Errors name the setting and never quote the URL, which could contain a password.
 
     Args:
-        login: the settings for what does not belong into a URL.
+        login: the settings to use for credentials, which must not be part of a URL.
     """
     try:
         parts = urlsplit(url)
@@ -111,11 +121,11 @@ def checked_scheme(url: str, name: str, login: str) -> str:
     except ValueError:
         raise ValueError(f"{name} is not a URL") from None
     if parts.scheme not in ("http", "https") or not parts.hostname:
-        raise ValueError(f"{name} must begin with http:// or https:// and name a host")
+        raise ValueError(f"{name} must begin with http:// or https:// and contain a host")
     if parts.username is not None:
-        raise ValueError(f"{name} holds a user name or password; they belong into {login}")
+        raise ValueError(f"{name} contains a user name or password; use {login} instead")
     if parts.query or parts.fragment:
-        raise ValueError(f"{name} ends with its path: no ? and no #")
+        raise ValueError(f"{name} must not contain ? or #")
     return parts.scheme
 
 
@@ -135,19 +145,19 @@ LIBRDKAFKA: Mapping[str, str] = {
     "ssl_key_file": "ssl.key.location",
     "ssl_key_password": "ssl.key.password",
 }
-"""Setting -> its name in librdkafka."""
+"""Setting name -> librdkafka's name for it."""
 
 
 def librdkafka_options(kafka: Kafka) -> dict[str, str]:
-    """Return the connection settings of confluent_kafka's clients; they hold secrets."""
+    """Return the connection settings of confluent_kafka's clients. They contain secrets."""
     options = named_by(LIBRDKAFKA, kafka)
     if kafka.sasl_mechanism == "OAUTHBEARER":
-        options["sasl.oauthbearer.method"] = "oidc"  # librdkafka asks for tokens itself, in time
+        options["sasl.oauthbearer.method"] = "oidc"  # librdkafka requests tokens itself and renews them in time
     return options
 
 
 def named_by(table: Mapping[str, str], kafka: Kafka) -> dict[str, str]:
-    """Return the settings that have a value, by the names of a client library; secrets in plain text."""
+    """Return the settings that have a value, under a client library's names, with secrets in plain text."""
     given = ((theirs, getattr(kafka, ours)) for ours, theirs in table.items())
     return {theirs: _plain(value) for theirs, value in given if value is not None}
 

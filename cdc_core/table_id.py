@@ -1,4 +1,4 @@
-"""The one name of a source table: what every event, setting and command means by it."""
+"""The identity of a source table, shared by events, settings and commands."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from cdc_core.envelope import TableSchema
 
 
 def joined_name(db: str | None, schema: str | None, table: str | None) -> str:
-    """The name of a table with points between its levels, without those that its source does not have."""
+    """Return the name of a table: its levels joined by points, without levels that its source does not have."""
     return ".".join(part for part in (db, schema, table) if part)
 
 
 class TableId(NamedTuple):
-    """A table as its source names it."""
+    """A table, with the names that its source uses."""
 
     source: str
     db: str | None
@@ -25,7 +25,7 @@ class TableId(NamedTuple):
         return "/".join(part if part is not None else "" for part in self)
 
     def fits(self, pattern: str) -> bool:
-        """Tell whether a pattern over `source/db/schema/table`, with * and ?, means this table. Case counts."""
+        """Return whether a case-sensitive pattern over `source/db/schema/table`, with * and ?, matches this table."""
         return fnmatchcase(str(self), pattern)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""The transaction of the source that an event belongs to, as far as its events tell."""
+"""The source transaction of an event, as far as its events reveal it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from msgspec import Struct
 
 
 class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The transaction of an event, seen in one scope: `tx.id`, or without one the time of its commit.
+    """The transaction of an event within one scope, identified by `tx.id` or, without one, by its commit time.
 
-    `committed` is `ts_commit_us` and stands in for an `id` that the source does not send.
+    `committed` is `ts_commit_us` and replaces an `id` that the source does not send.
     """
 
     scope: str
@@ -22,10 +22,11 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
         return cls(scope, id, None if id is not None else committed)
 
     def includes(self, other: SourceTransaction) -> bool | None:
-        """Tell whether an event of `other` is part of this transaction; None where the source does not say.
+        """Return whether an event of `other` belongs to this transaction; None if the source does not provide enough
+        data.
 
-        Without ids, two events may be of one transaction if they were committed at the same time. Where even that time
-        is missing, nothing rules it out.
+        Without ids, two events can belong to one transaction if they were committed at the same time. If the commit
+        time is missing as well, the answer is unknown.
         """
         if self.scope != other.scope or (self.id is None) != (other.id is None):
             return False
@@ -35,15 +36,15 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
 
 
 class Aside(Struct, frozen=True, omit_defaults=True):
-    """A row whose key another row has taken inside a transaction that may not have ended yet.
+    """A row whose key was taken by another row in a transaction that may not have ended yet.
 
-    Databases check keys at the end of a statement, so a row can come to a key before the row that had it leaves. If the
-    same transaction removes the key later, it is this row that leaves (docs/envelope.md, Keys that move).
+    Databases check keys at the end of a statement, so a row can move to a key before the row that had it leaves. If the
+    same transaction removes the key later, the removal is for this row (docs/envelope.md, Keys that move).
 
     Args:
-        transaction: that of the event that wrote over it.
-        values: its columns, in the form in which the reader keeps values.
-        inserted: the event that wrote over it was an insert, which may be a repeated one.
+        transaction: the transaction of the event that overwrote the row.
+        values: its columns, in the reader's format.
+        inserted: the event that overwrote the row was an insert, which can be a repeated one.
     """
 
     transaction: SourceTransaction

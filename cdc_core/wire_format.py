@@ -1,10 +1,10 @@
-"""The value of a record of the canonical topic: its first bytes, and the event behind them (docs/envelope.md).
+"""The value of a record of the canonical topic: its header and the event that follows (docs/envelope.md).
 
-It begins with the header of Avro's single-object encoding, which holds the fingerprint of the schema, or with that of
-Confluent, which holds the id of the schema in a registry, or with the brace of JSON. Nobody here asks a registry:
-whatever the id, the datum is an envelope of version 1 if its first field, `v`, says so, and within a version the
-envelope only grows at its end. So a newer record is read without its new fields, and an older one ends too early,
-which the decoder tells.
+A value begins with the header of Avro's single-object encoding, which contains the fingerprint of the schema; or with
+Confluent's header, which contains the schema's registry id; or with a JSON brace. This module never queries a registry.
+Whatever the id is, the datum is an envelope of version 1 if its first field, `v`, says so, and within a version the
+envelope only grows at its end. A newer record is therefore read without its new fields. An older record ends early, and
+the decoder reports that.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ FINGERPRINT: Final = bytes.fromhex(
 )
 SINGLE_OBJECT: Final = MARKER + FINGERPRINT
 CONFLUENT: Final = b"\x00"
-CONFLUENT_SIZE: Final = 5  # with the id
+CONFLUENT_SIZE: Final = 5  # followed by the id
 JSON: Final = b"{"
-_V1 = b"\x02"  # the number 1 in Avro
+_V1 = b"\x02"  # the number 1, encoded as Avro
 
-# Times are read as the plain integers that they are: the logical types change nothing on the wire, and without them no
-# datetime is made. Both schemas have one canonical form, so one fingerprint.
+# Times are read as plain integers, because logical types do not change the encoding and would create datetimes. Both
+# schemas have the same canonical form and therefore the same fingerprint.
 WRITER_SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
-# The datum in a record value, as SQL over the column `value`; null where it is no envelope of version 1.
+# The datum in a record value, as SQL over the column `value`. Null if the value is not an envelope of version 1.
 DATUM_SQL = f"""
     case
         when startswith(value, x'{SINGLE_OBJECT.hex()}') then substring(value, {len(SINGLE_OBJECT) + 1})
@@ -42,14 +42,14 @@ DATUM_SQL = f"""
 """
 
 IMAGES = ("key", "key_old", "before", "after")
-"""The fields that hold JSON text in the event and objects in the JSON form."""
+"""The fields that contain JSON text in the event and objects in the JSON form."""
 
 _MAY_BE_MISSING = [field["name"] for field in avro_schema()["fields"] if isinstance(field["type"], list)]
 _NULL = msgspec.Raw(b"null")
 
 
 def datum(value: bytes) -> bytes | None:
-    """Return what DATUM_SQL gives, without Spark."""
+    """Return what DATUM_SQL computes, without Spark."""
     if value.startswith(SINGLE_OBJECT):
         return value[len(SINGLE_OBJECT) :]
     if value.startswith(CONFLUENT) and value.startswith(_V1, CONFLUENT_SIZE):
@@ -58,10 +58,10 @@ def datum(value: bytes) -> bytes | None:
 
 
 def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEvent:
-    """The event that a datum begins with; what is behind it stays in `body`.
+    """Read the event at the start of a datum. Any remaining bytes stay in `body`.
 
     Args:
-        writer: the schema that it was written by, when that is not the one of this release.
+        writer: the schema that the datum was written with, if it differs from this release's schema.
 
     Raises:
         ValueError: not a datum of this envelope version.
@@ -74,7 +74,7 @@ def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEven
 
 
 def event_of_json(value: bytes) -> ChangeEvent:
-    """The event of the JSON form; a field that may be null may be missing.
+    """Read an event in the JSON form. Nullable fields can be missing.
 
     Raises:
         msgspec.DecodeError: not this envelope.

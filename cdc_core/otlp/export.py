@@ -1,7 +1,7 @@
-"""Reports the metrics of a process to a receiver of OpenTelemetry's protocol, under the names that Prometheus reads.
+"""Push the metrics of a process to an OpenTelemetry receiver, under their Prometheus names.
 
-Only who sets `metrics.otlp` imports this. What the settings do not say, such as certificates and attributes of the
-process, comes from OpenTelemetry's own variables (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
+This module is imported only if `metrics.otlp` is set. Options outside the settings, such as certificates and process
+attributes, come from OpenTelemetry's own variables (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000
 
 _TRY_SECONDS = 5.0
-"""One report, with what the exporter repeats of it. It bounds how long the end of a process waits for its last one."""
+"""Timeout of one report including the exporter's retries. It limits how long a process waits for its last report."""
 
 _LOGGER = "opentelemetry.exporter"
 _REASON_CHARACTERS = 300
 
 
 class Reports(threading.Thread):
-    """A report every few seconds, and one at the end; `reports` says of what."""
+    """Reports at a fixed interval and once at the end. `reports` collects the data to send."""
 
     def __init__(self, settings: Otlp, registry: CollectorRegistry, identity: Mapping[str, str], warn: Warn) -> None:
         super().__init__(name="reports of metrics", daemon=True)
@@ -71,7 +71,7 @@ class Reports(threading.Thread):
 
     def __exit__(self, *_: object) -> None:
         self._ended.set()
-        self.join()  # the last report has a bound
+        self.join()  # the last report has a timeout
 
     def _report(self) -> None:
         metrics = metrics_of(self._registry, self._begun, time.time_ns())
@@ -80,11 +80,11 @@ class Reports(threading.Thread):
         arrived = self._exporter.export(data) is MetricExportResult.SUCCESS
         reason = self._reasons.take()
         if not arrived:
-            self._warn("metrics were not reported", endpoint=self._settings.endpoint, reason=reason)
+            self._warn("metrics report failed", endpoint=self._settings.endpoint, reason=reason)
 
 
 class _Reasons(logging.Handler):
-    """Keeps why a report did not arrive: the exporter tells that to a log of its own, and nobody else."""
+    """Captures why a report failed, because the exporter only logs it to its own logger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,17 +97,17 @@ class _Reasons(logging.Handler):
         self._told.append(record.getMessage())
 
     def take(self) -> str:
-        """Return what was told since the last time, the first of it: what comes then are the same again."""
+        """Return the first reason since the last call. Later ones repeat it."""
         told, self._told = self._told, []
         return told[0][:_REASON_CHARACTERS] if told else ""
 
 
 def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[Metric]:
-    """Return the metrics of a registry as OpenTelemetry has them. A gauge that is no number is not known, and left out.
+    """Convert the metrics of a registry to OpenTelemetry. A NaN gauge means "unknown" and is left out.
 
     Args:
-        begun_ns: since when counters count that do not tell it, nanoseconds since 1970.
-        now_ns: the time of the values.
+        begun_ns: start time of counters that have none of their own, in nanoseconds since 1970.
+        now_ns: time of the values.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
 
@@ -135,7 +135,9 @@ def _gauge(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
 
 
 def _histogram(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
-    """A summary, which tells a count and a sum, is a histogram of one bucket: its exporter has no summaries."""
+    """Convert a summary with a count and a sum to a histogram with one bucket, because the exporter has no
+    summaries.
+    """
     created = _created(family)
     series: dict[tuple[tuple[str, str], ...], dict[float, int]] = {}
     sums: dict[tuple[tuple[str, str], ...], float] = {}
@@ -157,7 +159,7 @@ def _histogram(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
 def _histogram_point(
     labels: Mapping[str, str], within: Mapping[float, int], total: float, begun_ns: int, now_ns: int
 ) -> HistogramDataPoint:
-    """Make a point of counts that each hold those below, as Prometheus has them; here each bucket counts its own."""
+    """Convert Prometheus's cumulative buckets to a data point in which each bucket counts only its own values."""
     bounds = sorted(within)
     counts = [within[bound] for bound in bounds]
     own = [count - below for count, below in zip(counts, [0, *counts], strict=False)]
@@ -169,7 +171,7 @@ def _histogram_point(
         sum=total,
         bucket_counts=own,
         explicit_bounds=bounds[:-1],
-        # Optional in the protocol, and not known here; the types of the library do not say so.
+        # Optional in the protocol and unknown here, although the library's types do not allow None.
         min=None,  # type: ignore[arg-type]
         max=None,  # type: ignore[arg-type]
     )
@@ -179,7 +181,7 @@ _READERS = {"counter": _counter, "gauge": _gauge, "histogram": _histogram, "summ
 
 
 def _created(family: Family) -> Mapping[tuple[tuple[str, str], ...], int]:
-    """Since when each series counts, where it tells."""
+    """Return the start time of each series that has one."""
     return {
         _key(sample.labels): int(sample.value * _BILLION)
         for sample in family.samples

@@ -1,4 +1,4 @@
-"""The section `metrics.otlp` of both programs: where figures go for which nobody asks."""
+"""The section `metrics.otlp` of both programs: where to push metrics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from cdc_core.kafka_settings import Section, checked_scheme
 class Otlp(Section):
     """A receiver of OpenTelemetry's protocol over HTTP, such as a collector."""
 
-    endpoint: str = Field(description="URL with its path, such as http://collector:4318/v1/metrics.")
+    endpoint: str = Field(description="URL including the path, such as http://collector:4318/v1/metrics.")
     headers: dict[str, SecretStr] = Field(
-        default_factory=dict, description="Sent with each request, such as a token; each value a secret."
+        default_factory=dict,
+        description="Headers to send with each request, such as a token. Each value is treated as a secret.",
     )
-    interval: float = Field(default=60, ge=1, le=3600, description="Seconds from one report to the next.")
+    interval: float = Field(default=60, ge=1, le=3600, description="Seconds between two reports.")
 
     @field_validator("endpoint")
     @classmethod
@@ -29,7 +30,7 @@ class Otlp(Section):
     @classmethod
     def _have_names(cls, value: dict[str, SecretStr]) -> dict[str, SecretStr]:
         if any(re.fullmatch(r"[A-Za-z0-9-]+", name) is None for name in value):
-            raise ValueError("a name of headers has letters, digits and - alone")
+            raise ValueError("a header name can contain only letters, digits and -")
         return value
 
 

@@ -1,4 +1,4 @@
-"""Changes to rows: the rules of docs/envelope.md, How to read events, over any store of rows."""
+"""Apply changes to rows in any store, by the rules of docs/envelope.md, How to read events."""
 
 from __future__ import annotations
 
@@ -23,45 +23,47 @@ from cdc_core.table_id import TableId
 
 
 class RowStore(Protocol):
-    """A place of rows. What one call of `apply` does in it belongs into one transaction, with the offsets read."""
+    """A store of rows. All writes of one `apply` call belong in one transaction, together with the offsets that were
+    read.
+    """
 
     def load(self, table: TableId, key: RowKey) -> KeptRow | None:
-        """The row as it was stored last, deleted ones too; None: never stored."""
+        """Return the row as last stored, including deleted rows, or None if it was never stored."""
         ...
 
     def store(self, table: TableId, key: RowKey, row: KeptRow, types: Mapping[str, str]) -> None:
-        """Keep the row instead of what was there. `types`: canonical types of columns, as far as they are known."""
+        """Store the row and replace what was there. `types` contains the known canonical column types."""
         ...
 
     def keys(self, table: TableId) -> Iterator[RowKey]:
-        """The keys of all rows that were ever stored."""
+        """Yield the keys of all rows that were ever stored."""
         ...
 
     def clear(self, table: TableId) -> None:
-        """Delete every row; the progress of each stays."""
+        """Delete every row but keep its progress."""
         ...
 
     def floor(self, table: TableId, scope: str) -> str:
-        """The position of the last truncate of a scope; "" when there was none."""
+        """Return the position of the last truncate of a scope, or "" if there was none."""
         ...
 
     def set_floor(self, table: TableId, scope: str, pos: str) -> None:
-        """Remember a truncate."""
+        """Store the position of a truncate."""
         ...
 
 
 @dataclass
 class AppliedChanges:
-    """The account of a call of `apply`: every change is in one of the first four numbers.
+    """The totals of one `apply` call. Every change is counted in exactly one of the first four numbers.
 
     Args:
-        keyless: changes of rows without a key; the rows are not in the store.
-        announcements: events that are no rows.
-        undecided: removals of a key that two rows may have had, where nothing tells which one left: see `incomplete`.
-        outlived: ids of changes, counted as stale, that would bring back a row which another scope has deleted since.
-        filled: rows that got the value of a column which a statement added.
-        not_applied: ids of announcements of statements that changed rows, and no event has the rows: load the tables
-            again that the events name (docs/envelope.md, Statements).
+        keyless: changes of rows without a key. These rows are not in the store.
+        announcements: events other than row events.
+        undecided: removals of a key that two rows could have had, if it is unknown which one left. See `incomplete`.
+        outlived: ids of changes, counted as stale, that would restore a row that another scope has deleted since.
+        filled: rows that received the default of a column added by a statement.
+        not_applied: ids of announcements of statements that changed rows that no event contains. Reload the tables of
+            these events (docs/envelope.md, Statements).
     """
 
     applied: int = 0
@@ -75,12 +77,12 @@ class AppliedChanges:
 
 
 def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
-    """Bring the rows of a store up to the changes, which come in the order of their canonical partition.
+    """Apply changes, in the order of their canonical partition, to the rows of a store.
 
-    A change that was applied before changes nothing.
+    A change that was already applied has no effect.
 
     Raises:
-        ApplyError: an operation of a later release, a row whose key nobody knows, or a reload without a new epoch.
+        ApplyError: an operation of a later release, a row without a known key, or a reload without a new epoch.
     """
     account = AppliedChanges()
     for change in changes:
@@ -91,15 +93,15 @@ def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
         operation = _OPERATIONS.get(change.op or "")
         if operation is None or change.table is None:
             raise ApplyError(
-                f"{change.event.id}: unknown operation {quote(change.op)}; known: {', '.join(_OPERATIONS)}. It may "
-                "change rows: read on with a release that knows it"
+                f"{change.event.id}: unknown operation {quote(change.op)}; known: {', '.join(_OPERATIONS)}. It could "
+                "change rows: use a release that supports it"
             )
         operation(change, change.table, store, account)
     return account
 
 
 def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
-    """Take a statement: defaults are filled in, and what nobody can apply is named."""
+    """Apply a statement: fill in its default, or report it if nobody can apply it."""
     words = {note.word for note in statement_notes(change.event.notes)}
     if not words.isdisjoint(_NOT_APPLIED):
         account.not_applied.append(change.event.id)
@@ -110,7 +112,7 @@ def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
             row = _row(store, change.table, key)
             if row.values is None or row.is_stale(change, floor):
                 continue
-            # Another scope may have told the column already, and nothing says which of the two came first.
+            # Another scope may already have written the column, and nothing shows which of the two came first.
             if row.progress.scope == change.event.pos_scope or row.values.keys().isdisjoint(change.after):
                 row.enter(change, floor)
                 row.write(change)
@@ -174,7 +176,7 @@ def _left(change: Change, row: KeptRow, account: AppliedChanges) -> KeptRow | No
 
 
 def _move(change: Change, left: KeptRow | None, new: KeptRow) -> None:
-    """A key change: the new row is completed from the one that left the old key, where that is known."""
+    """Apply a key change. The new row is completed from the row that left the old key, if that row is known."""
     aside = new.set_aside(change)
     is_late = change.event.pos < new.progress.positions[change.event.pos_scope]
     if change.is_full or left is None or is_late:
@@ -206,11 +208,11 @@ def _delete_row(change: Change, table: TableId, key: RowKey, store: RowStore, ac
 
 
 def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, account: AppliedChanges) -> None:
-    """A row without a key: it is not kept here, and leaves when it was."""
+    """Handle a row without a key: it is not stored, and removed if it was stored before."""
     if old is None and "KEY_INCOMPLETE" not in (change.event.notes or ()):
         raise ApplyError(
-            f"{change.event.id}: no key of {table} is known, so nothing names its rows. Declare one in `tables` of the "
-            "source, or keep the changes of this table instead of its rows"
+            f"{change.event.id}: no key of {table} is known, so its rows cannot be identified. Declare a key in "
+            "`tables` of the source, or store the changes of this table instead of its rows"
         )
     if old is not None:
         _delete_row(change, table, old, store, account)
@@ -242,8 +244,8 @@ def _types(change: Change) -> Mapping[str, str]:
 def _refuse_reload(change: Change, row: KeptRow, floor: str) -> None:
     if change.event.pos > floor and row.is_reloaded(change):
         raise ApplyError(
-            f"{change.event.id}: a snapshot row of {change.table} meets a row that changes have written since. The "
-            "table was loaded again: name the time of the reload in `epochs` of the source"
+            f"{change.event.id}: snapshot row of {change.table} for a row that later changes have already written. The "
+            "table was reloaded: add the time of the reload to `epochs` of the source"
         )
 
 

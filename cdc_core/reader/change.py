@@ -1,4 +1,4 @@
-"""A change: an event of the envelope, with its images as values of Python."""
+"""A change: an event of the envelope, with its images as Python values."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ from cdc_core.table_id import TableId
 from cdc_core.transaction import SourceTransaction
 
 RowKey: TypeAlias = tuple[Value, ...]
-"""The values of the key columns, in key order: two spellings of one number are one key."""
+"""Return the values of the key columns, in key order. Different spellings of one number give equal keys."""
 
 RowValues: TypeAlias = Mapping[str, Value]
 
 
 class Missing(Enum):
-    """The reason why an image has no value of a column; neither is NULL."""
+    """The reason why an image has no value for a column. Neither reason means NULL."""
 
     ABSENT = "absent"
-    """It was not sent."""
+    """The column was not sent."""
     UNAVAILABLE = "unavailable"
-    """It exists, and the source withheld its value, or it has no faithful form."""
+    """The value exists, but the source withheld it or it has no faithful form."""
 
 
 class Change(Struct, frozen=True, dict=True):
-    """An event and its images. NULL is None; a column that was not sent is not in its image.
+    """An event and its images. NULL is None, and a column that was not sent is missing from its image.
 
-    `event` has all fields of the envelope. `table` is None for an event that is of no table. `schema` is the one that
-    the event names, else the newest known of its table; where there is none, values are as JSON has them: a decimal is
-    text.
+    `event` has all fields of the envelope. `table` is None if the event has no table. `schema` is the schema that the
+    event refers to, or else the newest known schema of its table. Without a schema, values are as in JSON, where a
+    decimal is text.
     """
 
     event: ChangeEvent
@@ -57,8 +57,8 @@ class Change(Struct, frozen=True, dict=True):
             schemas: None leaves all values as JSON has them.
 
         Raises:
-            ReadError: an image is not what its schema says.
-            UnknownSchema: the schema that it names was not learned.
+            ReadError: an image does not match its schema.
+            UnknownSchema: the schema of the event was not learned.
         """
         table = None if event.table is None else TableId(event.source, event.db, event.schema, event.table)
         schema, types = None, _NO_TYPES
@@ -66,7 +66,7 @@ class Change(Struct, frozen=True, dict=True):
             schema = _schema(event, table, schemas)
             types = _NO_TYPES if schema is None else schema.column_types
         elif event.kind == "schema" and schemas is not None:
-            # The image of a statement has the types that its notes name.
+            # The column types in a statement's image are those in its notes.
             types = {note.column: note.type for note in statement_notes(event.notes) if note.column and note.type}
         strict = event.schema_id is not None
         images = (
@@ -77,7 +77,7 @@ class Change(Struct, frozen=True, dict=True):
 
     @property
     def kind(self) -> str:
-        """`row`, `schema`, `tx`, `watermark`, or one of a later release."""
+        """`row`, `schema`, `tx`, `watermark`, or a kind of a later release."""
         return self.event.kind
 
     @property
@@ -87,28 +87,28 @@ class Change(Struct, frozen=True, dict=True):
 
     @property
     def transaction(self) -> SourceTransaction:
-        """The transaction of the source that the change is part of."""
+        """The source transaction that contains the change."""
         event = self.event
         return SourceTransaction.of(event.pos_scope, None if event.tx is None else event.tx.id, event.ts_commit_us)
 
     @property
     def is_full(self) -> bool:
-        """Tell whether `after` is the whole new row by its schema."""
+        """Return whether `after` is the complete new row according to its schema."""
         return self.event.after_state == "full"
 
     @cached_property
     def withheld(self) -> frozenset[str]:
-        """Columns whose new value the source withheld or sent in no faithful form."""
+        """Columns whose new value was withheld by the source or sent without a faithful form."""
         event = self.event
         named = {*(event.unavailable or ()), *(issue.col for issue in event.issues or ())}
         return frozenset(named - (self.after or {}).keys())
 
     def new(self, column: str) -> Value | Missing:
-        """The value of a column after the change, or why there is none."""
+        """Return a column's value after the change, or the reason why there is none."""
         return _found(self.after, column, self.withheld)
 
     def old(self, column: str) -> Value | Missing:
-        """The value of a column before the change, or why there is none."""
+        """Return a column's value before the change, or the reason why there is none."""
         event = self.event
         return _found(self.before, column, {*(event.unavailable or ()), *(issue.col for issue in event.issues or ())})
 
@@ -122,7 +122,7 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
     found = schemas.get(table, event.schema_id)
     if found is None:
         raise UnknownSchema(
-            f"{event.id}: no schema {event.schema_id} of {table} is known; read the schemas topic to its end, then "
+            f"{event.id}: schema {event.schema_id} of {table} is not known; read the schemas topic to its end, then "
             "read the record again"
         )
     return found
@@ -131,7 +131,9 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
 def _image(
     event_id: str, name: str, text: str | None, types: Mapping[str, str], strict: bool
 ) -> dict[str, Value] | None:
-    """The columns of an image. Not `strict`: the types are a guess, and a value that is none of its type stays."""
+    """Return the columns of an image. Unless `strict`, the types are a guess, and a value that does not match stays as
+    it is.
+    """
     if text is None:
         return None
     try:

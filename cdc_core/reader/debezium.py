@@ -1,7 +1,7 @@
-"""Records of a Debezium projection as events, as far as that form tells (docs/debezium.md).
+"""Read records of a Debezium projection as events, as far as the format allows (docs/debezium.md).
 
-What it has no word for is null or `none`: the kind of the key, which columns changed, issues, notes. A changed key is
-two records, a delete and a create, and so two events of one position: each is of another row.
+Fields that the format does not have are null or `none`: the kind of the key, the changed columns, issues, notes. A key
+change is written as two records, a delete and a create. They become two events with one position, for different rows.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class _Envelope(Struct):
 
 
 class _Members(Struct):
-    """The members that tell the forms apart."""
+    """The members that distinguish the formats."""
 
     source: Raw | UnsetType = UNSET
     payload: Raw | UnsetType = UNSET
 
 
 def is_debezium(value: bytes) -> bool:
-    """Tell whether a JSON object is of that form: `source` is an object there, and a text in the envelope.
+    """Return whether a JSON object has this format: its `source` is an object. In the envelope it is text.
 
     Raises:
         msgspec.DecodeError: not a JSON object.
@@ -61,18 +61,18 @@ def is_debezium(value: bytes) -> bool:
 
 
 def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, bytes]) -> ChangeEvent:
-    """The event that a record with a value tells of.
+    """Return the event in a record that has a value.
 
     Raises:
-        msgspec.DecodeError: not this form.
-        ValueError: it lacks the header `cdc-id`, or that is not the name of an event.
+        msgspec.DecodeError: not this format.
+        ValueError: the header `cdc-id` is missing or is not the id of an event.
     """
     is_block = msgspec.json.decode(value, type=_Members).source is UNSET
     told: _Envelope = msgspec.json.decode(_payload(value) if is_block else value, type=_Envelope)
     scope, pos = msgspec.json.decode(told.source.sequence, type=tuple[str, str])
     name, place = _identity(headers, told.source.name)
     missing = msgspec.json.decode(headers.get("cdc-unavailable", b"[]"), type=list[str])
-    # A column that is missing may have a placeholder, which is no value.
+    # A missing column can be represented by a placeholder, which is not a value.
     after = None if told.after is None else {k: v for k, v in told.after.items() if k not in missing}
     return ChangeEvent(
         v=int(told.source.version),
@@ -94,7 +94,8 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
         pos_native=None,
         ts_commit_us=told.source.ts_us,
         ts_capture_us=None,
-        # When the tool wrote the change, else the time of the raw record: the form does not say which.
+        # Either the time when the tool wrote the change or the time of the raw record; the format does not distinguish
+        # them.
         ts_origin_us=told.ts_us,
         key=None if key is None else (_payload(key) if is_block else key).decode(),
         key_old=None,
@@ -110,20 +111,22 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
         tx=None if told.transaction is None else Tx(told.transaction.id, told.transaction.total_order),
         ddl=None,
         origin=place,
-        # Where no key is known at all, the form says no more than this.
+        # If no key is known, the format contains nothing more about it.
         notes=None if key is not None or told.op == "t" else ["KEY_INCOMPLETE"],
         ext=None,
     )
 
 
 def _operation(op: str, headers: Mapping[str, bytes]) -> str:
-    """The operation at the source: an update is written as a create where its old image would be missed."""
+    """Return the operation at the source. An update is written as a create if its old image would be required but is
+    missing.
+    """
     is_half = "__debezium.oldkey" in headers
     return "u" if op == "c" and headers.get("cdc-op") == b"u" and not is_half else op
 
 
 def _state(after: _Image | None, missing: list[str], headers: Mapping[str, bytes]) -> str:
-    """All columns that are missing are named where the schema is known."""
+    """Return the missing columns. The list is complete only if the schema is known."""
     if after is None:
         return "none"
     return "full" if not missing and "cdc-schema-id" in headers else "partial"
@@ -132,10 +135,10 @@ def _state(after: _Image | None, missing: list[str], headers: Mapping[str, bytes
 def _identity(headers: Mapping[str, bytes], source: str) -> tuple[str, Origin]:
     name = _header(headers, "cdc-id")
     if name is None:
-        raise ValueError("no header cdc-id: not a record of a projection of ours")
+        raise ValueError("no header cdc-id: this record was not written by a projection of the translator")
     parts = name.removeprefix(f"{source}/").rsplit("/", 3)
     if len(parts) < 4 or not all(part.isdecimal() for part in parts[1:]):
-        raise ValueError("the header cdc-id is not the name of an event")
+        raise ValueError("the header cdc-id is not the id of an event")
     topic, partition, offset, _ = parts
     return name, Origin(topic, int(partition), int(offset), 0, 0)
 
@@ -146,7 +149,7 @@ def _header(headers: Mapping[str, bytes], name: str) -> str | None:
 
 
 def _payload(text: bytes) -> bytes:
-    """The payload beside a schema block."""
+    """Return the payload of a record that contains a schema block."""
     return bytes(msgspec.json.decode(text, type=dict[str, Raw])["payload"])
 
 

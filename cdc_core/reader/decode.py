@@ -1,4 +1,6 @@
-"""Records to changes, by the first byte of the value: no configuration of the writer is needed (docs/reading.md)."""
+"""Decode records into changes, based on the first byte of the value. The writer's configuration is not needed
+(docs/reading.md).
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,7 @@ from cdc_core.wire_format import (
     event_of_json,
 )
 
-# What fastavro and msgspec say to bytes that are none of theirs.
+# Exceptions that fastavro and msgspec raise for invalid bytes.
 _FOREIGN = (
     *(ValueError, TypeError, LookupError, ArithmeticError, EOFError, StopIteration, MemoryError, RecursionError),
     *(struct.error, msgspec.MsgspecError),
@@ -35,12 +37,12 @@ _FOREIGN = (
 
 
 class ChangeReader:
-    """Reads values of records of the canonical topic, whatever codec and framing the translator was told to write.
+    """Reads values of canonical topic records, whatever codec and framing the translator used.
 
     Args:
-        schemas: gives images their types; None leaves values as JSON has them.
-        later: Avro schemas of later releases, as JSON text, by the 16 hex digits of their fingerprint or by their id in
-            the registry. The schema of this release need not be named.
+        schemas: provides the column types of images. None leaves values as JSON has them.
+        later: Avro schemas of later releases, as JSON text, by the 16 hex digits of their fingerprint or by their
+            registry id. The schema of this release is built in.
     """
 
     def __init__(self, schemas: KnownSchemas | None = None, later: Mapping[str | int, str] | None = None) -> None:
@@ -50,24 +52,25 @@ class ChangeReader:
         }
 
     def read(self, value: bytes) -> Change:
-        """The change in the value of a record.
+        """Return the change in the value of a record.
 
         Raises:
-            ReadError: not an event of version 1, or one whose images are not what their schema says.
-            UnknownSchema: it names a schema that was not learned.
+            ReadError: not an event of version 1, or its images do not match their schema.
+            UnknownSchema: the schema of the event was not learned.
         """
         return Change.of(decode(value, self._later), self._schemas)
 
     def read_record(
         self, value: bytes | None, key: bytes | None = None, headers: Iterable[tuple[str, bytes | None]] = ()
     ) -> Change | None:
-        """The change in a record of any topic that the translator writes events to, a Debezium projection too.
+        """Return the change in a record of any event topic of the translator, including Debezium projections.
 
-        None for a record without a value, which repeats a delete. A projection of rows by key has no changes in it.
+        Returns None for a tombstone, which only repeats a delete. A projection of rows by key (upsert) contains no
+        changes.
 
         Raises:
-            ReadError: as `read`.
-            UnknownSchema: as `read`.
+            ReadError: see `read`.
+            UnknownSchema: see `read`.
         """
         if value is None:
             return None
@@ -82,7 +85,7 @@ class ChangeReader:
 
 
 def decode(value: bytes, later: Mapping[bytes, Schema] | None = None) -> ChangeEvent:
-    """The event in the value of a record.
+    """Return the event in the value of a record.
 
     Raises:
         ReadError: not an event of version 1.
@@ -90,7 +93,7 @@ def decode(value: bytes, later: Mapping[bytes, Schema] | None = None) -> ChangeE
     try:
         event = _event(value, later or {})
     except _FOREIGN as error:
-        raise ReadError(f"a value that begins with {value[:10].hex()} is no event: {_reason(error)}") from None
+        raise ReadError(f"a value that begins with {value[:10].hex()} is not an event: {_reason(error)}") from None
     return _of_version(event)
 
 
@@ -110,17 +113,18 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
     elif head == SINGLE_OBJECT:
         event = event_of_datum(body)
     elif head.startswith(CONFLUENT):
-        # Another release's schema may be behind the id. A datum of version 1 begins with what this release knows.
+        # The id can belong to another release's schema. A datum of version 1 begins with the fields that this release
+        # knows.
         return event_of_datum(body)
     else:
-        raise ValueError("neither JSON, nor Avro of a schema that is known here")
+        raise ValueError("neither JSON nor Avro with a known schema")
     if body.read(1):
-        raise ValueError("there are bytes behind it")
+        raise ValueError("unexpected bytes after the datum")
     return event
 
 
 def _reason(error: BaseException) -> str:
-    """Our own words; those of libraries may quote values."""
+    """Return only our own error texts, because those of libraries can quote values."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 
@@ -129,5 +133,5 @@ def _header(name: str | int) -> bytes:
 
 
 def _without_logical_types(text: str) -> Any:
-    """A schema under which times stay numbers: a source may send one that no datetime holds."""
+    """Return the schema with times as numbers, because a source can send times that no datetime can hold."""
     return json.loads(text, object_hook=lambda node: node["type"] if "logicalType" in node else node)

@@ -10,22 +10,22 @@ from cdc_core.table_id import TableId
 
 
 class DictStore:
-    """A store in dictionaries: `rows(table)` is what a table holds."""
+    """A store in dictionaries. `rows(table)` returns the contents of a table."""
 
     def __init__(self) -> None:
         self._kept: dict[TableId, dict[RowKey, KeptRow]] = {}
         self._floors: dict[tuple[TableId, str], str] = {}
 
     def tables(self) -> list[TableId]:
-        """The tables that had a row."""
+        """Return the tables that have had a row."""
         return [*self._kept]
 
     def rows(self, table: TableId) -> dict[RowKey, RowValues]:
-        """The rows that are there, by key."""
+        """Return the existing rows, by key."""
         return {key: row.values for key, row in self._kept.get(table, {}).items() if row.values is not None}
 
     def incomplete(self, table: TableId) -> set[RowKey]:
-        """The keys of rows of which a column is not known."""
+        """Return the keys of rows with an unknown column."""
         return {key for key, row in self._kept.get(table, {}).items() if row.values is not None and row.incomplete}
 
     def load(self, table: TableId, key: RowKey) -> KeptRow | None:

@@ -1,4 +1,4 @@
-"""The errors of the reader. Neither holds values of rows."""
+"""The errors of the reader. Their texts never contain row values."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ from cdc_core.errors import CdcError, FatalError
 
 
 class ReadError(CdcError):
-    """A record is not what this reader knows: keep it, and find out who wrote it."""
+    """The reader does not know the format of a record. Keep the record and find out who wrote it."""
 
 
 class UnknownSchema(ReadError):
-    """An event names a table schema that was not learned: read the schemas topic to its end, then the record again."""
+    """An event refers to a table schema that was not learned. Read the schemas topic to its end, then read the record
+    again.
+    """
 
 
 class ApplyError(FatalError):
-    """A change cannot be applied, and those behind it would make wrong rows: stop."""
+    """A change cannot be applied, and later changes would produce wrong rows. Stop."""

@@ -1,9 +1,9 @@
-"""A row as a reader keeps it, and what a change makes of it: the rules of docs/envelope.md, by position.
+"""A row as a reader stores it, and how a change affects it: the rules of docs/envelope.md, by position.
 
-Inside a scope the position decides. Where a scope brings the changes of a row in order, what is not beyond its last
-position was there before. Where it does not (`native:`), a row has a reset (the last change that fixed all of it) and
-columns that later patches wrote, each with its position; the later position wins, in whatever order they arrive.
-Between scopes the arrival decides: when another scope writes, what was there before lies underneath.
+Within a scope, the position decides. If a scope delivers the changes of a row in order, any change up to the last
+position was already applied. If it does not (`native:`), a row stores a reset (the last change that set all of its
+columns) and the columns that later patches wrote, each with its position; the later position wins, whatever the order
+of arrival. Between scopes, the order of arrival decides: when another scope writes, its values replace earlier ones.
 """
 
 from __future__ import annotations
@@ -21,16 +21,16 @@ RESETS = frozenset({"c", "r"})
 
 
 class RowProgress(Struct, omit_defaults=True):
-    """The memory of a row, deleted ones too, so that a reader knows what comes again or late.
+    """The facts that a reader stores about a row, even a deleted one, to recognise repeated and late changes.
 
     Args:
-        scope: the one that wrote the row last.
-        positions: the greatest position by scope.
-        reset: nothing up to it can change the row, in the present scope.
-        columns: positions of the columns that patches beyond the reset wrote, where a scope brings them in any order.
+        scope: the scope that last wrote the row.
+        positions: the greatest position per scope.
+        reset: changes up to this position can no longer affect the row, within the present scope.
+        columns: positions of the columns that patches after the reset wrote, in scopes that deliver in any order.
         gap: the greatest position of a patch that withheld a column.
         loaded: the position of the snapshot row that the row began with.
-        deleted: when the source committed the delete of the row, if it is deleted and that is known.
+        deleted: when the source committed the delete, if the row is deleted and the time is known.
         aside: the row that had the key before this one.
     """
 
@@ -45,7 +45,7 @@ class RowProgress(Struct, omit_defaults=True):
 
 
 class KeptRow(Struct):
-    """A row: `values` is None when it is deleted, or was never seen. `incomplete`: a column of it is not known."""
+    """A row. `values` is None if it is deleted or was never seen. `incomplete` means that a column of it is unknown."""
 
     progress: RowProgress
     values: dict[str, Value] | None = None
@@ -56,10 +56,10 @@ class KeptRow(Struct):
         return cls(RowProgress())
 
     def is_stale(self, change: Change, floor: str) -> bool:
-        """Tell whether the row has gone beyond a change.
+        """Return whether a change is stale because the row is already past it.
 
         Args:
-            floor: the position of the last truncate in the scope of the change.
+            floor: the position of the last truncate in the change's scope.
         """
         progress, pos, scope = self.progress, change.event.pos, change.event.pos_scope
         if pos <= floor:
@@ -71,9 +71,9 @@ class KeptRow(Struct):
         return pos in progress.columns.values()
 
     def is_reloaded(self, change: Change) -> bool:
-        """Tell whether a stale snapshot row is not the one that the row began with, although the epoch is the same.
+        """Return whether a stale snapshot row differs from the one that the row began with, within the same epoch.
 
-        Whether it is newer than the changes since, its position does not tell.
+        Its position does not show whether it is newer than the changes since then.
         """
         scope, pos = change.event.pos_scope, change.event.pos
         if change.op != "r" or is_in_order(scope) or pos == self.progress.loaded:
@@ -82,7 +82,7 @@ class KeptRow(Struct):
         return last != pos and epoch(last) == epoch(pos) and has_native(last)
 
     def enter(self, change: Change, floor: str) -> None:
-        """Take the position of a change that is not stale."""
+        """Record the position of a change that is not stale."""
         progress, pos, scope = self.progress, change.event.pos, change.event.pos_scope
         seen = progress.positions.get(scope, "")
         if progress.scope != scope:
@@ -91,7 +91,7 @@ class KeptRow(Struct):
         progress.positions = {**progress.positions, scope: max(seen, pos)}
 
     def outlives(self, change: Change) -> bool:
-        """Tell whether another scope deleted the row after the source committed this change."""
+        """Return whether another scope deleted the row after the source committed this change."""
         progress, event = self.progress, change.event
         known = progress.deleted is not None and event.ts_commit_us is not None
         if self.values is not None or progress.scope == event.pos_scope or not known:
@@ -100,25 +100,27 @@ class KeptRow(Struct):
         return is_new and (event.ts_commit_us or 0) < (progress.deleted or 0)
 
     def set_aside(self, change: Change) -> Aside | None:
-        """Return the row as it is now, before the row of the change takes its key; None if there is no row."""
+        """Return the current row before the row of the change takes its key, or None if there is no row."""
         if self.values is None or change.event.pos < self.progress.positions[change.event.pos_scope]:
             return None
         return Aside(change.transaction, self.values, self.incomplete)
 
     def insert(self, change: Change) -> None:
-        """Take a new row. If another row has its key, set that row aside: the transaction may still move it."""
+        """Apply an insert. If another row has the key, set that row aside, because the transaction can still move
+        it.
+        """
         event = change.event
         before = self.values
         aside = self.set_aside(change) if event.tx is not None or event.ts_commit_us is not None else None
         self.write(change)
-        # A row with the very values of the one before is the same row, and its insert was sent twice.
+        # A row with exactly the same values is the same row, whose insert was sent twice.
         self.progress.aside = aside if before is None or _told(before) != _told(self.values or {}) else None
 
     def leave(self, change: Change) -> KeptRow | None:
-        """Take a delete or a change of the key. Return the row that leaves, or None if no row does.
+        """Apply a delete or key change. Return the row that leaves, or None if no row does.
 
-        Of two rows that had the key in one transaction, the older one leaves. If the source does not tell whether it
-        was one transaction, the newer row stays and is marked incomplete.
+        If two rows had the key in one transaction, the older one leaves. If the source does not show whether it was one
+        transaction, the newer row stays and is marked incomplete.
         """
         aside, self.progress.aside = self.progress.aside, None
         same = False if aside is None else aside.transaction.includes(change.transaction)
@@ -132,7 +134,7 @@ class KeptRow(Struct):
         return left
 
     def write(self, change: Change) -> None:
-        """Take a snapshot row or an update of this row. From here on no other row has its key."""
+        """Apply a snapshot row or an update of this row. After it, no other row has the key."""
         progress, pos = self.progress, change.event.pos
         progress.aside = progress.deleted = None
         sent = {**(change.key or {}), **(change.after or {})}
@@ -152,22 +154,22 @@ class KeptRow(Struct):
             progress.columns = {**progress.columns, **dict.fromkeys(later, pos)}
 
     def remove(self, change: Change) -> None:
-        """Take a delete. A patch that is known to be later shows that the row came again."""
+        """Apply a delete. A patch known to be later shows that the row was inserted again."""
         kept = self._cut(change.event.pos)
         self.incomplete = self.progress.positions[change.event.pos_scope] > change.event.pos
         self.values = kept if self.incomplete else None
         self.progress.deleted = change.event.ts_commit_us if self.values is None else None
 
     def become(self, old: KeptRow, change: Change) -> None:
-        """Take a change of the key: the row that `old` is, and the columns of the change over it."""
+        """Apply a key change: take the row `old` and apply the columns of the change to it."""
         self._cut(change.event.pos)
         self.progress.deleted = None
         self.values = {**(old.values or {}), **(change.key or {}), **(change.after or {})}
-        # Where changes come in any order, one of the old row may still be on its way, and would not be found here.
+        # If changes arrive in any order, a change of the old row can still be in flight and would not be found here.
         self.incomplete = old.incomplete or leaves_gaps(change) or not is_in_order(change.event.pos_scope)
 
     def _cut(self, pos: str) -> dict[str, Value]:
-        """Set the reset, and return the columns that were written beyond it."""
+        """Set the reset, and return the columns that were written after it."""
         progress, values = self.progress, self.values or {}
         progress.reset = pos
         progress.columns = {name: at for name, at in progress.columns.items() if at > pos}
@@ -175,7 +177,7 @@ class KeptRow(Struct):
 
 
 def leaves_gaps(change: Change) -> bool:
-    """Tell whether a column of the row is not known after a change that does not tell all of it."""
+    """Return whether a column of the row is unknown after a change that does not include all columns."""
     if change.is_full:
         return False
     if change.op in RESETS:
@@ -185,5 +187,5 @@ def leaves_gaps(change: Change) -> bool:
 
 
 def _told(values: Mapping[str, Value]) -> dict[str, object]:
-    """Return values as texts, as some stores keep them so, and NaN is not equal to itself."""
+    """Return values as text, because some stores keep text, and NaN is not equal to itself."""
     return {name: canonical_text(value) for name, value in values.items() if value is not None}

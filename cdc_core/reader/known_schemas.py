@@ -1,4 +1,4 @@
-"""The table schemas that a reader knows: what the schemas topic says, by id, and the newest of each table."""
+"""The table schemas that a reader has learned from the schemas topic, by id, and the newest schema of each table."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from cdc_core.table_id import TableId
 
 
 class KnownSchemas:
-    """Table schemas, as far as they were learned. Learn the schemas topic to its end before reading events."""
+    """Table schemas that were learned. Learn the schemas topic to its end before reading events."""
 
     def __init__(self) -> None:
         self._by_id: dict[tuple[TableId, str], TableSchema] = {}
         self._newest: dict[TableId, TableSchema] = {}
 
     def learn(self, value: bytes | None) -> None:
-        """Take in the value of a record of the schemas topic; one without a value is passed over.
+        """Learn the value of a record of the schemas topic. A record without a value is ignored.
 
         Raises:
             ReadError: not a table schema.
@@ -30,19 +30,19 @@ class KnownSchemas:
             fields: Any = msgspec.json.decode(value)
             schema = msgspec.convert(fields, TableSchema)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise ReadError("a record of the schemas topic is not a table schema; is it another topic?") from None
+            raise ReadError("a record of the schemas topic is not a table schema; is this the right topic?") from None
         self.add(schema)
 
     def add(self, schema: TableSchema) -> None:
-        """Take in a table schema; it is the newest of its table from here on."""
+        """Learn a table schema and make it the newest of its table."""
         table = TableId.of(schema)
         self._by_id[table, schema.id] = schema
         self._newest[table] = schema
 
     def get(self, table: TableId, schema_id: str) -> TableSchema | None:
-        """The schema of that id, which an event names: it is the newest of its table from here on.
+        """Return the schema with this id, to which an event refers, and make it the newest of its table.
 
-        None when it was not learned.
+        Returns None if it was not learned.
         """
         found = self._by_id.get((table, schema_id))
         if found is not None:
@@ -50,5 +50,5 @@ class KnownSchemas:
         return found
 
     def newest(self, table: TableId) -> TableSchema | None:
-        """The schema of a table that an event named last, else the one that was learned last."""
+        """Return the schema of a table that an event last referred to, or else the one that was last learned."""
         return self._newest.get(table)

@@ -1,4 +1,6 @@
-"""The canonical topic as a DataFrame. Needs PySpark, and the jars of `spark-avro` and (for Kafka) `spark-sql-kafka`."""
+"""The canonical topic as a DataFrame. Requires PySpark and the jars of `spark-avro` and (for Kafka)
+`spark-sql-kafka`.
+"""
 
 from __future__ import annotations
 
@@ -17,10 +19,10 @@ KAFKA_COLUMNS = ("topic", "partition", "offset")
 
 
 def read_changes(spark: SparkSession, options: Mapping[str, str], *, stream: bool = False) -> DataFrame:
-    """The events of a topic, committed records only, as `decoded` gives them.
+    """Return the committed events of a topic in the format of `decoded`.
 
     Args:
-        options: of Spark's Kafka source, such as `kafka.bootstrap.servers` and `subscribe`.
+        options: options of Spark's Kafka source, such as `kafka.bootstrap.servers` and `subscribe`.
         stream: True for a streaming DataFrame.
     """
     reader = spark.readStream if stream else spark.read
@@ -29,10 +31,11 @@ def read_changes(spark: SparkSession, options: Mapping[str, str], *, stream: boo
 
 
 def decoded(records: DataFrame) -> DataFrame:
-    """Records as Spark reads them from Kafka, to a column for each field of the envelope, behind `topic`, `partition`
-    and `offset` as far as they are there.
+    """Decode Kafka records, as Spark reads them, into one column per field of the envelope. The columns `topic`,
+    `partition` and `offset` come first, if present.
 
-    Both Avro framings are read. Of anything else, JSON too, every field is null, and `undecoded` is its value: keep it.
+    Both Avro framings are supported. For anything else, including JSON, every field is null, and `undecoded` contains
+    the value so that you can keep it.
     """
     from pyspark.sql.avro.functions import from_avro
     from pyspark.sql.functions import col, expr, when

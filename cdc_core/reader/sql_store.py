@@ -1,4 +1,4 @@
-"""Rows in tables of a database, through its DB-API driver. It never commits: the caller's transaction does."""
+"""Store rows in database tables through a DB-API driver. It never commits, so the caller's transaction does."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from cdc_core.reader.values import Value, canonical_text
 from cdc_core.table_id import TableId
 
 ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
-"""Columns of the store beside those of the source: the key as text, and 1 where a column of the row is not known."""
+"""Columns of the store in addition to those of the source: the key as text, and 1 if a column of the row is unknown."""
 
 
 class SqlCursor(Protocol):
-    """The part that is used of a cursor of DB-API (PEP 249)."""
+    """The used part of a DB-API cursor (PEP 249)."""
 
     def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Any: ...
 
@@ -31,18 +31,18 @@ class SqlCursor(Protocol):
 
 
 class SqlConnection(Protocol):
-    """The part that is used of a connection of DB-API."""
+    """The used part of a DB-API connection."""
 
     def cursor(self) -> Any: ...
 
 
 class SqlDialect(msgspec.Struct, frozen=True):
-    """The ways of a database. It must know `INSERT … ON CONFLICT … DO UPDATE` and names in double quotes; its
-    driver must take question marks as parameters.
+    """Differences between databases. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in double
+    quotes, and its driver must accept question marks as parameters.
 
     Args:
-        column_type: the type of a column by its canonical type, and by "" where that is not known.
-        parameter_of: a value as its driver takes it. What the driver gives back must be taken again as it is.
+        column_type: the type of a column by its canonical type, and under "" for unknown types.
+        parameter_of: converts a value for the driver. Values that the driver returns must be accepted unchanged.
     """
 
     column_type: Callable[[str], str]
@@ -50,10 +50,10 @@ class SqlDialect(msgspec.Struct, frozen=True):
 
 
 def _encoded(progress: RowProgress) -> str:
-    """Return the memory of a row as text.
+    """Return the progress of a row as text.
 
-    The values of a row that was set aside are texts that the driver takes again. Bytes, which JSON does not have, are a
-    list of one text in base64.
+    The values of a row that was set aside are texts that the driver accepts again. JSON has no bytes, so they are a
+    list with one base64 text.
     """
     if progress.aside is None:
         return msgspec.json.encode(progress).decode()
@@ -71,28 +71,28 @@ def _decoded(text: str) -> RowProgress:
     return progress
 
 
-# Columns without a type: SQLite then keeps every value as it is, and none is taken for a number.
+# Columns without a type: SQLite then stores every value unchanged and converts none to a number.
 SQLITE = SqlDialect(lambda canonical: "", canonical_text)
 
 
 def default_name(table: TableId) -> str:
-    """The levels of a table that its source has, with `_` between them."""
+    """Return the name levels that a table's source has, joined by `_`."""
     return "_".join(level for level in table if level)
 
 
 class SqlStore:
-    """A store in a database: a table for each source table, made with its first row, and three of its own.
+    """A store in a database: one table per source table, created with its first row, and three tables of its own.
 
-    `cdc_rows` and `cdc_floors` remember positions, `cdc_columns` the columns that were made. A column that comes later
-    is added; a row has NULL in the columns that are not known. What the driver raises passes. Make a store for each
-    transaction: it remembers what it made, and a transaction that is rolled back takes that away.
+    `cdc_rows` and `cdc_floors` store positions, `cdc_columns` the columns that were created. A column that appears
+    later is added, and unknown columns of a row are NULL. Errors of the driver are not caught. Create a new store for
+    each transaction, because a store caches what it created, and a rollback would undo that.
 
     Args:
-        connection: of DB-API. The store never commits.
-        name: the name of the table for a source table.
+        connection: a DB-API connection. The store never commits.
+        name: returns the table name for a source table.
 
     Raises:
-        ApplyError: two source tables have one name, or a column has another type than its table.
+        ApplyError: two source tables have the same name, or a column's type differs from that in its table.
     """
 
     def __init__(
@@ -154,14 +154,14 @@ class SqlStore:
         self._put("cdc_floors", ("source_table", "scope"), (_table_text(table), scope), ("pos",), (pos,))
 
     def _known_columns(self, table: TableId) -> dict[str, str]:
-        """The columns of a table with their types, in the order in which they were made."""
+        """Return the columns of a table with their types, in the order in which they were created."""
         if table not in self._columns:
             asked = "SELECT source_table, column_name, type FROM cdc_columns WHERE table_name = ? ORDER BY place"
             found = self._run(asked, self._name(table))
             others = {owner for owner, _, _ in found} - {_table_text(table)}
             if others:
                 raise ApplyError(
-                    f"{self._name(table)} is the name of {table} and of {others.pop()}: give them two names"
+                    f"{self._name(table)} is the name of both {table} and {others.pop()}: give them different names"
                 )
             self._columns[table] = {column: type_ for _, column, type_ in found if column}
             if not found:
@@ -172,7 +172,7 @@ class SqlStore:
         return self._columns[table]
 
     def _with_columns(self, table: TableId, values: Mapping[str, Value], types: Mapping[str, str]) -> Mapping[str, str]:
-        """The columns of a table, after those of a row were added."""
+        """Return the columns of a table after adding those of a row."""
         columns = self._known_columns(table)
         for column in values:
             wanted = self._dialect.column_type(types.get(column, ""))
@@ -183,13 +183,15 @@ class SqlStore:
                 columns[column] = wanted
             elif column in types and columns[column] != wanted:
                 raise ApplyError(
-                    f"{quote(column)} of {table} is {wanted} at its source, and {columns[column]} here: change the "
-                    "column, and its type in cdc_columns, then go on"
+                    f"{quote(column)} of {table} is {wanted} at its source but {columns[column]} here: change the "
+                    "column and its type in cdc_columns, then continue"
                 )
         return columns
 
     def _note_column(self, table: TableId, column: str, type_: str) -> None:
-        """Note a column that is about to be made: not before this does the driver of SQLite begin a transaction."""
+        """Record a column before creating it, because SQLite's driver begins a transaction only with such a
+        statement.
+        """
         place = f"{len(self._columns[table]):05d}"
         noted = ("table_name", "column_name"), (self._name(table), column)
         self._put("cdc_columns", *noted, ("source_table", "type", "place"), (_table_text(table), type_, place))
@@ -203,7 +205,7 @@ class SqlStore:
         self._run(f"{into} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}", *of_row, *values)
 
     def _run(self, statement: str, *parameters: Any) -> list[Any]:
-        """The rows that a statement gives. Names in it are quoted, and every value is a parameter."""
+        """Return the rows of a query. Names in it are quoted, and every value is a parameter."""
         self._cursor.execute(statement, parameters)
         return self._cursor.fetchall() if statement.startswith("SELECT") else []
 
@@ -224,7 +226,7 @@ def _table_text(table: TableId) -> str:
 
 
 def _row_text(key: RowKey) -> str:
-    """The values of a key as one text: JSON, each number in one spelling, whatever its type."""
+    """Return the key values as one text: JSON in which each number has only one spelling, whatever its type."""
     return f"[{','.join(map(_member, key))}]"
 
 

@@ -1,4 +1,4 @@
-"""Values of images as values of Python, by canonical type (docs/envelope.md, Values in images): exact, or text."""
+"""Convert image values to Python values by canonical type (docs/envelope.md, Values in images): exact, or as text."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | timedelta | None
-"""A time of day is a timedelta since midnight: it may be negative, and beyond 24 hours."""
+"""Return a time of day as a timedelta since midnight. It can be negative or exceed 24 hours."""
 
 
 class ExactText(str):
-    """A time finer than a microsecond, which no type of Python holds: its canonical text, without needless zeros."""
+    """A time with more than microsecond precision, which no Python type supports: its canonical text without trailing
+    zeros.
+    """
 
     __slots__ = ()
 
 
 def python_value(canonical: str, value: Any) -> Value:
-    """The value of a column of a canonical type; that of a type which is not known here stays as it is.
+    """Return the value of a column by its canonical type. Values of unknown types are returned unchanged.
 
     Raises:
-        ValueError: not the form that this type has in images. The message holds no value.
+        ValueError: the value does not have the form of its type. The message contains no value.
     """
     if value is None:
         return None
@@ -34,14 +36,14 @@ def python_value(canonical: str, value: Any) -> Value:
     try:
         return convert(value)
     except (ValueError, TypeError, ArithmeticError):
-        raise ValueError(f"not the form of {canonical}") from None
+        raise ValueError(f"not in the form of {canonical}") from None
 
 
 def plain_value(value: Any) -> Value:
-    """The value of a column whose type nobody said.
+    """Return the value of a column whose type is not declared.
 
     Raises:
-        ValueError: a list or an object, which no image holds.
+        ValueError: a list or an object, which images never contain.
     """
     if value is None or isinstance(value, bool | int | float | str):
         return value
@@ -59,7 +61,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def _integer(value: Any) -> int:
-    """`uint64` is text, and so is a number in an event that has no schema."""
+    """`uint64` values are text, and so are numbers in events without a schema."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     if type(value) is not int:
@@ -163,7 +165,7 @@ _BY_TYPE: Mapping[str, Callable[[Any], Value]] = {
 
 
 def canonical_text(value: Value) -> Any:
-    """A number, a text, bytes or NULL as SQLite stores it; of anything else its canonical text."""
+    """Return a number, text, bytes or NULL for SQLite to store, and the canonical text of anything else."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
@@ -185,7 +187,7 @@ _SPELLED = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _clock(value: timedelta) -> str:
-    """A time of day as images have it: signed, hours beyond 24 too."""
+    """Format a time of day as in images: signed, with hours beyond 24."""
     sign, rest = ("-", -value) if value < timedelta() else ("", value)
     seconds, micros = rest.days * 86_400 + rest.seconds, rest.microseconds
     fraction = f".{micros:06d}".rstrip("0") if micros else ""

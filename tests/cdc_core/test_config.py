@@ -47,7 +47,7 @@ def refusal(text: str) -> str:
 class TestDuplicateKeys:
     def test_at_the_top(self) -> None:
         """A key that stands twice is named with both lines: the last would win without a word."""
-        assert "line 3: duplicate key 'name', it is in line 1 already" == refusal("name: g\ncount: 1\nname: h\n")
+        assert "line 3: duplicate key 'name', first used in line 1" == refusal("name: g\ncount: 1\nname: h\n")
 
     @pytest.mark.parametrize(
         "text",
@@ -66,9 +66,9 @@ class TestDuplicateKeys:
         """Every one is told in one go, those of a repeated section too."""
         said = refusal("login: {user: a}\nlogin: {user: a, user: b}\nlogin: {}\n")
         assert [
-            "line 2: duplicate key 'login', it is in line 1 already",
-            "line 2: duplicate key 'user', it is in line 2 already",
-            "line 3: duplicate key 'login', it is in line 1 already",
+            "line 2: duplicate key 'login', first used in line 1",
+            "line 2: duplicate key 'user', first used in line 2",
+            "line 3: duplicate key 'login', first used in line 1",
         ] == [line.strip() for line in said.splitlines()]
 
     def test_anchors_and_merges_stay(self) -> None:
@@ -97,7 +97,9 @@ class TestBooleans:
 
     def test_a_boolean_is_no_text(self) -> None:
         """`true` stays a boolean."""
-        assert "line 1: name: expected a text; what YAML reads as something else needs quotes" == refusal("name: true")
+        assert "line 1: name: expected text; quote a value that YAML would read as another type" == refusal(
+            "name: true"
+        )
 
 
 class TestSecrets:
@@ -153,7 +155,7 @@ class TestSecrets:
             ("a: 1\n  b: 2", "mapping values are not allowed here (line 2, column 4)"),
             ("a: 2026-02-31", "not a valid timestamp (line 1, column 4)"),
             ("a: !!int x", "not a valid int (line 1, column 4)"),
-            ("a: \x00", "a character that YAML does not allow"),
+            ("a: \x00", "it contains a character that YAML does not allow"),
         ],
     )
     def test_what_is_told(self, text: str, said: str) -> None:
@@ -180,12 +182,12 @@ class TestFile:
     @pytest.mark.parametrize("text", ["", "- a", "a"])
     def test_no_mapping(self, text: str) -> None:
         """And one that holds something else."""
-        assert "expected a mapping at the top" == refusal(text)
+        assert "expected a mapping at the top level" == refusal(text)
 
     @pytest.mark.parametrize("text", ["name: " + "[" * 5000, "list: &a [*a]"])
     def test_without_an_end(self, text: str) -> None:
         """A structure that goes too deep, or into itself, is refused."""
-        assert "nested too deeply, or a part of itself" == refusal(text)
+        assert "nested too deeply, or an alias contains itself" == refusal(text)
 
 
 def test_all_mistakes_at_once() -> None:
@@ -197,7 +199,7 @@ def test_all_mistakes_at_once() -> None:
         "line 2: count: expected a whole number",
         "line 3: logins[0].usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
         "line 4: login.usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
-        "line 5: list: expected 1 or more of them",
+        "line 5: list: expected at least 1 of them",
     ] == sorted(line.strip() for line in refusal(text).splitlines())
 
 

@@ -87,7 +87,7 @@ def test_who_is_refused_says_why() -> None:
         ):
             pass
     (line,) = lines
-    assert ("metrics were not reported", receiving.endpoint) == (line["event"], line["endpoint"])
+    assert ("metrics report failed", receiving.endpoint) == (line["event"], line["endpoint"])
     assert "401" in str(line["reason"]) or "who are you" in str(line["reason"])
     assert "stolen-token" not in str(line)
     assert "stolen-token" not in repr(settings)

@@ -51,7 +51,7 @@ class TestPython:
         records = [*enumerate(values)]
         connection, reader = sqlite3.connect(":memory:"), ChangeReader()
         python["keep"](connection, reader, 0, records[:50])
-        with pytest.raises(ReadError, match="is no event"):
+        with pytest.raises(ReadError, match="is not an event"):
             python["keep"](connection, reader, 0, [*records[50:70], (70, b"")])
         assert [(0, 50)] == connection.execute("SELECT * FROM read_to").fetchall()
         python["keep"](connection, reader, 0, records[50:])

@@ -44,7 +44,7 @@ TOKENS = {
 @pytest.mark.parametrize(
     ("kafka", "reason"),
     [
-        ({"security_protocol": "SASL_SSL"}, "security_protocol SASL_SSL needs sasl_mechanism"),
+        ({"security_protocol": "SASL_SSL"}, "security_protocol SASL_SSL requires sasl_mechanism"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "needs sasl_username and sasl_password"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "needs oauth_token_url, oauth_client_id"),
         ({"security_protocol": "SASL_SSL", **TOKENS, "sasl_username": "u"}, "sasl_username set, but not for"),
@@ -54,11 +54,14 @@ TOKENS = {
         ),
         (
             {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "http://i/t", "oauth_ca_file": "c"},
-            "oauth_ca_file set, but oauth_token_url is not https://",
+            "oauth_ca_file is set, but oauth_token_url does not begin with https://",
         ),
         (LOGIN, "sasl_mechanism, sasl_username and sasl_password set, but security_protocol is not SASL_SSL"),
-        ({"security_protocol": "SSL", "ssl_key_file": "k"}, "ssl_certificate_file and ssl_key_file come together"),
-        ({"security_protocol": "SSL", "ssl_key_password": "correct horse"}, "ssl_key_password needs ssl_key_file"),
+        (
+            {"security_protocol": "SSL", "ssl_key_file": "k"},
+            "ssl_certificate_file and ssl_key_file must be set together",
+        ),
+        ({"security_protocol": "SSL", "ssl_key_password": "correct horse"}, "ssl_key_password requires ssl_key_file"),
         ({"security_protocol": "SASL_PLAINTEXT", **LOGIN, "ssl_ca_file": "c"}, "ssl_ca_file set, but"),
     ],
 )

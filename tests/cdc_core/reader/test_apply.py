@@ -261,7 +261,7 @@ class TestRules:
         story, native = Story(), "native:shop/task"
         story.tell("u", {"id": 1}, {"id": 1, "a": 2}, after_state="full", scope=native, pos=position(9, 0, native=5))
         story.tell("d", {"id": 2}, scope=native, pos=position(9, 0, native=6))
-        with pytest.raises(ApplyError, match="loaded again"):
+        with pytest.raises(ApplyError, match="reloaded"):
             story.tell("r", {"id": 1}, {"id": 1, "a": 1}, scope=native, pos=position(3, 0))
         assert [{"id": 1, "a": 2}] == story.rows
 

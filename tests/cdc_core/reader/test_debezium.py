@@ -129,8 +129,8 @@ def test_tombstones_and_truncates() -> None:
         (b'{"payload":1}', {}, "not a record of a Debezium"),
         (b'{"source":{}}', {}, "not a record of a Debezium"),
         (None, {}, "no header cdc-id"),
-        (None, {"cdc-id": b"shop/raw/x/1/0"}, "is not the name of an event"),
-        (b'{"id":7,"price":"12.50"}', {}, "is no event"),
+        (None, {"cdc-id": b"shop/raw/x/1/0"}, "is not the id of an event"),
+        (b'{"id":7,"price":"12.50"}', {}, "is not an event"),
         (b"{", {}, "not a record of a Debezium"),
     ],
 )

@@ -117,7 +117,7 @@ def test_two_tables_of_one_name(connection: sqlite3.Connection) -> None:
     """The second one is refused, also by a store that is opened later, and has its own where it is given one."""
     first, second = insert(1, {}, db="a", table="b_c"), insert(2, {}, db="a_b", table="c")
     apply(read(first), SqlStore(connection))
-    with pytest.raises(ApplyError, match="shop_a_b_c is the name of shop/a_b//c and of"):
+    with pytest.raises(ApplyError, match="shop_a_b_c is the name of both shop/a_b//c and"):
         apply(read(second), SqlStore(connection))
     apply(read(second), SqlStore(connection, name=lambda table: f"{table.db}.{table.table}"))
     assert [(2,)] == connection.execute('SELECT id FROM "a_b.c"').fetchall()
@@ -143,7 +143,7 @@ def test_a_column_of_another_type(connection: sqlite3.Connection) -> None:
     ]
     store = SqlStore(connection, dialect)
     apply(changes[0], store)
-    with pytest.raises(ApplyError, match="'a' of shop///t is TEXT at its source, and INTEGER here"):
+    with pytest.raises(ApplyError, match="'a' of shop///t is TEXT at its source but INTEGER here"):
         apply(changes[1], store)
     assert [(1,)] == connection.execute("SELECT a FROM shop_t").fetchall()
 

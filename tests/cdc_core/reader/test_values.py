@@ -79,7 +79,7 @@ def test_every_type_takes_part() -> None:
 )
 def test_what_is_none_of_its_type(canonical: str, value: Any) -> None:
     """It is refused, and the error does not tell it."""
-    with pytest.raises(ValueError, match=r"not the form of|a list or an object") as caught:
+    with pytest.raises(ValueError, match=r"not in the form of|a list or an object") as caught:
         python_value(canonical, value)
     assert caught.value.__cause__ is None
 

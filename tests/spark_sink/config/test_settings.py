@@ -48,7 +48,7 @@ def test_defaults() -> None:
         ("batches: {target_seconds: 0, worker_megabytes: 1}", "batches.target_seconds: "),
         ("spark: {memory: '${NOT_SET}'}", "environment variable NOT_SET is not set"),
         ("[", "not YAML"),
-        ("pipeline: other", "line 6: duplicate key 'pipeline', it is in line 2 already"),
+        ("pipeline: other", "line 6: duplicate key 'pipeline', first used in line 2"),
     ],
 )
 def test_mistakes(line: str, said: str) -> None:
