@@ -1,6 +1,6 @@
-"""The command line: one file per command; wiring and exit codes only.
+"""The command line. Each command has its own file, which contains only wiring and exit codes.
 
-Exit codes: 0 fine, 1 failed while working, 2 bad usage or configuration.
+Exit codes: 0 success, 1 failure while working, 2 invalid usage or configuration.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """The console command `translator`."""
+    """Run the console command `translator`."""
     try:
         cli()
     except ConfigError as error:

@@ -1,4 +1,4 @@
-"""`translator audit`: raw records in, held against events and dead letters out."""
+"""`translator audit`: compare raw records with the events and dead letters written for them."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--topic", help="Only this raw topic.")
-@click.option("--partition", type=click.IntRange(0), help="Only this partition of it.")
-@click.option("--from", "first", type=click.IntRange(0), help="First offset; default: the first there is.")
+@click.option("--topic", help="Audit only this raw topic.")
+@click.option("--partition", type=click.IntRange(0), help="Audit only this partition. Requires --topic.")
 @click.option(
-    "--to", "end", type=click.IntRange(0), help="Offset to end before; default: what the group has committed."
+    "--from", "first", type=click.IntRange(0), help="First offset to audit. Default: the beginning of the partition."
 )
-@click.option("--strict", is_flag=True, help="Exit with 1 also for events that are not what translating gives now.")
+@click.option(
+    "--to", "end", type=click.IntRange(0), help="Offset to stop before. Default: the group's committed offset."
+)
+@click.option(
+    "--strict", is_flag=True, help="Also exit with 1 when events differ from what a translation now would produce."
+)
 @json_option
 def audit(
     config: Path,
@@ -39,16 +43,17 @@ def audit(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Say for every raw record what became of it: by the topics themselves, not by counters.
+    """Report what happened to every raw record, based on the topics themselves and not on counters.
 
-    It translates again, joins no group and writes nothing. Exit code 1 when a record is lost or an event invented.
+    The command translates the records again. It does not join the consumer group and writes nothing. It exits with 1 if
+    a record was lost or an event has no raw record.
     """
     if partition is not None and topic is None:
-        raise ConfigError("--partition needs --topic")
+        raise ConfigError("--partition requires --topic")
     if partition is None and (first, end) != (None, None):
-        raise ConfigError("--from and --to need --topic and --partition: offsets are those of one partition")
+        raise ConfigError("--from and --to require --topic and --partition, because offsets belong to one partition")
     settings = settings_module.load(config)
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.audit import audit as audit_ranges
     from translator.operations.offline_translator import OfflineTranslator
 
@@ -84,7 +89,7 @@ def _print(report: AuditReport) -> None:
         _print_findings(f"{place}: INVENTED", account.invented)
     _print_findings("INVENTED", report.nameless)
     for text in report.short:
-        say(f"warning: {text}: what was deleted before counts as lost")
+        say(f"warning: {text}; records deleted earlier count as lost")
     totals = (f"{name}={sum(_sum(getattr(account, name)) for account in report.accounts)}" for name in _COUNTS)
     invented = sum(account.invented.count for account in report.accounts) + report.nameless.count
     click.echo(" ".join([*totals, f"invented={invented}", f"foreign={report.foreign}"]))

@@ -1,4 +1,4 @@
-"""`translator capture`: raw records of a topic as a record file, which `translator translate` reads."""
+"""`translator capture`: save raw records of a topic as a record file for `translator translate`."""
 
 from __future__ import annotations
 
@@ -21,27 +21,32 @@ from translator.message import Message
 
 @click.command()
 @config_option
-@click.option("--count", type=click.IntRange(1), required=True, help="How many records, at most.")
-@click.option("--partition", type=click.IntRange(0), help="Only this partition; default: one after the other.")
-@click.option("--from", "first", type=click.IntRange(0), help="First offset; default: the first there is.")
-@click.option("--mask", is_flag=True, help="Other values in place of those of rows and keys, of the same form.")
+@click.option("--count", type=click.IntRange(1), required=True, help="Maximum number of records.")
+@click.option(
+    "--partition", type=click.IntRange(0), help="Read only this partition. Default: all partitions, one after another."
+)
+@click.option(
+    "--from", "first", type=click.IntRange(0), help="First offset to read. Default: the beginning of the partition."
+)
+@click.option("--mask", is_flag=True, help="Replace the values of rows and keys with made-up values of the same form.")
 @click.argument("topic")
 def capture(config: Path, count: int, partition: int | None, first: int | None, mask: bool, topic: str) -> None:
-    """Write records of a topic to standard output as a record file; it holds row data, unless they are masked.
+    """Write records of a topic to standard output as a record file. The file contains row data unless you use --mask.
 
-    It takes what is there and does not wait for more; it joins no group. With --mask each record is translated, and its
-    copy, too: they differ in values alone. A record that has no such copy is left out, and the exit code is 1.
+    The command reads the records that exist now and does not wait for more. It does not join a consumer group. With
+    --mask, each record and its masked copy are translated, and the results may differ only in values. Records without
+    such a copy are left out, and the exit code is 1.
     """
     if first is not None and partition is None:
-        raise ConfigError("--from needs --partition: offsets are those of one partition")
+        raise ConfigError("--from requires --partition, because offsets belong to one partition")
     settings = settings_module.load(config)
     for source in settings.sources:
         if source.name in settings.masked_sources and any(matches(topic, entry) for entry in source.topics):
             raise ConfigError(
-                f"topic {topic} is of source {source.name}, which has masks, and masks.messages says leave_out: its"
-                " records are not copied"
+                f"topic {topic} belongs to source {source.name}, which has masks and masks.messages: leave_out."
+                " Its records cannot be captured"
             )
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.kafka.offset_ranges import records_of
 
     taken = left_out = 0
@@ -58,7 +63,7 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
             sys.stdout.buffer.write(line)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        raise  # a reader such as `head` had enough; click ends the program silently
+        raise  # a reader such as `head` closed the pipe; click exits silently
     except OSError as error:
         raise FatalError(f"cannot write to standard output: {error.strerror}") from None
     if copy is None:
@@ -70,7 +75,7 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
 
 
 def _masking(settings: Settings, topic: str, say: Callable[[str], None]) -> Callable[[Message], Message]:
-    """Return the maker of masked copies of a topic's records."""
+    """Return the function that makes masked copies of a topic's records."""
     from translator.operations.masked_copy import RecordMasker
     from translator.operations.offline_translator import OfflineTranslator
 

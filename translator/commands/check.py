@@ -1,4 +1,4 @@
-"""`translator check`: what `run` would refuse, without brokers."""
+"""`translator check`: find what `run` would reject, without connecting to brokers."""
 
 from __future__ import annotations
 
@@ -25,37 +25,37 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Hinting(Protocol):
-    """A dialect that can say what a configuration, though valid, leaves out."""
+    """A dialect that can report what a valid configuration is missing."""
 
     def hints(self, *, described: bool) -> list[str]:
-        """Say what is left out.
+        """Return a hint for each thing the configuration is missing.
 
         Args:
-            described: the configuration names where descriptions of messages come from: metadata topics, a registry.
+            described: whether the configuration has a source of message descriptions: metadata topics or a registry.
         """
 
 
 @click.command()
 @config_option
 @click.option(
-    "--connect", is_flag=True, help="Ask brokers and registry, too, and translate some records of each raw topic."
+    "--connect", is_flag=True, help="Also query brokers and registry, and translate some records of each raw topic."
 )
 @click.option(
     "--count",
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="With --connect: records to translate of each topic, the oldest and the newest.",
+    help="With --connect: number of records to translate per topic, taken from both ends.",
 )
 @json_option
 def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
-    """Check a configuration file: settings, dialects, codecs, their options, declared tables.
+    """Check a configuration file: settings, dialects, codecs, their options, and declared tables.
 
-    What is valid but leaves something out is a warning, and the exit code stays 0. With --connect each question to the
-    world is a line, and the exit code is 1 where an answer is WRONG. Nothing is written anywhere.
+    Incomplete but valid settings produce a warning, and the exit code stays 0. With --connect, each check of brokers
+    and registry prints one line, and the exit code is 1 if any of them is WRONG. The command writes nothing anywhere.
     """
     settings = settings_module.load(config)
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.kafka.subscription import resolve
     from translator.resolution.builders import build_codecs, build_translators
 
@@ -67,7 +67,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
         hints = dialect.hints(described=described) if isinstance(dialect, Hinting) else ()
         warnings += [f"source {source.name}: {hint}" for hint in hints]
     _, claimed_twice = resolve(settings, [topic for topic in settings.raw_topics if not is_pattern(topic)])
-    warnings += [f"{claim}; `translator run` refuses that" for claim in claimed_twice]
+    warnings += [f"{claim}; `translator run` rejects this" for claim in claimed_twice]
     masked = [name for name, translator in translators.items() if translator.masks is not None]
     answers = _asked(settings, count) if connect else iter(())
     if as_json:
@@ -94,7 +94,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
             wrong += found.state == "WRONG"
             click.echo(f"{found.state:<5}  {found.subject}: {found.text}")
     if wrong:
-        raise FatalError(f"{wrong} answers are WRONG; `translator run` needs all of them right")
+        raise FatalError(f"{wrong} checks are WRONG; `translator run` requires all of them to pass")
 
 
 def _asked(settings: Settings, count: int) -> Iterator[Check]:

@@ -1,4 +1,4 @@
-"""`translator desk`: the playground on one's own machine, and the pages of a service."""
+"""`translator desk`: run the playground on your own machine, optionally with pages for a service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from translator.commands.remarks import say
 from translator.config import settings as settings_module
 from translator.errors import ConfigError
 
-if TYPE_CHECKING:  # at run time below: help starts without a web server
+if TYPE_CHECKING:  # imported in the function below, so that help starts without a web server
     from aiohttp import web
 
 _TOKEN = "CDC_DESK_TOKEN"  # noqa: S105 - the name of a variable
@@ -31,36 +31,41 @@ _TOKEN_CHARACTERS = 16
     type=click.Path(path_type=Path),
     envvar=VARIABLE,
     show_envvar=True,
-    help="Configuration file of a service: adds pages of its status and its dead letters.",
+    help="Configuration file of a service. Adds pages for its status and dead letters.",
 )
 @click.option(
     "--sink",
     type=click.Path(path_type=Path),
-    help="Configuration file of a spark-sink on this machine: adds a page of its tables.",
+    help="Configuration file of a spark-sink on this machine. Adds a page for its tables.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="Where it listens.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8088, show_default=True, help="0: the system chooses.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
-    "--name", "names", multiple=True, help="Name under which browsers ask for it, such as a proxy's; repeatable."
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8088,
+    show_default=True,
+    help="Port to listen on. 0: the system picks one.",
 )
+@click.option("--name", "names", multiple=True, help="Host name that browsers use, such as a proxy's name. Repeatable.")
 @click.option(
     "--trusted-header",
     metavar="NAME",
-    help="Header that a proxy in front sets for whom it has let in: they may see values and replay. Everybody who gets "
-    "past the proxy can set it.",
+    help="Header that a proxy in front sets after authenticating a user. Users with this header can see values and "
+    "replay. Anyone who can bypass the proxy can set it.",
 )
 def desk(
     config: Path | None, sink: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None
 ) -> None:
-    """Serve the playground: paste a message, see whose it is, what was decided, and its events.
+    """Serve the playground: paste a message to see which product wrote it, what was decided, and its events.
 
-    It needs no broker and no configuration, has samples of every format, and asks nothing of other machines. With -c it
-    has pages of a service, by its topics: status, dead letters and schemas, read only and without values. Who logs in
-    with the token of the environment variable CDC_DESK_TOKEN sees messages beside their events, and may replay.
+    The playground needs no broker and no configuration, includes samples of every format, and sends no requests to
+    other machines. With -c it adds pages for a service, read from its topics: status, dead letters and schemas. These
+    pages are read-only and show no values. Users who log in with the token in the environment variable CDC_DESK_TOKEN
+    can also see messages next to their events, and replay dead letters.
     """
     token = os.environ.get(_TOKEN) or None
     if token is not None and len(token) < _TOKEN_CHARACTERS:
-        raise ConfigError(f"{_TOKEN} has less than {_TOKEN_CHARACTERS} characters: it could be guessed")
+        raise ConfigError(f"{_TOKEN} has fewer than {_TOKEN_CHARACTERS} characters and could be guessed")
     from translator.web.access import Access
     from translator.web.desk import application
     from translator.web.service_view import ServiceView
@@ -83,10 +88,12 @@ async def _serve(app: web.Application, host: str, port: int, names: Collection[s
         try:
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
-            raise ConfigError(f"cannot listen at {host}:{port}: {error.strerror}; --port names another") from None
+            raise ConfigError(
+                f"cannot listen on {host}:{port}: {error.strerror}; use --port to choose another port"
+            ) from None
         at, number, *_ = runner.addresses[0]
         address = f"http://{f'[{at}]' if ':' in at else at}:{number}/"
-        say(f"the desk is at {address}; Ctrl-C ends it")
+        say(f"the desk is at {address}; press Ctrl-C to stop")
         await _signal()
     finally:
         await runner.cleanup()
@@ -96,6 +103,8 @@ async def _signal() -> None:
     ended = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGINT, signal.SIGTERM):
-        with contextlib.suppress(NotImplementedError):  # Windows has no handlers: Ctrl-C ends it there by itself
+        with contextlib.suppress(
+            NotImplementedError
+        ):  # Windows has no signal handlers; Ctrl-C stops the program there anyway
             loop.add_signal_handler(number, ended.set)
     await ended.wait()

@@ -1,4 +1,4 @@
-"""`translator diff`: the events of two topics, by field."""
+"""`translator diff`: compare the events of two topics field by field."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--values", is_flag=True, help="Print the values of the examples: row data.")
+@click.option("--values", is_flag=True, help="Print the values of the examples. They are row data.")
 @json_option
 @click.argument("topic_a")
 @click.argument("topic_b")
 def diff(config: Path, values: bool, as_json: bool, topic_a: str, topic_b: str) -> None:
-    """Pair the events of two topics by id and say in which fields they differ. Exit code 1 where they do."""
+    """Match the events of two topics by id and report the fields that differ. Exits with 1 if any do."""
     settings = settings_module.load(config)
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.diff import compare
 
     found = compare(settings, topic_a, topic_b, say, values=values)

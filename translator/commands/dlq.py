@@ -1,4 +1,4 @@
-"""`translator dlq`: dead letters by code, source and time; one of them; and their replay."""
+"""`translator dlq`: list dead letters by code, source and time, show one, and replay them."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from translator.commands.remarks import say
 from translator.config import settings as settings_module
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 
-if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
+if TYPE_CHECKING:  # imported at run time below, so that help and `translator translate` start without Kafka clients
     from translator.operations.dlq.reader import LetterFilter, StoredLetter
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class _Time(click.ParamType):
-    """A time as milliseconds since 1970."""
+    """A command-line time, converted to milliseconds since 1970."""
 
     name = "time"
 
@@ -47,27 +47,30 @@ class _Time(click.ParamType):
         except ValueError:
             self.fail(f"{value!r} is not a time such as 2026-04-13T20:00:00Z", param, ctx)
         if time.tzinfo is None:
-            self.fail(f"{value!r} has no zone: add Z or an offset", param, ctx)
+            self.fail(f"{value!r} has no time zone: add Z or an offset", param, ctx)
         return int(time.timestamp() * 1000)
 
 
 @click.group(cls=CommandGroup)
 def dlq() -> None:
-    """Dead letters: what could not be translated, why, and translating it again."""
+    """List, show, replay and discard dead letters: messages that could not be translated."""
 
 
 def _filters(command: Command) -> Command:
-    """The options that `_wanted` reads."""
+    """Add the filter options that `_wanted` reads."""
     for option in (
-        click.option("--limit", type=click.IntRange(min=1), help="Only the first so many, in the order of replay."),
+        click.option("--limit", type=click.IntRange(min=1), help="Take only the first N letters, in replay order."),
         click.option("--until", type=_Time(), help="Only letters written before this time."),
-        click.option("--since", type=_Time(), help="Only letters written at this time or later."),
+        click.option("--since", type=_Time(), help="Only letters written at or after this time."),
         click.option(
-            "--table", "tables", multiple=True, help="Only of this table, where messages name theirs; repeatable."
+            "--table",
+            "tables",
+            multiple=True,
+            help="Only letters of this table, if their messages identify one. Repeatable.",
         ),
-        click.option("--topic", "topics", multiple=True, help="Only of this raw topic; repeatable."),
-        click.option("--source", "sources", multiple=True, help="Only of this source; repeatable."),
-        click.option("--code", "codes", multiple=True, help="Only with this code; repeatable."),
+        click.option("--topic", "topics", multiple=True, help="Only letters from this raw topic. Repeatable."),
+        click.option("--source", "sources", multiple=True, help="Only letters from this source. Repeatable."),
+        click.option("--code", "codes", multiple=True, help="Only letters with this code. Repeatable."),
     ):
         command = option(command)
     return command
@@ -93,7 +96,7 @@ def _wanted(
 @dlq.command()
 @config_option
 @_filters
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line for each letter, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per letter, for programs.")
 def ls(config: Path, as_json: bool, **filters: Any) -> None:
     """List dead letters by source, code and table, with counts and times."""
     settings = settings_module.load(config)
@@ -108,7 +111,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
         print_total(dead.letters)
         print_held(dead.held)
     if dead.foreign:
-        say(f"{dead.foreign} records of {settings.output.dead_letter_topic} are no dead letters of ours")
+        say(f"{dead.foreign} records in {settings.output.dead_letter_topic} were not written by the translator")
 
 
 @dlq.command()
@@ -117,15 +120,15 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     "--raw",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the message, values and all, as a line of a record file for `translator translate`.",
+    help="Write the message, including its values, as one line of a record file for `translator translate`.",
 )
 @json_option
 @click.argument("partition", type=click.IntRange(min=0))
 @click.argument("offset", type=click.IntRange(min=0))
 def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: int) -> None:
-    """Show one dead letter by its place in the dead-letter topic: why, from where, and what form it has.
+    """Show one dead letter, identified by its partition and offset in the dead-letter topic: reason, origin and form.
 
-    Values of the message are never shown; key, value and its own headers are given as structure and lengths.
+    Values of the message are never shown. Its key, value and headers appear only as structure and lengths.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.reader import LetterFilter, look
@@ -141,7 +144,7 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
     else:
         print_letter(found, masked=masked)
     if raw is not None and masked:
-        raise ConfigError(f"source {found.letter.source} has masks, and masks.messages says leave_out: no --raw")
+        raise ConfigError(f"--raw is not allowed: source {found.letter.source} has masks and masks.messages: leave_out")
     if raw is not None:
         _write_raw(found, raw)
 
@@ -149,13 +152,13 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
 @dlq.command()
 @config_option
 @_filters
-@click.option("--execute", is_flag=True, help="Write the events. Without it nothing is written.")
+@click.option("--execute", is_flag=True, help="Write the events. Without this option nothing is written.")
 @json_option
 def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
-    """Translate dead letters again, with the configuration as it is now and their original coordinates.
+    """Translate dead letters again, using the current configuration and the original coordinates.
 
-    Without --execute it only says what would become of them. Letters that were replayed before are left out. With
-    --execute the exit code is 1 where a table is still held because something of it is left to replay.
+    Without --execute the command only reports what would happen. Letters that were already replayed are skipped. With
+    --execute, the exit code is 1 if a table is still held because some of its letters have not been replayed.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.replay import replay as replay_letters
@@ -175,14 +178,15 @@ def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
 @dlq.command()
 @config_option
 @_filters
-@click.option("--reason", required=True, help="Why they are given up; it stands in the list beside them.")
-@click.option("--execute", is_flag=True, help="Mark them. Without it nothing is written.")
+@click.option("--reason", required=True, help="Reason for discarding. Shown in the list next to the letters.")
+@click.option("--execute", is_flag=True, help="Mark the letters as discarded. Without this option nothing is written.")
 @json_option
 def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: Any) -> None:
-    """Give dead letters up, for a reason: they stay in their topic, and are not replayed any more.
+    """Discard dead letters for a given reason: they stay in their topic but are no longer replayed.
 
-    Without --execute it only says which. A hold whose letters are all replayed or discarded ends with the next
-    `dlq replay --execute`. Readers of the canonical topic never get what these messages said.
+    Without --execute the command only lists them. Once all letters of a held table are replayed or discarded, the next
+    `dlq replay --execute` releases the table. Readers of the canonical topic never receive the changes in discarded
+    messages.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.discard import discard as discard_letters
@@ -200,7 +204,7 @@ def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: 
 
 def _write_raw(found: StoredLetter, file: Path) -> None:
     if found.letter.body_bytes is not None:
-        raise FatalError("the letter does not hold the body of its message, which did not fit; --raw writes nothing")
+        raise FatalError("the letter does not contain the message body, which was too large; --raw wrote nothing")
     try:
         file.write_bytes(record_line(found.letter.message))
     except OSError as error:

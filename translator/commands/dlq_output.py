@@ -1,4 +1,4 @@
-"""Dead letters and their replay as `translator dlq` tells of them, to people and to programs."""
+"""Print dead letters and replay reports of `translator dlq`, for people and for programs."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:  # help and `translator translate` start without Kafka clients
 _GROUP = ("source", "code", "table", "only in", "letters", "replayed", "discarded", "first", "last")
 
 _NAMED = 10
-"""Letters that are named one by one."""
+"""Maximum number of letters or tables that are listed one by one."""
 
 
 def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return the line for a letter: nothing out of the rows of its message; no names, either, where some are masked."""
+    """Return the JSON facts of a letter without any row data, and without table names if columns are masked."""
     letter, message = found.letter, found.letter.message
     return {
         "partition": found.partition,
@@ -50,12 +50,12 @@ def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
 
 
 def _reason(found: StoredLetter, *, masked: bool) -> str | None:
-    """The reason of a letter; one of a day before the masks may name what is masked now."""
+    """Return the reason of a letter, or None if the letter predates the masks and may contain a masked value."""
     return None if masked and not found.letter.is_left_out else found.letter.reason
 
 
 def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
-    """The letters by what they have in common; below, the reason of one of each, as the arguments of `show` name it."""
+    """Print the letters in groups, then the reason of one letter per group, with the arguments for `dlq show`."""
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
@@ -89,20 +89,20 @@ def print_held(held: Mapping[HeldTable, HoldMark]) -> None:
 
 
 def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
-    """Give the lines about the tables that a replay leaves held."""
+    """Return the error text about the tables that a replay leaves held."""
     named = [
         f"{shown(str(of))} (offset {mark.since}, {mark.code})"
         for of, mark in sorted(blocked.items(), key=lambda item: item[0].name)
     ]
     others = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return (
-        f"still held: {'; '.join(named[:_NAMED])}{others}. Correct what keeps these messages dead and replay again, "
-        "without filters; or give them up: replay with on_error: {CODE: dead_letter} for their codes"
+        f"still held: {'; '.join(named[:_NAMED])}{others}. Fix the cause of these dead letters and replay again "
+        "without filters, or give up on them by replaying with on_error: {CODE: dead_letter} for their codes"
     )
 
 
 def letter_facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return the letter whole, but for the message, of which the layout is there alone."""
+    """Return everything about a letter except its message, which is reduced to its structure."""
     message = found.letter.message
     layout = [size_alone(message.value)] if masked else preview(message.value)
     headers = {name: None if value is None else len(value) for name, value in message.headers}
@@ -111,7 +111,7 @@ def letter_facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
 
 
 def report_facts(report: ReplayReport, *, execute: bool) -> dict[str, Any]:
-    """Return a replay in counts, by source and code, and the tables that are held still."""
+    """Return a replay as counts by source and code, with the tables that are still held."""
     return {
         "executed": execute,
         "before": report.before,
@@ -137,7 +137,7 @@ def report_facts(report: ReplayReport, *, execute: bool) -> dict[str, Any]:
 
 
 def held_facts(held: Mapping[HeldTable, HoldMark]) -> list[dict[str, Any]]:
-    """Return the tables that are held, and since which raw offset."""
+    """Return the held tables, each with the raw offset since which it is held."""
     return [
         {"table": str(of), "since": mark.since, "code": mark.code}
         for of, mark in sorted(held.items(), key=lambda item: item[0].name)
@@ -155,7 +155,7 @@ def print_letter(found: StoredLetter, *, masked: bool) -> None:
         click.echo(shown(f"discarded: {found.discarded}"))
     for name, value in letter.ours:
         if masked and name == "cdc-error-message" and not letter.is_left_out:
-            continue  # of a day before the masks, with what stood in the message
+            continue  # predates the masks and may quote the message
         text = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
         click.echo(shown(f"{name}: {text}"))
     if found.tables:
@@ -170,18 +170,18 @@ def print_report(report: ReplayReport, *, execute: bool) -> None:
     counts = ("letters", "translated", "events", "skipped", "learned", "dead", "impossible", "repeated")
     rows = [(*key, *(getattr(group, name) for name in counts)) for key, group in sorted(report.groups.items())]
     if rows:
-        print_table(("source", "code", *counts), rows, title=None if execute else "dry run: nothing is written")
+        print_table(("source", "code", *counts), rows, title=None if execute else "dry run: nothing was written")
     for (source, code, now), count in sorted(report.still.items()):
-        click.echo(f"{source}: {count} of {code} stay dead as {now}")
+        click.echo(f"{source}: {count} letters with {code} are still dead, now with {now}")
     for (output, code), count in sorted(report.refused.items()):
-        click.echo(f"{count} are missing in {output}, a new dead letter each: {code}")
+        click.echo(f"{count} events could not be written to {output} and became new dead letters: {code}")
     for found, reason in report.impossible[:_NAMED]:
         click.echo(f"partition {found.partition}, offset {found.offset} cannot be replayed: {reason}")
     if len(report.impossible) > _NAMED:
         click.echo(f"… and {len(report.impossible) - _NAMED} more")
     print_held(report.blocked)
     for of in sorted(report.caught_up, key=lambda of: of.name):
-        hold = "the hold ends with the next message that the service reads there"
-        click.echo(f"{shown(str(of))}: all is replayed; {hold}")
+        hold = "the service releases the hold when it reads its next message there"
+        click.echo(f"{shown(str(of))}: all letters replayed; {hold}")
     totals = " ".join(f"{name}={sum(getattr(group, name) for group in report.groups.values())}" for name in counts)
     click.echo(f"{'replayed' if execute else 'dry run'}: {totals} before={report.before}")

@@ -1,4 +1,4 @@
-"""`translator explain`: what the service makes of one raw record, and why."""
+"""`translator explain`: show what the service makes of one raw record, and why."""
 
 from __future__ import annotations
 
@@ -23,16 +23,17 @@ from translator.translation.translate import Translator
 
 @click.command()
 @config_option
-@click.option("--values", is_flag=True, help="Print the events whole, as JSON; they hold row data.")
+@click.option("--values", is_flag=True, help="Print complete events as JSON. They contain row data.")
 @json_option
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(0))
 def explain(config: Path, values: bool, as_json: bool, topic: str, partition: int, offset: int) -> None:
-    """Say how one raw record is read: its form, its events with the decisions in them, or why there are none.
+    """Explain how one raw record is read: its form, and its events with the decisions behind them, or why it has none.
 
-    It is translated now, with this configuration and what the service has learned; the topics written are not asked
-    (`audit` does). A message that Canal's continuity check or native order would judge by others is read alone.
+    The record is translated now, with this configuration and what the service has learned. The command does not read
+    the output topics; `audit` does. Canal's continuity check and native order compare messages with each other. This
+    command looks at the one record alone.
     """
     settings = settings_module.load(config)
     from translator.kafka.offset_ranges import records_of
@@ -44,7 +45,10 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
         source = again.translator(topic)
         message = next(records_of(settings, topic, partition, offset, offset + 1, 1, say), None)
         if message is None:
-            raise ConfigError(f"no record at {topic}/{partition}, offset {offset}: compacted, or part of a transaction")
+            raise ConfigError(
+                f"no record at {topic}/{partition}, offset {offset}: it was compacted, or the "
+                "offset is a transaction marker"
+            )
         translation = again.translate(message)
     finally:
         again.close()
@@ -56,7 +60,7 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
 
 
 def _facts(message: Message, translator: Translator) -> dict[str, Any]:
-    """The record in parts: nothing of its row but lengths."""
+    """Print the parts of the record. Its row appears only as lengths."""
     return {
         "record": {
             "topic": message.topic,

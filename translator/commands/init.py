@@ -1,4 +1,4 @@
-"""`translator init`: a configuration proposed from what topics, or files, hold."""
+"""`translator init`: propose a configuration from the contents of topics or files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from translator.config.settings import parse_kafka
 from translator.errors import ConfigError
 from translator.message import Message
 
-if TYPE_CHECKING:  # at run time below: help starts without the dialects
+if TYPE_CHECKING:  # imported at run time below, so that help starts without the dialects
     from translator.operations.recognition import TopicFinding
 
 _BROKER_WAIT_SECONDS = 20.0
@@ -30,18 +30,20 @@ _BROKER_WAIT_SECONDS = 20.0
     "kafka_options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Setting of the section kafka, such as bootstrap_servers=localhost:9092; repeatable. ${NAME} is taken from "
-    "the environment, and stays ${NAME} in the file: passwords belong there.",
+    help="Setting for the section kafka, such as bootstrap_servers=localhost:9092. Repeatable. ${NAME} is read from "
+    "the environment and stays ${NAME} in the file. Use it for passwords.",
 )
-@click.option("--count", type=click.IntRange(2), default=200, show_default=True, help="Records to read of each topic.")
+@click.option(
+    "--count", type=click.IntRange(2), default=200, show_default=True, help="Number of records to read per topic."
+)
 @click.option(
     "--file",
     "files",
     multiple=True,
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Read a file of messages or records (see `translate`) instead of a broker; repeatable.",
+    help="Read a file of messages or records (see `translate`) instead of a broker. Repeatable.",
 )
-@click.option("--raw", is_flag=True, help="Each file is one message value.")
+@click.option("--raw", is_flag=True, help="Treat each file as one message value.")
 @click.option("--group", default="cdc-translator", show_default=True, help="Consumer group to write into the file.")
 @click.option(
     "-o",
@@ -49,7 +51,7 @@ _BROKER_WAIT_SECONDS = 20.0
     type=click.Path(dir_okay=False, path_type=Path, allow_dash=True),
     default=FILE,
     show_default=True,
-    help="Where to write; - is standard output. A file that is there is left alone.",
+    help="Output file, or - for standard output. An existing file is never overwritten.",
 )
 @click.argument("topics", nargs=-1, metavar="TOPIC...")
 def init(
@@ -61,16 +63,17 @@ def init(
     output: Path,
     topics: tuple[str, ...],
 ) -> None:
-    """Look at topics, recognise whose messages they hold, and propose a configuration with the evidence.
+    """Inspect topics, recognise which product wrote their messages, and propose a configuration with the evidence.
 
-    TOPIC is a name or a pattern with * and ?. The oldest and the newest records are read, without a group. What the
-    messages do not tell for certain stands as a comment in the file: zones, keys, the form of a legacy DTS instance.
+    TOPIC is a name or a pattern with * and ?. The command reads the oldest and the newest records and does not join a
+    group. Anything the messages do not settle is a comment in the file: time zones, keys, the form of a legacy DTS
+    instance.
     """
     if bool(topics) == bool(files):
-        raise click.UsageError("give topics to read from a broker, or --file: one of them")
+        raise click.UsageError("give either topics to read from a broker, or --file")
     kafka = parse_cli_options(kafka_options) or {"bootstrap_servers": "localhost:9092"}
     if str(output) != "-" and output.exists():
-        raise ConfigError(f"{output} is there already, and stays as it is: -o names another file")
+        raise ConfigError(f"{output} already exists and was not changed; choose another file with -o")
     samples = _from_files(files, raw=raw) if files else _from_topics(kafka, topics, count)
     from translator.operations.proposed_configuration import configuration
     from translator.operations.recognition import recognise
@@ -85,7 +88,7 @@ def init(
 
 
 def _from_files(files: Sequence[Path], *, raw: bool) -> dict[str, list[Message]]:
-    """The messages by topic; those of a file that names none are under the name of the file."""
+    """Return the messages by topic. Messages without a topic are listed under the name of their file."""
     samples: dict[str, list[Message]] = {}
     for file in files:
         for line in [read_raw(file)] if raw else read_files([file]):
@@ -106,7 +109,7 @@ def _from_topics(kafka: Mapping[str, Any], wanted: Iterable[str], count: int) ->
     names = {entry: [topic for topic in there if matches(topic, entry)] for entry in wanted}
     for entry, found in names.items():
         if not found:
-            raise ConfigError(f"no topic is named {entry}, or our user may not see it")
+            raise ConfigError(f"topic {entry} does not exist or is not visible to this user")
     facts = admin.describe(dict.fromkeys(topic for found in names.values() for topic in found))
     return dict(samples(client, facts, count))
 
@@ -118,4 +121,4 @@ def _tell(findings: Sequence[TopicFinding], output: Path) -> None:
         left = f", {open_} options to confirm" if open_ else ""
         say(f"{finding.topic}: {dialect} ({finding.certainty}), {finding.messages} messages{left}")
     if str(output) != "-":
-        say(f"{output} is written: read its comments, then `translator check -c {output}`")
+        say(f"wrote {output}: read its comments, then run `translator check -c {output}`")

@@ -1,4 +1,4 @@
-"""`translator learn`: metadata messages of a backlog first (Qlik)."""
+"""`translator learn`: read the metadata messages of a backlog ahead of the data (Qlik)."""
 
 from __future__ import annotations
 
@@ -16,16 +16,21 @@ from translator.config import settings as settings_module
 
 @click.command()
 @config_option
-@click.option("--source", "sources", multiple=True, help="Only this source; repeatable. Default: all that can teach.")
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    help="Only this source. Repeatable. Default: all sources with metadata messages.",
+)
 @json_option
 def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
-    """Read the metadata messages out of all raw topics, from the beginning to now, into the metadata topic.
+    """Copy the metadata messages of all raw topics, from the beginning until now, to the metadata topic.
 
-    Before the service reads a backlog in which rows stand before the metadata that describes them. It joins no
-    consumer group, writes no events, and can be run again at any time.
+    Run it before the service reads a backlog in which rows precede the metadata that describes them. The command does
+    not join a consumer group, writes no events, and can be repeated at any time.
     """
     settings = settings_module.load(config)
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.learn import learn as learn_backlog
 
     reports = learn_backlog(settings, sources, say)
@@ -45,4 +50,4 @@ def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
             f" ids={len(backlog.lessons)} new={new} refused={backlog.refused}"
         )
     if not reports:
-        click.echo("no source has messages that describe others")
+        click.echo("no source has messages that describe other messages")

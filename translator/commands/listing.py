@@ -1,4 +1,4 @@
-"""Tables on the terminal: side by side where they fit, else one below the other, a block for each row."""
+"""Tables on the terminal: in columns if they fit, otherwise one block of lines per row."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _ANY_WIDTH = 100_000
 def print_table(
     names: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None, console: Console | None = None
 ) -> None:
-    """Print rows with the names of their columns; nothing is cut, however narrow the terminal is.
+    """Print rows with their column names. Nothing is cut off, even in a narrow terminal.
 
-    Where nobody looks, a program or a file gets each row in one line.
+    When the output is a file or a pipe, each row is one line.
 
     Args:
-        console: to print on; None: the standard output.
+        console: where to print; None for standard output.
     """
     console = console or Console()
     cells = [[Text(shown(str(cell))) for cell in row] for row in rows]

@@ -1,4 +1,4 @@
-"""`translator project`: a projection from the first day, out of the canonical topic."""
+"""`translator project`: fill a projection with the history in the canonical topic."""
 
 from __future__ import annotations
 
@@ -17,16 +17,23 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--from", "of", type=click.Choice(["canonical"]), required=True, help="Where events are read.")
-@click.option("--topic", required=True, help="The projection, by its setting `topic`.")
+@click.option(
+    "--from",
+    "of",
+    type=click.Choice(["canonical"]),
+    required=True,
+    help="Where to read the events: the canonical topic.",
+)
+@click.option("--topic", required=True, help="The projection, identified by its setting `topic`.")
 def project(config: Path, of: str, topic: str) -> None:
-    """Write what the canonical topic holds to a projection that the service does not write yet.
+    """Copy the events of the canonical topic to a projection that the service does not write yet.
 
-    It reads up to the ends that the topic has when it begins, and prints them. The next run goes on there: run it while
-    the service runs, stop the service, run it once more, and start the service with the projection.
+    A run reads to the end offsets that the topic has when the run starts, and prints them. The next run resumes there.
+    Run the command while the service runs, stop the service, run the command once more, and start the service with the
+    projection.
     """
     settings = settings_module.load(config)
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.project import project as project_events
 
     def refused(message: str, error: MessageError) -> None:
@@ -34,6 +41,6 @@ def project(config: Path, of: str, topic: str) -> None:
 
     done = project_events(settings, topic, say, refused)
     for one in done.ranges:
-        click.echo(f"{one.topic}/{one.partition}: offsets {one.first} to {one.end}, without the last")
+        click.echo(f"{one.topic}/{one.partition}: offsets {one.first} to {one.end} (exclusive)")
     counts = " ".join(f"{name}={count}" for name, count in done.counts.items())
     click.echo(f"{counts} output={topic}")

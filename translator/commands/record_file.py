@@ -1,4 +1,4 @@
-"""Files of raw messages, a line each: as JSON records with all that Kafka knows of them, or as bare values."""
+"""Files of raw messages, one per line: JSON records with everything Kafka knows about a message, or bare values."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from translator.message import Message
 
 
 class BadRecordFile(CdcError):
-    """A line is not what its file holds: nothing can be accounted for, so the run fails with exit code 1."""
+    """A line that does not match the rest of its file; the run fails with exit code 1, because the account is void."""
 
 
 class Line(Struct, frozen=True):
-    """A message and where it stands.
+    """A message and its position in the file.
 
     Args:
-        number: of the line, from 1; None: the whole file is the message.
-        counted: its offset is not its own, but counted by us.
+        number: line number, from 1. None: the whole file is the message.
+        counted: the offset was not given but assigned by counting.
     """
 
     file: Path
@@ -36,12 +36,16 @@ class Line(Struct, frozen=True):
 Form: TypeAlias = Literal["record", "message"]
 
 _BOM = b"\xef\xbb\xbf"
-_HINT = 'a record is {"value": ...} on one line; --lines takes each line as one message value, --raw a whole file'
+_HINT = (
+    'a record is one line with {"value": ...}; --lines reads each line as one message value, --raw a whole file as one'
+)
 _VALUES = frozenset({"value", "value_base64"})
-"""One of them is in every record, and none in a message of any dialect, but for columns that Qlik flattens."""
+"""Members that identify a record. Every record has one of them, and no dialect's message does, except for flattened
+Qlik columns.
+"""
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
-"""In records only, too: an object that has some of them, but no value, is a record gone wrong."""
+"""Members that also occur only in records. An object with some of these but no value is a broken record."""
 
 
 class _Line(Struct, forbid_unknown_fields=True):
@@ -49,26 +53,31 @@ class _Line(Struct, forbid_unknown_fields=True):
     partition: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
     offset: Annotated[int, Meta(ge=0, le=2**63 - 1)] | None = None
     timestamp: Annotated[int, Meta(ge=-1, le=(2**63 - 1) // 1000)] = 0
-    """Milliseconds that the envelope can hold as microseconds; -1 is Kafka's word for none."""
+    """The range of milliseconds that the envelope can hold as microseconds. -1 is Kafka's value for a missing
+    timestamp.
+    """
     key: str | None = None
     key_base64: str | None = None
     value: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
     value_base64: str | msgspec.UnsetType | None = msgspec.UNSET
     headers: dict[str, str | None] | list[tuple[str, str | None]] | None = None
-    """An object, or a list of [name, value] pairs where a name repeats."""
+    """Headers as an object, or as [name, value] pairs if a name repeats."""
     headers_base64: list[tuple[str, str | None]] | None = None
-    """The same pairs, where a value is not text."""
+    """The same pairs, for values that are not text."""
 
 
 def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
-    """All messages of the files; `-` is standard input. What names no offset has that of its line, counted from 0 over
-    all files of the call, so that no two messages have one place.
+    """Yield all messages of the files; `-` is standard input.
+
+    A message without an offset gets its line number, counted from 0 over all files of the call, so that every message
+    has a distinct position.
 
     Args:
-        bare: each line is a message value, whatever it looks like. Else the first line of a file says what all are.
+        bare: treat each line as a message value, whatever it looks like. Otherwise the first line of a file decides for
+            all its lines.
 
     Raises:
-        BadRecordFile: a line is not what the file holds, or names an offset that was counted for another.
+        BadRecordFile: a line does not match its file, or gives an offset that was already assigned to another message.
     """
     taken: dict[tuple[str, int, int], Line] = {}
     lines: list[Line] = []
@@ -81,8 +90,8 @@ def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
             if other is not line and (other.counted or line.counted):
                 raise BadRecordFile(
                     f"{file}: line {line.number}: offset {message.offset} of topic {message.topic}, partition "
-                    f"{message.partition} is that of {other.file}, line {other.number}, too, and one of them was "
-                    "counted; give each record its offset"
+                    f"{message.partition} is also the offset of {other.file}, line {other.number}, and at least one of "
+                    "them was assigned by counting; give each record its own offset"
                 )
             lines.append(line)
         offset += len(texts) - (not texts[-1])
@@ -102,7 +111,7 @@ def _lines(file: Path, texts: Iterable[bytes], first: int, *, bare: bool) -> Ite
             elif not bare and _is_record(text):
                 raise BadRecordFile(f"{file}: line {number} is a record, but the lines before it are messages; {_HINT}")
             else:
-                # null is how a console consumer prints a message without a value.
+                # A console consumer prints null for a message without a value.
                 value = None if text.strip() == b"null" else text.removesuffix(b"\r")
                 yield Line(file, number, Message("file", 0, offset, 0, None, value))
         except (msgspec.DecodeError, RecursionError, ValueError) as error:
@@ -111,21 +120,21 @@ def _lines(file: Path, texts: Iterable[bytes], first: int, *, bare: bool) -> Ite
 
 
 def _form(text: bytes) -> Form:
-    """Return the kind of a line, by its members.
+    """Return the kind of a line, judged by its members.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: it is neither a record nor a message.
     """
     members = msgspec.json.decode(text, type=dict[str, msgspec.Raw] | None) or {}
     if not _VALUES.isdisjoint(members):
         return "record"
     if own := sorted(_PLACE.intersection(members)):
-        raise ValueError(f"it has {', '.join(own)}, as a record, but neither value nor value_base64")
+        raise ValueError(f"it has {', '.join(own)} like a record, but neither value nor value_base64")
     return "message"
 
 
 def _is_record(text: bytes) -> bool:
-    """Of a line among messages; what is no JSON is one of them, and becomes a dead letter."""
+    """Parse a line in a file of messages. A line that is not JSON is still a message and becomes a dead letter."""
     try:
         return _form(text) == "record"
     except (msgspec.DecodeError, RecursionError, ValueError):
@@ -133,7 +142,7 @@ def _is_record(text: bytes) -> bool:
 
 
 def read_raw(path: Path, offset: int = 0) -> Line:
-    """The whole file as the value of one message."""
+    """Return the whole file as the value of one message."""
     return Line(path, None, Message("file", 0, offset, 0, None, _read(path)))
 
 
@@ -158,21 +167,22 @@ def _record(file: Path, number: int, text: bytes, offset: int) -> Line:
 def _value(line: _Line) -> bytes | None:
     if line.value_base64 is not msgspec.UNSET:
         if line.value is not msgspec.UNSET:
-            raise ValueError("both value and value_base64 are given")
+            raise ValueError("value and value_base64 are both given; use one of them")
         return None if line.value_base64 is None else _decoded(line.value_base64)
     if line.value is msgspec.UNSET:
         raise ValueError("value or value_base64 is required")
     raw = bytes(line.value)
     if raw == b"null":
         return None
-    # A string is the value's text; an object is a convenience: the message itself, written as it lies in the line.
+    # A string is the text of the value. As a convenience, an object is the message itself, exactly as written in the
+    # line.
     return msgspec.json.decode(raw, type=str).encode() if raw.startswith(b'"') else raw
 
 
 def _key(line: _Line) -> bytes | None:
     if line.key_base64 is not None:
         if line.key is not None:
-            raise ValueError("both key and key_base64 are given")
+            raise ValueError("key and key_base64 are both given; use one of them")
         return _decoded(line.key_base64)
     return None if line.key is None else line.key.encode()
 
@@ -181,13 +191,13 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise ValueError("key_base64, value_base64 or headers_base64 is not base64") from None
+        raise ValueError("key_base64, value_base64 or headers_base64 is not valid base64") from None
 
 
 def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
     if line.headers_base64 is not None:
         if line.headers is not None:
-            raise ValueError("both headers and headers_base64 are given")
+            raise ValueError("headers and headers_base64 are both given; use one of them")
         yield from ((name, None if value is None else _decoded(value)) for name, value in line.headers_base64)
         return
     given = line.headers or ()
@@ -196,7 +206,7 @@ def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
 
 
 def record_line(message: Message) -> bytes:
-    """A message as a line, from which `read_files` makes the same message; only the id of its topic is left out."""
+    """Return a message as a line that `read_files` reads back as the same message, apart from the id of its topic."""
     line: dict[str, object] = {
         "topic": message.topic,
         "partition": message.partition,

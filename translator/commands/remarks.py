@@ -1,4 +1,4 @@
-"""A command says on standard error what is not its output."""
+"""Remarks of a command on standard error, apart from its output."""
 
 from __future__ import annotations
 
@@ -6,5 +6,5 @@ import click
 
 
 def say(text: str) -> None:
-    """Say it under the name of the program: output may go into a file, and several programs into one terminal."""
+    """Print a remark, prefixed with the program's name because several programs may share a terminal."""
     click.echo(f"translator: {text}", err=True)

@@ -1,4 +1,4 @@
-"""`translator retranslate`: a raw range once more, into a topic beside."""
+"""`translator retranslate`: translate a raw range again into a separate topic."""
 
 from __future__ import annotations
 
@@ -22,16 +22,18 @@ if TYPE_CHECKING:
 @click.option("--topic", required=True, help="Raw topic.")
 @click.option("--partition", type=click.IntRange(0), required=True, help="Its partition.")
 @click.option("--from", "first", type=click.IntRange(0), required=True, help="First offset.")
-@click.option("--to", "end", type=click.IntRange(0), required=True, help="Offset to end before.")
-@click.option("--table", help="Only events of tables whose db.schema.table matches this pattern, with * and ?.")
-@click.option("--output", required=True, metavar="TOPIC", help="Topic to write to; none of the service's.")
+@click.option("--to", "end", type=click.IntRange(0), required=True, help="Offset to stop before.")
+@click.option("--table", help="Only events of tables whose db.schema.table matches this pattern with * and ?.")
+@click.option(
+    "--output", required=True, metavar="TOPIC", help="Topic to write to. It must not be one of the service's topics."
+)
 def retranslate(config: Path, topic: str, partition: int, first: int, end: int, table: str | None, output: str) -> None:
-    """Translate a raw range as the service does, into a topic beside.
+    """Translate a raw range as the service does and write the events to a separate topic.
 
-    Dead letters are printed on standard error as `translate` prints them, and not written.
+    Dead letters are printed on standard error in the format of `translate`. They are not written to a topic.
     """
     settings = settings_module.load(config)
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.offline_translator import OfflineTranslator
     from translator.operations.retranslate import Selection
     from translator.operations.retranslate import retranslate as retranslate_range

@@ -1,4 +1,4 @@
-"""`translator run`: the service."""
+"""`translator run`: run the service."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from translator.config import settings as settings_module
 
 @click.command()
 @config_option
-@click.option("--accept-gap", is_flag=True, help="Go on where records are gone that were not read yet, and record it.")
+@click.option(
+    "--accept-gap",
+    is_flag=True,
+    help="Resume past records that were deleted before they were read, and record the gap.",
+)
 def run(config: Path, accept_gap: bool) -> None:
-    """Translate raw topics into the canonical topic until told to stop."""
-    # As process 1 of a container a program without a handler of its own cannot be stopped while it starts; Faust sets
-    # its handlers when it runs. Until then nothing is under way that has to end in order, and SystemExit would not do:
-    # Python makes another error of it in the body of a class that is being imported, and drops it in a finalizer.
+    """Translate raw topics into the canonical topic until stopped."""
+    # A program without its own signal handler cannot be stopped while it starts as process 1 of a container. Faust
+    # installs its handlers once it runs. Before that no work has to be finished in order. SystemExit is no option:
+    # Python replaces it by another error while a class body is being imported, and drops it in a finalizer.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
     settings = settings_module.load(config)
-    # Here, not above: `translator translate` starts without Kafka clients.
+    # Imported here so that `translator translate` starts without Kafka clients.
     from translator.service import app, log_setup
 
     log_setup.configure(settings.log_format, settings.log_level)

@@ -1,4 +1,4 @@
-"""`translator schema`: the table schemas that events name, and the metadata that was learned."""
+"""`translator schema`: list the table schemas that events refer to, and the learned metadata."""
 
 from __future__ import annotations
 
@@ -20,22 +20,24 @@ from translator.config import settings as settings_module
 from translator.errors import ConfigError
 from translator.operations.duration import instant
 
-if TYPE_CHECKING:  # at run time below: help and `translator translate` start without Kafka clients
+if TYPE_CHECKING:  # imported at run time below, so that help and `translator translate` start without Kafka clients
     from translator.state.state_snapshot import StateSnapshot
 
 
 @click.group(cls=CommandGroup)
 def schema() -> None:
-    """Tables: the schemas that events name, and learned metadata."""
+    """List and show table schemas and learned metadata."""
 
 
 @schema.command()
 @config_option
-@click.option("--table", "pattern", default="*", help="Only tables whose db.schema.table matches, with * and ?.")
-@click.option("--metadata", is_flag=True, help="The learned metadata documents instead of the schemas.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@click.option(
+    "--table", "pattern", default="*", help="Only tables whose db.schema.table matches this pattern with * and ?."
+)
+@click.option("--metadata", is_flag=True, help="List the learned metadata documents instead of the schemas.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs.")
 def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
-    """List the schemas of the schemas topic, or the documents of the metadata topic, by key."""
+    """List the schemas in the schemas topic, or the documents in the metadata topic, by key."""
     known = _look(config)
     rows = _documents(known) if metadata else _schemas(known, pattern)
     if as_json:
@@ -44,7 +46,7 @@ def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
     elif rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        # Not on the standard output: a program that counts lines there shall count none.
+        # Printed on standard error, so that a program that counts output lines counts none.
         say(_nothing(metadata=metadata, pattern=pattern))
 
 
@@ -52,22 +54,22 @@ def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
 @config_option
 @click.argument("key")
 def show(config: Path, key: str) -> None:
-    """Show one schema or document whole, by the key that `ls` gives, or a schema by its id alone."""
+    """Show one schema or document in full, by the key that `ls` prints, or a schema by its id alone."""
     known = _look(config)
     if key in known.metadata:
         click.echo(known.metadata[key][1].decode(errors="replace"))
         return
     found = {name: schema for name, (_, schema) in known.schemas.items() if key in (name, schema.id)}
     if not found:
-        raise ConfigError(f"{key!r} is neither in the schemas topic nor in the metadata topic; `schema ls` lists both")
+        raise ConfigError(f"{key!r} is in neither the schemas topic nor the metadata topic; `schema ls` lists both")
     for schema in found.values():  # tables with the same columns share an id
         click.echo(msgspec.json.format(msgspec.json.encode(schema)).decode())
 
 
 def _nothing(*, metadata: bool, pattern: str) -> str:
     if metadata:
-        return "no metadata was learned: only metadata messages of qlik, and schemas of its registry, are"
-    return "no schema was announced" if pattern == "*" else f"no schema of a table that matches {pattern}"
+        return "no metadata was learned: only metadata messages of qlik and schemas of its registry are learned"
+    return "no schema was published" if pattern == "*" else f"no schema of a table that matches {pattern}"
 
 
 def _look(config: Path) -> StateSnapshot:

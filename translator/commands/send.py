@@ -1,4 +1,4 @@
-"""`translator send`: one message to a raw topic, and what the running service makes of it."""
+"""`translator send`: write one message to a raw topic and show what the running service makes of it."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from translator.errors import FatalError
 @click.argument("topic")
 @click.argument("message", type=click.File("rb"))
 def send(config: Path, timeout: float, as_json: bool, topic: str, message: BinaryIO) -> None:
-    """Write the message in a file to a raw topic, and find what the running service makes of it (`-`: standard input).
+    """Write the message in a file to a raw topic and show what the running service makes of it (`-`: standard input).
 
-    It is a message like any other: consumers get its events, and a lakehouse its rows. To try a service that has
-    consumers, send what stands for no row: of a table of Canal's `heartbeat_tables`, say. The exit code is 1 for a dead
-    letter, and where nothing came in time.
+    The message is treated like any other: consumers receive its events, and a lakehouse its rows. To test a service
+    that has consumers, send a message without a row, for example for a table in Canal's `heartbeat_tables`. The exit
+    code is 1 for a dead letter, or if no result arrives in time.
     """
     settings = settings_module.load(config)
-    # Here, not above: help and `translator translate` start without Kafka clients.
+    # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.send import send as send_message
 
     sent = send_message(settings, topic, message.read(), timeout, say)
@@ -46,4 +46,6 @@ def send(config: Path, timeout: float, as_json: bool, topic: str, message: Binar
             click.echo(f"event {event} after {sent.seconds:.1f} s")
     if sent.dead is not None:
         place = f"{sent.topic} {sent.partition} {sent.offset}"
-        raise FatalError(f"the message is a dead letter, {sent.dead}: translator explain {place} says why")
+        raise FatalError(
+            f"the message became a dead letter, {sent.dead}; run `translator explain {place}` for the reason"
+        )

@@ -1,4 +1,4 @@
-"""`translator status`: where the service stands, on one screen."""
+"""`translator status`: show the state of the service on one screen."""
 
 from __future__ import annotations
 
@@ -19,22 +19,22 @@ from translator.config import settings as settings_module
 from translator.operations.duration import duration, moment
 from translator.operations.terminal_text import shown
 
-if TYPE_CHECKING:  # at run time below: help starts without Kafka clients
+if TYPE_CHECKING:  # imported at run time below, so that help starts without Kafka clients
     from translator.operations.status import PartitionStatus, Status
 
 _COLUMNS = 80
-"""Of a screen, at least; a wider one is used."""
+"""Minimum screen width; a wider screen is used in full."""
 
 
 @click.command()
 @config_option
-@click.option("--watch", type=click.FloatRange(0.1), metavar="SECONDS", help="Look again and again, with rates.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a look, for programs.")
+@click.option("--watch", type=click.FloatRange(0.1), metavar="SECONDS", help="Refresh repeatedly and show rates.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh, for programs.")
 def status(config: Path, watch: float | None, as_json: bool) -> None:
     """Show positions, lag, dead letters, held tables and the newest schemas, by source, partition and table.
 
-    It asks the topics, not the service: it works while that is down. `behind` is the age of the oldest record that the
-    group has not read yet, by the time that the record has.
+    The command reads the topics and does not contact the service, so it also works while the service is down. `behind`
+    is the age of the oldest record that the group has not read yet, based on the record's timestamp.
     """
     settings = settings_module.load(config)
     from translator.operations.status import StatusLooker
@@ -99,7 +99,7 @@ def _row(partition: PartitionStatus) -> tuple[str, ...]:
 
 
 def _table(*names: str) -> Table:
-    """A table; a column whose name begins with > is for numbers. No name is cut: it goes on in the next line."""
+    """Return a table. Columns whose name begins with > are right-aligned. Long names wrap and are never cut off."""
     table = Table()
     for name in names:
         number = name.startswith(">")

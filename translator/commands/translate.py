@@ -1,4 +1,4 @@
-"""`translator translate`: files in, events out, without Kafka; the same core as the service."""
+"""`translator translate`: translate files without Kafka, using the same core as the service."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from translator.translation.translate import Events
     "options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Option of the dialect, or tables=; the value is YAML. Repeatable.",
+    help="Option of the dialect, or tables=. The value is YAML. Repeatable.",
 )
 @click.option(
     "-c",
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Configuration file: the source as the service has it, with its masks, instead of -d and -o.",
+    help="Configuration file. Use the source as the service has it, with its masks, instead of -d and -o.",
 )
-@click.option("--source", help="Name of the source. [default: file; with -c, the one that there is]")
+@click.option("--source", help="Name of the source. [default: file; with -c, the only source]")
 @click.option(
     "--schemas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Schemas of a registry: a JSON object of schemas, or their texts, by id.",
+    help="Schemas of a registry: a JSON object with schemas, or their texts, by id.",
 )
-@click.option("--lines", is_flag=True, help="Each line of FILE is one message value, whatever it looks like.")
-@click.option("--raw", is_flag=True, help="FILE is one message value.")
-@click.option("--strict", is_flag=True, help="Exit with 1 when there are dead letters.")
+@click.option("--lines", is_flag=True, help="Treat each line of FILE as one message value, whatever it looks like.")
+@click.option("--raw", is_flag=True, help="Treat FILE as one message value.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if there are dead letters.")
 @click.argument(
     "files",
     nargs=-1,
@@ -66,39 +66,36 @@ def translate(
     strict: bool,
     files: tuple[Path, ...],
 ) -> None:
-    """Translate files of messages: events on standard output, dead letters and a summary on standard error.
+    """Translate files of messages. Events go to standard output, dead letters and a summary to standard error.
 
-    A FILE (- is standard input) has one message a line. Its first line says of all of them which they are:
+    A FILE (- is standard input) has one message per line. Its first line decides what all lines are:
 
-    \b
-    messages  the JSON value of a message, as a console consumer prints it
-    records   a JSON object with the member value or value_base64, and perhaps
-              what else is known of the message:
+    \b messages  the JSON value of a message, as a console consumer prints it records   a JSON object with the member
+    value or value_base64, and
+              optionally what else is known about the message:
 
-    \b
-    value           the message: JSON, or its text as a JSON string; null: none
-    value_base64    instead of value: its bytes, as base64
-    key             of the message, a text; or key_base64; default: none
-    topic           default: file
-    partition       default: 0
-    offset          default: the number of the line, from 0, counted over all
-                    files of the call
-    timestamp       milliseconds since 1970; default: 0
-    headers         {"name": "text"} or [["name", "text"]]; or headers_base64,
-                    pairs whose values are base64; default: none
+    \b value           the message: JSON, or its text as a JSON string; null: none value_base64    instead of value: the
+    bytes of the message, as base64 key             key of the message, as text; or key_base64; default: none topic
+    default: file partition       default: 0 offset          default: the line number, from 0, counted over all files of
+                    the call
+    timestamp       milliseconds since 1970; default: 0 headers         {"name": "text"} or [["name", "text"]]; or
+    headers_base64,
+                    pairs with base64 values; default: none
 
     `translator capture` and `translator dlq show --raw` write records.
     """
     if raw and lines:
-        raise click.UsageError("--raw takes a file as one message, --lines as one a line: only one of them")
+        raise click.UsageError(
+            "--raw and --lines cannot be combined: --raw reads a file as one message, --lines one message per line"
+        )
     given = [read_raw(file, offset) for offset, file in enumerate(files)] if raw else read_files(files, bare=lines)
     messages = [line.message for line in given]
     if config is not None:
         if dialect is not None or options:
-            raise click.UsageError("-c has the dialect and its options: leave -d and -o out")
+            raise click.UsageError("-c already sets the dialect and its options; remove -d and -o")
         translator = _configured(config, source, messages)
     elif dialect is None:
-        raise click.UsageError("-d says the dialect, or -c the configuration of the source")
+        raise click.UsageError("use -d to choose the dialect, or -c for the configuration of the source")
     else:
         translator = of_dialect(dialect, parse_cli_options(options), source or "file", messages, say)
     for key, text in read_schemas(schemas).items() if schemas else ():
@@ -109,7 +106,7 @@ def translate(
             account.take(line, sys.stdout.buffer)
         sys.stdout.buffer.flush()
     except BrokenPipeError:
-        raise  # a reader such as `head` had enough; click ends the program silently
+        raise  # a reader such as `head` closed the pipe; click exits silently
     except OSError as error:
         raise FatalError(f"cannot write to standard output: {error.strerror}") from None
     click.echo(account.summary(), err=True)
@@ -118,7 +115,7 @@ def translate(
 
 
 def _configured(config: Path, source: str | None, messages: Sequence[Message]) -> FileTranslator:
-    # Here, not above: without a configuration, translating files needs no Kafka clients.
+    # Imported here because translating files without a configuration needs no Kafka clients.
     from translator.config import settings
     from translator.operations.configured_files import of_source
 
@@ -126,10 +123,10 @@ def _configured(config: Path, source: str | None, messages: Sequence[Message]) -
 
 
 def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
-    """`name=value` pairs; a value is YAML, so `profile=dts` and `instance={created: ...}` both work.
+    """Parse `name=value` pairs. A value is YAML, so `profile=dts` and `instance={created: ...}` both work.
 
     Raises:
-        ConfigError: a pair without `=`, or a value that is not YAML.
+        ConfigError: a pair has no `=`, or its value is not YAML.
     """
     options: dict[str, Any] = {}
     for pair in given:
@@ -145,10 +142,10 @@ def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
 
 
 def read_schemas(file: Path) -> dict[str, bytes]:
-    """The schemas of a registry as a dialect learns them: `registry/<id>` and the text.
+    """Return the schemas of a registry in the form a dialect learns them: `registry/<id>` and the text.
 
     Raises:
-        ConfigError: the file is no JSON object of schemas by id.
+        ConfigError: the file is not a JSON object of schemas by id.
     """
     try:
         found = json.loads(file.read_bytes())
@@ -167,14 +164,14 @@ def _is_id(name: str) -> bool:
 
 
 class _Account:
-    """One run over files: what is printed of each message, and the sums."""
+    """A run over files: prints the result of each message and keeps the totals."""
 
     def __init__(self, translator: FileTranslator) -> None:
         self._translator = translator
         self.counts: Counter[str] = Counter()
 
     def take(self, line: Line, out: BinaryIO) -> None:
-        """Translate one message and print what comes of it."""
+        """Translate one message and print the result."""
         message = line.message
         self.counts["records"] += 1
         translation = self._translator.translate(message)
@@ -192,13 +189,13 @@ class _Account:
                 self.counts["translated"] += 1
 
     def summary(self) -> str:
-        """The account in one line."""
+        """The summary line."""
         names = ("records", "translated", "dead", "skipped", "learned", "events")
         return " ".join(f"{name}={self.counts[name]}" for name in names)
 
 
 def dead_letter_line(message: Message, dead: DeadLetter, **where: str | int | None) -> str:
-    """A dead letter as a line of standard error; `where` is what else tells where its message stands."""
+    """Return a dead letter as a line for standard error; `where` adds the position of its message."""
     origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
     told = {name: value for name, value in where.items() if value is not None}
     return json.dumps({"code": dead.code, "message": dead.reason, "origin": origin, **told})

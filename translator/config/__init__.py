@@ -1,1 +1,1 @@
-"""The configuration as types: settings, their sections, and the rules that sections contain."""
+"""The configuration as types: settings, their sections, and the rules inside sections."""

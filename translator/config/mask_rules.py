@@ -1,7 +1,7 @@
-"""Rules that mask columns (docs/masks.md): which columns a rule matches, by names and by type.
+"""Rules that mask columns (docs/masks.md): which columns a rule matches, by name and by type.
 
-A rule that masks matches in doubt: names are compared without case, accents and invisible characters too, and levels of
-a name that one side lacks count as equal. A rule that keeps a column as it is matches its very name only.
+A masking rule matches when in doubt: names are also compared without case, accents and invisible characters, and name
+levels that one side lacks count as equal. A rule that keeps a column matches only its exact name.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ Action: TypeAlias = Literal["keep", "drop", "set_null", "hash", "truncate", "kee
 Matcher: TypeAlias = Callable[[str], object]
 
 UNKNOWN_TYPE = "unknown"
-"""The canonical type of a column of which nobody declares one."""
+"""The canonical type of a column whose type is not declared anywhere."""
 
 
 class MaskRule(Struct, frozen=True, dict=True):
-    """A rule as the operator writes it; its patterns have `*` for any characters and `?` for one."""
+    """A rule as written in the configuration. In its patterns, `*` matches any characters and `?` matches one."""
 
     action: Action
     source: str = ANY
@@ -32,36 +32,36 @@ class MaskRule(Struct, frozen=True, dict=True):
     column: str = ANY
     type: str = ANY
     length: int = 0
-    """Characters that `truncate` and `keep_last` leave."""
+    """Number of characters that `truncate` and `keep_last` keep."""
     text: str = ""
-    """Stands in for every value, of `replace`."""
+    """Text that `replace` puts in place of every value."""
 
     @property
     def masks(self) -> bool:
-        """Say whether it is no exemption."""
+        """Return whether the rule masks, rather than exempts, its columns."""
         return self.action != "keep"
 
     def matches_source(self, source: str) -> bool:
-        """Say whether it is for a source; its name is a word of the configuration, so that case counts."""
+        """Return whether the rule applies to a source. Source names come from the configuration, so case matters."""
         return bool(matcher(self.source)(source))
 
     def matches_table(self, name: str) -> bool:
-        """Say whether it is for a table by its full name, `db.schema.table` without absent levels."""
+        """Return whether the rule applies to a table with this full name: `db.schema.table` without absent levels."""
         matches, ends = self._of_table
         if not self.masks:
             return bool(matches(name))
         spellings = (name, folded(name))
-        # Messages of one source may name levels that others leave out, and so may patterns.
+        # Messages of one source can include levels that others omit, and so can patterns.
         if any(matches(end) for spelled in spellings for end in (spelled, *_ends(spelled))):
             return True
         return any(of_end(spelled) for dots, of_end in ends for spelled in spellings if spelled.count(".") == dots)
 
     def matches_column(self, name: str) -> bool:
-        """Say whether it is for a column."""
+        """Return whether the rule applies to a column."""
         return bool(self._of_column(name) or (self.masks and self._of_column(folded(name))))
 
     def matches_type(self, canonical: str | None) -> bool | None:
-        """Say whether it is for columns of a canonical type; None: nobody knows the type, and it may be."""
+        """Return whether the rule applies to columns of a canonical type. An unknown type (None) counts as a match."""
         if self.type == ANY:
             return True
         if canonical is None or canonical == UNKNOWN_TYPE:
@@ -70,7 +70,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
     @cached_property
     def _of_table(self) -> tuple[Matcher, list[tuple[int, Matcher]]]:
-        """The matcher of the pattern; and of its ends, behind each of its dots, with the dots that they have."""
+        """Return a matcher for the pattern and for each of its ends after a dot, with the number of dots in each."""
         return self._matcher(self.table), [(end.count("."), self._matcher(end)) for end in _ends(self.table)]
 
     @cached_property
@@ -86,21 +86,21 @@ class MaskRule(Struct, frozen=True, dict=True):
 
 
 def folded(name: str) -> str:
-    """Return what a name has in common with all that people, or a database, may take for the same name."""
+    """Return a folded form, equal for all names that people or a database can take for the same name."""
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    # C: invisible characters; M: marks, such as accents. A dotless i is the i of a Turkish upper case.
+    # C is invisible characters, M is marks such as accents. A dotless i is the lower case of a Turkish I.
     kept = "".join(char for char in text if unicodedata.category(char)[0] not in "CM")
     return kept.replace("ı", "i").strip()
 
 
 def _ends(name: str) -> Iterator[str]:
-    """The name without its first levels."""
+    """Return the name without its first levels."""
     while "." in name:
         name = name.partition(".")[2]
         yield name
 
 
 def _either(pattern: str) -> Matcher:
-    """As written, or folded; `?` is one character of either."""
+    """Match a name as written or folded. `?` matches one character of either form."""
     written, loose = matcher(pattern), matcher(folded(pattern))
     return lambda name: written(name) or loose(name)

@@ -1,4 +1,4 @@
-"""The section `masks`: columns that nobody shall read in what is written."""
+"""The section `masks`: columns whose values must not be readable in any output."""
 
 from __future__ import annotations
 
@@ -10,27 +10,32 @@ from cdc_core.kafka_settings import Section
 from translator.config.mask_rules import Action, MaskRule
 
 _NEEDS = {"truncate": "length", "keep_last": "length", "replace": "text"}
-"""The setting that an action needs beside its patterns."""
+"""The setting that an action requires in addition to its patterns."""
 
 
 class MaskSettings(Section):
-    """One rule. The first that matches a column decides; a rule without patterns is for every column."""
+    """A mask rule. The first rule that matches a column applies; a rule without patterns matches every column."""
 
     mask: Action = Field(
-        description="drop: the column is left out. set_null: its values are NULL. hash: HMAC-SHA-256 of their text, in "
-        "hex. truncate, keep_last: the first or the last characters of their text. replace: one text for all. keep: as "
-        "they are, whatever later rules say.",
+        description=(
+            "drop: leave the column out. set_null: replace values with NULL. hash: replace values with the "
+            "HMAC-SHA-256 of their text, in hex. truncate, keep_last: keep only the first or last characters of the "
+            "text. replace: use one fixed text for all values. keep: leave the column unmasked, regardless of later "
+            "rules."
+        ),
     )
-    source: str = Field(default="*", min_length=1, description="Pattern over names of sources, with * and ?.")
+    source: str = Field(default="*", min_length=1, description="Pattern for source names, with * and ?.")
     table: str = Field(
         default="*",
         min_length=1,
-        description="Pattern over `db.schema.table`, without levels that the source does not have.",
+        description="Pattern for `db.schema.table`, without levels that the source does not have.",
     )
-    column: str = Field(default="*", min_length=1, description="Pattern over names of columns.")
-    type: str = Field(default="*", min_length=1, description="Pattern over canonical types: docs/envelope.md.")
-    length: int | None = Field(default=None, ge=1, description="Of truncate and keep_last: how many characters stay.")
-    text: str | None = Field(default=None, description="Of replace: what stands in place of every value.")
+    column: str = Field(default="*", min_length=1, description="Pattern for column names.")
+    type: str = Field(
+        default="*", min_length=1, description="Pattern for canonical types, as listed in docs/envelope.md."
+    )
+    length: int | None = Field(default=None, ge=1, description="Number of characters that truncate and keep_last keep.")
+    text: str | None = Field(default=None, description="Text that replace puts in place of every value.")
 
     @model_validator(mode="after")
     def _complete(self) -> MaskSettings:
@@ -45,27 +50,30 @@ class MaskSettings(Section):
 
 
 class MasksSettings(Section):
-    """Masks of columns, in events and in everything else that is written or shown (docs/masks.md)."""
+    """Column masks. They apply to events and to everything else that is written or shown (docs/masks.md)."""
 
     key: SecretStr | None = Field(
         default=None,
         min_length=32,
-        description="Of hashes: at least 32 random characters, as ${NAME}; another key makes other hashes.",
+        description="Key for hashes: at least 32 random characters, as ${NAME}. Another key produces different hashes.",
     )
     messages: Literal["leave_out", "keep"] = Field(
         default="leave_out",
-        description="Of a source with masks, messages that cannot be translated. leave_out: their dead letters have "
-        "code and place, and neither the message nor what stood in it. keep: as those of other sources.",
+        description=(
+            "What to do with untranslatable messages of a source that has masks. leave_out: the dead letter contains "
+            "code and position, but neither the message nor anything from it. keep: the dead letter contains the "
+            "message, as for other sources."
+        ),
     )
-    rules: tuple[MaskSettings, ...] = Field(default=(), description="In the order in which they are tried.")
+    rules: tuple[MaskSettings, ...] = Field(default=(), description="Mask rules, tried in this order.")
 
     @model_validator(mode="after")
     def _hashes_have_a_key(self) -> MasksSettings:
         if self.key is None and any(rule.mask == "hash" for rule in self.rules):
-            raise ValueError("a rule hashes: set key")
+            raise ValueError("a rule uses hash, but key is not set: set masks.key")
         return self
 
     def rules_of(self, source: str) -> list[MaskRule]:
-        """Return the rules of a source; none where none of them masks."""
+        """Return the rules for a source, or none if no rule masks its columns."""
         rules = [rule for given in self.rules if (rule := given.rule()).matches_source(source)]
         return rules if any(rule.masks for rule in rules) else []

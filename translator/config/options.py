@@ -1,4 +1,4 @@
-"""Options from the configuration or the command line -> the frozen class of the dialect or codec that they are for."""
+"""Convert options from the configuration or the command line to the frozen options class of a dialect or codec."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ T = TypeVar("T", bound=Struct)
 
 
 def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) -> T:
-    """The options of `owner`, a dialect or a codec.
+    """Return the options of `owner`, a dialect or a codec.
 
     Raises:
-        ConfigError: an unknown name or word (with the nearest known one) or a value of the wrong type.
+        ConfigError: an unknown name or word (the error suggests the nearest known one), or a value of the wrong type.
     """
     known = [field.encode_name for field in msgspec.structs.fields(options_class)]
     for name in given:
@@ -61,7 +61,7 @@ _INVALID: Mapping[str, str] = {
 
 
 def _mistake(said: str) -> str:
-    """A sentence of msgspec in words for operators; it never holds the value."""
+    """Rephrase an error of msgspec for operators. The result never contains the value."""
     placed = _PLACED.fullmatch(said)
     place, said = (placed["place"], placed["said"]) if placed else ("", said)
     expected = _EXPECTED.fullmatch(said)
@@ -74,19 +74,19 @@ def _mistake(said: str) -> str:
 
 
 def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:
-    """Refuses a word that is none of the option's; msgspec would not say which ones are."""
+    """Reject a word that the option does not know, and list the known ones, which msgspec does not do."""
     allowed = _words(hint)
     for word in value if isinstance(value, (list, tuple)) else (value,):
         if allowed and isinstance(word, str) and word not in allowed:
             raise ConfigError(f"{owner}: {unknown(name, word, allowed)}")
 
 
-# Texts since settings are read as YAML 1.2; where a boolean is expected, they are booleans in options as in settings.
+# Settings are read as YAML 1.2, where these words are texts. Options that expect a boolean accept them, as settings do.
 _BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}
 
 
 def _words(hint: Any) -> tuple[str, ...]:
-    """The words of an option that is a Literal, or a list of one; none when it is something else."""
+    """Return the allowed words of an option whose type is a Literal or a list of Literals; empty for other types."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     return next((words for arm in get_args(hint) if (words := _words(arm))), ())
@@ -96,7 +96,7 @@ _NO_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(Z|[+-]\d{2}:?\d{2}
 
 
 def _with_seconds(value: Any) -> Any:
-    """Times may be written without seconds, as people do (`2022-03-20T00:00+08:00`); RFC 3339 wants them."""
+    """Add the seconds that RFC 3339 requires and people leave out (`2022-03-20T00:00+08:00`)."""
     if isinstance(value, dict):
         return {name: _with_seconds(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

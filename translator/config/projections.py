@@ -1,4 +1,4 @@
-"""The section `projections`: further topics, their form, and the tables that they get."""
+"""The section `projections`: additional topics, their format, and their tables."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from cdc_core.kafka_settings import Section
 from translator.config.table_filter import TableChoice, TableFilter
 from translator.config.topic_template import MAX_LENGTH, TopicTemplate, template_of
 
-# Kafka has no topics named `.` and `..`.
+# Kafka does not allow topics named `.` and `..`.
 _LEGAL = r"^\.{0,2}[A-Za-z0-9_-][A-Za-z0-9._-]*$"
 TopicName = Annotated[str, Field(pattern=_LEGAL, max_length=MAX_LENGTH)]
 
 
 class TableChoiceSettings(Section):
-    """Tables by patterns with * and ?."""
+    """Selects tables by patterns with * and ?."""
 
-    source: str = Field(default="*", min_length=1, description="Pattern over names of sources.")
+    source: str = Field(default="*", min_length=1, description="Pattern for source names.")
     table: str = Field(
         default="*",
         min_length=1,
-        description="Pattern over `db.schema.table`, without levels that the source does not have.",
+        description="Pattern for `db.schema.table`, without levels that the source does not have.",
     )
 
     def pattern(self) -> TableChoice:
@@ -32,51 +32,58 @@ class TableChoiceSettings(Section):
 
 
 class Projection(Section):
-    """A further topic that gets the same events in another form, for readers that do not know the envelope."""
+    """An additional topic with the same events in another format, for consumers that do not know the envelope."""
 
     topic: str = Field(
-        description="A topic, made as the canonical topic is; or a template that gives each table its own: a prefix, "
-        "then `{source}.{table}`, `{table}` or `{source}`. Those are made when their first records come."
+        description=(
+            "A topic, created in the same way as the canonical topic, or a template that gives each table a topic of "
+            "its own: a prefix, then `{source}.{table}`, `{table}` or `{source}`. Topics of a template are created "
+            "when their first records arrive."
+        )
     )
-    codec: str = Field(description="avro, json, debezium, debezium_avro or upsert.")
+    codec: str = Field(description="Format of the records: avro, json, debezium, debezium_avro or upsert.")
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
-    include: tuple[TableChoiceSettings, ...] = Field(
-        default=(), description="The tables that it gets; without it, all."
-    )
+    include: tuple[TableChoiceSettings, ...] = Field(default=(), description="Tables to include. Default: all.")
     exclude: tuple[TableChoiceSettings, ...] = Field(
-        default=(), description="Tables that it does not get, even where they are included."
+        default=(), description="Tables to exclude, even if they are included."
     )
 
     partitions: int | None = Field(
-        default=None, ge=1, description="Of each topic, when created; not set: `topics.partitions`."
+        default=None,
+        ge=1,
+        description="Number of partitions of each topic when it is created. Default: `topics.partitions`.",
     )
     config: dict[str, str] = Field(
-        default_factory=dict, description="Settings of each topic, when created, such as `cleanup.policy`."
+        default_factory=dict, description="Settings of each topic when it is created, such as `cleanup.policy`."
     )
 
     @field_validator("topic")
     @classmethod
     def _topic_has_a_legal_name(cls, topic: str) -> str:
         if template_of(topic) is None and not (re.match(_LEGAL, topic) and len(topic) <= MAX_LENGTH):
-            raise ValueError(f"no name of a topic: letters, digits, points, - and _, at most {MAX_LENGTH}")
+            raise ValueError(
+                f"not a valid topic name: use letters, digits, points, - and _, at most {MAX_LENGTH} characters"
+            )
         return topic
 
     @model_validator(mode="after")
     def _rows_without_names_have_their_own_topic(self) -> Projection:
-        """Rows of several tables have equal keys there, and compaction would delete rows that are there."""
+        """Reject `key: columns` where rows of several tables would share keys, because compaction would delete live
+        rows.
+        """
         template = self.template
         if template is not None and not template.by_table and self.options.get("key") == "columns":
-            raise ValueError(f"key: columns wants a topic for each table, and {self.topic} gives one to each source")
+            raise ValueError(f"key: columns requires a topic per table, but {self.topic} gives each source one topic")
         return self
 
     @property
     def template(self) -> TopicTemplate | None:
-        """The template of its topics; None where it has one topic."""
+        """The template of its topics, or None for a single topic."""
         return template_of(self.topic)
 
     @property
     def tables(self) -> TableFilter | None:
-        """The choice of its tables; None where it gets all."""
+        """The selection of tables, or None for all tables."""
         template = self.template
         return chosen(self.include, self.exclude, tables_only=template is not None and template.by_table)
 
@@ -84,7 +91,7 @@ class Projection(Section):
 def chosen(
     include: Sequence[TableChoiceSettings], exclude: Sequence[TableChoiceSettings], *, tables_only: bool = False
 ) -> TableFilter | None:
-    """Return the choice of an output's tables; None where it gets all."""
+    """Return the table selection of an output, or None for all tables."""
     if not include and not exclude and not tables_only:
         return None
     patterns = [one.pattern() for one in include], [one.pattern() for one in exclude]
@@ -92,14 +99,14 @@ def chosen(
 
 
 def check_templates(projections: Sequence[Projection], written: Sequence[str], *, sources: int) -> None:
-    """Check that what begins with the prefix of a template is of that template alone.
+    """Check that topics that begin with a template's prefix can only come from that template.
 
     Args:
-        written: the topics that are written beside those of templates.
-        sources: how many there are.
+        written: the topics that are written in addition to those of templates.
+        sources: the number of sources.
 
     Raises:
-        ValueError: it is not, or tables of several sources that are named alike would meet.
+        ValueError: a prefix is not unique, or equally named tables of several sources would share a topic.
     """
     templates = [one.template for one in projections if one.template is not None]
     for at, template in enumerate(templates):
@@ -107,11 +114,12 @@ def check_templates(projections: Sequence[Projection], written: Sequence[str], *
         for other in (*written, *prefixes):
             if other.startswith(template.prefix):
                 raise ValueError(
-                    f"topics of {template.text} would stand among others: {other} begins with {template.prefix} too; "
-                    f"give the template a prefix of its own"
+                    f"topics of {template.text} cannot be told from others: {other} also begins with "
+                    f"{template.prefix}; "
+                    f"use a prefix that no other topic begins with"
                 )
         if not template.by_source and sources > 1:
             raise ValueError(
-                f"topics of {template.text} would hold tables of several sources that are named alike; "
-                f"write {template.prefix}{{source}}.{{table}}"
+                f"topics of {template.text} would mix equally named tables of several sources; "
+                f"use {template.prefix}{{source}}.{{table}}"
             )

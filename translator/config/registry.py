@@ -1,4 +1,4 @@
-"""The section `registry`: where the schema registry is, whom it trusts, who we are to it."""
+"""The section `registry`: address, trust and credentials of the schema registry."""
 
 from __future__ import annotations
 
@@ -10,24 +10,30 @@ from cdc_core.kafka_settings import Section, check_certificate, checked_scheme
 
 
 class Registry(Section):
-    """A schema registry with Confluent's API; where there is one, Avro records begin with the id it gives."""
+    """A schema registry with Confluent's API. With a registry, Avro records begin with the schema id it assigns."""
 
-    url: str = Field(description="Root of its API, or several of one registry separated by commas.")
+    url: str = Field(description="Base URL of the API, or several URLs of the same registry, separated by commas.")
     auto_register: bool = Field(
-        default=True, description="Register the schema where it is not yet; false: only look up its id."
+        default=True, description="Register a schema that the registry does not have. false: only look up its id."
     )
-    username: str | None = Field(default=None, pattern="^[^:]+$", description="Of HTTP basic authentication.")
-    password: SecretStr | None = Field(default=None, description="Of HTTP basic authentication.")
-    ssl_ca_file: Path | None = Field(default=None, description="CA certificates, PEM.")
-    ssl_certificate_file: Path | None = Field(default=None, description="Client certificate, PEM.")
-    ssl_key_file: Path | None = Field(default=None, description="Key of the client certificate, PEM.")
+    username: str | None = Field(
+        default=None, pattern="^[^:]+$", description="User name for HTTP basic authentication."
+    )
+    password: SecretStr | None = Field(default=None, description="Password for HTTP basic authentication.")
+    ssl_ca_file: Path | None = Field(default=None, description="File with CA certificates, in PEM format.")
+    ssl_certificate_file: Path | None = Field(
+        default=None, description="File with the client certificate, in PEM format."
+    )
+    ssl_key_file: Path | None = Field(
+        default=None, description="File with the key of the client certificate, in PEM format."
+    )
 
     @model_validator(mode="after")
     def _complete(self) -> Registry:
         schemes = {checked_scheme(url.strip(), "url", "username and password") for url in self.url.split(",")}
         if (self.username is None) != (self.password is None):
-            raise ValueError("username and password come together")
+            raise ValueError("username and password must be set together")
         check_certificate(self.ssl_certificate_file, self.ssl_key_file)
         if "https" not in schemes and (self.ssl_ca_file, self.ssl_certificate_file) != (None, None):
-            raise ValueError("ssl_* is set but url is not https://")
+            raise ValueError("ssl_* is set, but url does not begin with https://")
         return self

@@ -1,4 +1,4 @@
-"""The types of settings that are more than texts and numbers: names, topics and patterns over them, beginnings."""
+"""Types of settings beyond text and numbers: names, topics and topic patterns, and start positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, ValidationError, ValidatorFunctionWra
 
 
 def _in_words(words: str) -> WrapValidator:
-    """Tell a text of another form in words: nobody reads regular expressions at three in the morning."""
+    """Describe the expected form of a text in words, because nobody wants to read a regular expression at 3 a.m."""
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -23,25 +23,25 @@ def _in_words(words: str) -> WrapValidator:
 Name = Annotated[
     str,
     Field(pattern=r"^[A-Za-z0-9._-]{1,128}$"),
-    _in_words("expected a name of letters, digits, dots, - and _, at most 128"),
+    _in_words("expected a name of at most 128 letters, digits, dots, - and _"),
 ]
-# A name, or a pattern over names: `*` stands for any characters, `?` for one.
+# A name, or a pattern over names: `*` matches any characters, `?` matches one.
 TopicPattern = Annotated[
     str,
     Field(pattern=r"^\.{0,2}[A-Za-z0-9_*?-][A-Za-z0-9._*?-]*$", max_length=249),
-    _in_words("expected the name of a topic, or a pattern with * and ?, which is no regular expression"),
+    _in_words("expected the name of a topic, or a pattern with * and ? (regular expressions are not supported)"),
 ]
 
 
-# Where a partition begins that the group never committed.
+# Where to start in a partition for which the group has no committed offset.
 Start: TypeAlias = Literal["earliest", "latest"] | AwareDatetime
 
 
 def is_pattern(topic: str) -> bool:
-    """Return whether an entry of `topics` stands for all topics that it matches."""
+    """Return whether an entry of `topics` is a pattern."""
     return "*" in topic or "?" in topic
 
 
 def matches(topic: str, entry: str) -> bool:
-    """Return whether an entry of `topics` means this topic."""
-    return fnmatch.fnmatchcase(topic, entry)  # an entry has no `[`, fnmatch's third special character
+    """Return whether an entry of `topics` matches this topic."""
+    return fnmatch.fnmatchcase(topic, entry)  # entries contain no `[`, the third special character of fnmatch

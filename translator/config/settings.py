@@ -1,7 +1,6 @@
-"""The whole configuration as types; how the file is read is cdc_core.config.
+"""The whole configuration as types. cdc_core.config reads the file.
 
-A name that is not known is an error at start, with the nearest known one. The options of a dialect are checked by the
-dialect, those of a codec by the codec.
+An unknown name is an error at start that suggests the nearest known one. Dialects and codecs check their own options.
 """
 
 from __future__ import annotations
@@ -31,37 +30,43 @@ from translator.message import DeclaredTable, Limits
 
 
 class TopicsSettings(Section):
-    """The creation of the topics that the translator writes."""
+    """Creation of the topics that the translator writes."""
 
-    create: bool = Field(default=True, description="false: topics that are missing stop the start.")
+    create: bool = Field(default=True, description="Create missing topics. false: a missing topic stops the start.")
     partitions: int = Field(
-        default=4, ge=1, description="Of the topics of events and of the dead-letter topic, when created."
+        default=4,
+        ge=1,
+        description="Number of partitions of event topics and the dead-letter topic when they are created.",
     )
     replication_factor: int | None = Field(
-        default=None, ge=1, description="Copies of each topic, when created; not set: as many as the brokers make."
+        default=None,
+        ge=1,
+        description="Replication factor of each topic when it is created. Default: the broker's default.",
     )
 
 
 class Output(Section):
-    """The canonical topic and its form. The other topics are named after the canonical one."""
+    """The canonical topic and its format. Names of the other topics are derived from it."""
 
-    topic: TopicName = Field(default="cdc.canonical", description="The canonical topic.")
-    codec: Literal["avro", "json"] = Field(default="avro", description="The form of events: docs/envelope.md.")
+    topic: TopicName = Field(default="cdc.canonical", description="Name of the canonical topic.")
+    codec: Literal["avro", "json"] = Field(
+        default="avro", description="Format of events, described in docs/envelope.md."
+    )
     include: tuple[TableChoiceSettings, ...] = Field(
-        default=(), description="The tables of the canonical topic; without it, all."
+        default=(), description="Tables to write to the canonical topic. Default: all."
     )
     exclude: tuple[TableChoiceSettings, ...] = Field(
-        default=(), description="Tables that the canonical topic does not get, even where they are included."
+        default=(), description="Tables to leave out of the canonical topic, even if they are included."
     )
 
     @property
     def schemas_topic(self) -> str:
-        """Compacted: table schemas."""
+        """Compacted topic with table schemas."""
         return f"{self.topic}.schemas"
 
     @property
     def metadata_topic(self) -> str:
-        """Compacted: learned source metadata."""
+        """Compacted topic with learned source metadata."""
         return f"{self.topic}.metadata"
 
     @property
@@ -70,13 +75,15 @@ class Output(Section):
 
 
 class TableSettings(Section):
-    """A declared table, see message.DeclaredTable."""
+    """A declared table; see message.DeclaredTable."""
 
-    table: str = Field(description="Pattern over the table's name as the source writes it, with * and ?.")
-    key: tuple[str, ...] = Field(default=(), description="Its key columns, in key order.")
+    table: str = Field(description="Pattern for the table's name as the source writes it, with * and ?.")
+    key: tuple[str, ...] = Field(default=(), description="Key columns of the table, in key order.")
     columns: dict[str, str] | None = Field(
         default=None,
-        description="Canonical type by column, all of them and in table order; without it only the key is declared.",
+        description=(
+            "Canonical type of each column, for all columns in table order. If empty, only the key is declared."
+        ),
     )
 
     def declared(self) -> DeclaredTable:
@@ -84,132 +91,167 @@ class TableSettings(Section):
 
 
 class Source(Section):
-    """One replication task and the raw topics that it writes."""
+    """A replication task and the raw topics that it writes."""
 
-    name: Name = Field(description="Stands in every event; never change it.")
-    dialect: str = Field(description="qlik, dts_avro, shareplex or canal.")
+    name: Name = Field(description="Name of the source. It is part of every event, so never change it.")
+    dialect: str = Field(description="Product that writes the messages: qlik, dts_avro, shareplex or canal.")
     topics: tuple[TopicPattern, ...] = Field(
-        min_length=1, description="Names, or patterns with * and ?, which also match topics that come later."
+        min_length=1, description="Topic names, or patterns with * and ?. Patterns also match topics created later."
     )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the dialect.")
     tables: tuple[TableSettings, ...] = ()
     metadata_topics: tuple[TopicPattern, ...] = Field(
         default=(),
-        description="Those of the topics that carry metadata messages; read to their end before data flows.",
+        description=(
+            "Those of the topics that contain metadata messages. They are read completely before any data is "
+            "translated."
+        ),
     )
-    start: Start | None = Field(default=None, description="Instead of the global `start`.")
+    start: Start | None = Field(
+        default=None, description="Start position of this source, instead of the global `start`."
+    )
     order: Literal["arrival", "native"] = Field(
         default="arrival",
-        description="What orders the changes of a row: their place in the raw partition, or the source's own sequence.",
+        description=(
+            "What determines the order of a row's changes: their position in the raw partition, or the source's own "
+            "sequence."
+        ),
     )
     epochs: tuple[AwareDatetime, ...] = Field(
         default=(),
         max_length=9_999,
-        description="order: native: times after which sequences are not comparable with those before, such as reloads.",
+        description=(
+            "With order: native: times at which sequences restart, for example after a reload. They cannot be compared "
+            "across these times."
+        ),
     )
     task: str | None = Field(
-        default=None, min_length=1, description="order: native: the task, for messages that do not name theirs."
+        default=None,
+        min_length=1,
+        description="With order: native: name of the task, for messages that do not include it.",
     )
 
     @model_validator(mode="after")
     def _metadata_topics_are_topics(self) -> Source:
         for topic in self.metadata_topics:
             if not is_pattern(topic) and not any(matches(topic, entry) for entry in self.topics):
-                raise ValueError(f"metadata topic {topic} is not among topics")
+                raise ValueError(f"metadata topic {topic} is not listed in topics")
         return self
 
     @model_validator(mode="after")
     def _native_order_is_whole(self) -> Source:
         if self.order != "native" and (self.epochs or self.task):
-            raise ValueError("epochs and task are for order: native")
+            raise ValueError("epochs and task require order: native")
         if list(self.epochs) != sorted(set(self.epochs)):
-            raise ValueError("epochs must rise")
+            raise ValueError("epochs must be in ascending order")
         return self
 
 
 class Web(Section):
-    """Probes and metrics: /livez, /readyz, /metrics."""
+    """HTTP endpoints for probes and metrics: /livez, /readyz, /metrics."""
 
-    host: str = Field(default="127.0.0.1", description="Where it listens; 0.0.0.0 in a container.")
-    port: int = Field(default=8080, ge=1, le=65535, description="Of all three.")
+    host: str = Field(default="127.0.0.1", description="Address to listen on. Use 0.0.0.0 in a container.")
+    port: int = Field(default=8080, ge=1, le=65535, description="Port for probes and metrics.")
 
 
 class MetricsSettings(Section):
-    """The metrics beyond the account."""
+    """Metrics per table and the push of metrics."""
 
     tables: int = Field(
-        default=100, ge=0, le=10_000, description="Tables with series of their own; the others are `other` together."
+        default=100,
+        ge=0,
+        le=10_000,
+        description="Number of tables with their own metric series. The others share the series `other`.",
     )
-    otlp: Otlp | None = Field(default=None, description="Not set: nothing is reported; Prometheus asks at /metrics.")
+    otlp: Otlp | None = Field(
+        default=None,
+        description="OpenTelemetry endpoint to push metrics to. If unset, metrics are only served at /metrics.",
+    )
 
 
 class Timing(Section):
-    """Times in seconds. They must hold: delivery < rebalance < the grace period of the pod."""
+    """Timeouts and intervals, in seconds. They must satisfy: delivery < rebalance < the grace period of the pod."""
 
     session: float = Field(
-        default=30, gt=0, description="After so long without a heartbeat the group gives partitions to others."
+        default=30,
+        gt=0,
+        description=(
+            "Session timeout: without a heartbeat for this long, the group reassigns the partitions of a member."
+        ),
     )
     rebalance: float = Field(
-        default=60, gt=0, description="How long partitions may take to be drained before they are given away."
+        default=60, gt=0, description="Maximum time to drain partitions before they are handed over in a rebalance."
     )
     delivery: float = Field(
-        default=40, gt=0, description="How long a record may take to be delivered; then exit code 1."
+        default=40, gt=0, description="Maximum time to deliver a record. After that the service stops with exit code 1."
     )
-    commit_interval: float = Field(default=1, gt=0, description="Between two commits of offsets.")
+    commit_interval: float = Field(default=1, gt=0, description="Interval between offset commits.")
     stuck: float = Field(
         default=60,
         gt=0,
-        description="How long the event loop may stand; delivery and rebalance, beyond their own times.",
+        description=(
+            "Maximum time without progress in the event loop, and for delivery and rebalance beyond their own limits."
+        ),
     )
     metadata_wait: float = Field(
-        default=10, ge=0, description="How long a message waits for metadata that has not come."
+        default=10, ge=0, description="How long a message waits for metadata that has not arrived."
     )
     topic_refresh: float = Field(
         default=60,
         gt=0,
-        description="How often topics are looked at: whether one was made again, or a new one matches a pattern.",
+        description="Interval for checking topics: whether one was recreated, or a new one matches a pattern.",
     )
     broker_wait: float = Field(
-        default=120, ge=0, description="How long the start waits for brokers that do not answer; for the registry, too."
+        default=120, ge=0, description="How long the start waits for brokers, and for the registry, to respond."
     )
-    summary: float = Field(
-        default=60, ge=0, description="Between two lines of the log that sum the work up; 0: there are none."
-    )
+    summary: float = Field(default=60, ge=0, description="Interval between summary lines in the log. 0 disables them.")
 
     @model_validator(mode="after")
     def _consistent(self) -> Timing:
         if self.delivery >= self.rebalance:
-            raise ValueError("timing.delivery must be below rebalance, or a drain cannot end in time")
+            raise ValueError("timing.delivery must be less than timing.rebalance, or a drain cannot finish in time")
         return self
 
 
 class Bounds(Section):
-    """The bounds of what may be under way in a process at once; beyond it, reading pauses."""
+    """Limits on the work in progress in one process. When a limit is reached, reading pauses."""
 
-    batches: int = Field(default=64, ge=1, description="Batches that are translated and not yet delivered.")
+    batches: int = Field(default=64, ge=1, description="Translated batches that are not delivered yet.")
     events: int = Field(
-        default=100_000, ge=1, description="Records handed to the producer and not yet delivered, of all outputs."
+        default=100_000, ge=1, description="Records passed to the producer and not delivered yet, over all outputs."
     )
     bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1024,
-        description="Raw records that wait for their turn, and once more, records that wait for delivery.",
+        description=(
+            "Bytes of raw records waiting to be translated. The same limit applies again to records waiting for "
+            "delivery."
+        ),
     )
 
 
 class InputLimits(Section):
-    """Bounds for all input, see message.Limits."""
+    """Limits for all input; see message.Limits."""
 
-    value_bytes: int = Field(default=Limits().value_bytes, ge=1, description="Bytes of a raw value.")
-    json_depth: int = Field(default=Limits().json_depth, ge=1, le=500, description="Nesting of JSON.")
-    columns: int = Field(default=Limits().columns, ge=1, description="Columns of a row.")
+    value_bytes: int = Field(default=Limits().value_bytes, ge=1, description="Maximum bytes of a raw value.")
+    json_depth: int = Field(default=Limits().json_depth, ge=1, le=500, description="Maximum nesting depth of JSON.")
+    columns: int = Field(default=Limits().columns, ge=1, description="Maximum columns per row.")
     rows: int = Field(
-        default=Limits().rows, ge=1, le=999_999, description="Rows of a message; `pos` has six digits for them."
+        default=Limits().rows,
+        ge=1,
+        le=999_999,
+        description="Maximum rows per message. `pos` has six digits for the row number.",
     )
-    schema_text_bytes: int = Field(default=Limits().schema_text_bytes, ge=1, description="Text of an Avro schema.")
-    schema_depth: int = Field(default=Limits().schema_depth, ge=1, le=64, description="Nesting of an Avro schema.")
+    schema_text_bytes: int = Field(
+        default=Limits().schema_text_bytes, ge=1, description="Maximum size of an Avro schema's text."
+    )
+    schema_depth: int = Field(
+        default=Limits().schema_depth, ge=1, le=64, description="Maximum nesting depth of an Avro schema."
+    )
     issue_raw_chars: int = Field(
-        default=Limits().issue_raw_chars, ge=0, description="Characters of `issues[].raw`; longer ones are cut."
+        default=Limits().issue_raw_chars,
+        ge=0,
+        description="Maximum characters of `issues[].raw`. Longer values are truncated.",
     )
 
     def limits(self) -> Limits:
@@ -217,13 +259,15 @@ class InputLimits(Section):
 
 
 class Settings(Section):
-    """`translator run -c FILE`."""
+    """The configuration of `translator run -c FILE`."""
 
-    group: Name = Field(default="cdc-translator", description="Consumer group; also the name of the Faust app.")
+    group: Name = Field(default="cdc-translator", description="Consumer group. Also the name of the Faust app.")
     group_instance_id: Name | None = Field(
         default=None,
-        description="Static membership: a name of this process alone, and the same after a restart (of a StatefulSet's "
-        "pod, as ${POD_NAME}). A restart within timing.session then moves no partitions.",
+        description=(
+            "Static membership: a name that is unique to this process and survives restarts, such as a StatefulSet's "
+            "pod name, ${POD_NAME}. A restart within timing.session then moves no partitions."
+        ),
     )
     kafka: Kafka
     topics: TopicsSettings = TopicsSettings()
@@ -232,24 +276,31 @@ class Settings(Section):
     sources: tuple[Source, ...] = Field(min_length=1)
     start: Start = Field(
         default="earliest",
-        description="Where partitions without a committed offset begin: earliest, latest, or a time (ISO 8601).",
+        description="Where to start in partitions without a committed offset: earliest, latest, or a time (ISO 8601).",
     )
     registry: Registry | None = None
     delivery: Literal["at_least_once", "exactly_once"] = Field(
         default="at_least_once",
-        description="exactly_once: in transactions; readers of committed records see every event once.",
+        description=(
+            "exactly_once writes in transactions: consumers that read only committed records see every event once."
+        ),
     )
     on_error: dict[ErrorCode, Literal["dead_letter", "hold_table", "stop"]] = Field(
         default_factory=dict,
-        description="By code, what a message does that cannot be translated. Default: it becomes a dead letter. "
-        "hold_table: later messages of its table follow it, until they are replayed in order. CONTRADICTION, a message "
-        "that contradicts the options of its source, stops by default, or holds its whole partition (hold_table).",
+        description=(
+            "What to do with a message that cannot be translated, by error code. Default: it becomes a dead letter. "
+            "hold_table: later messages of its table are held as well, until they are replayed in order. "
+            "CONTRADICTION, a message that contradicts the options of its source, stops the service by default, or "
+            "holds its whole partition (hold_table)."
+        ),
     )
     masks: MasksSettings = MasksSettings()
     native: Literal["auto", "off"] = Field(
         default="auto",
-        description="auto: common messages take the native path where it was built, to the same bytes. The environment "
-        "variable CDC_NATIVE=off turns it off, too.",
+        description=(
+            "auto: translate common messages on the native path if it was built. The output is byte-identical. The "
+            "environment variable CDC_NATIVE=off also turns it off."
+        ),
     )
     web: Web = Web()
     metrics: MetricsSettings = MetricsSettings()
@@ -257,51 +308,51 @@ class Settings(Section):
     bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()
     log_format: Literal["json", "console", "auto"] = Field(
-        default="auto", description="auto: console on a terminal, else json."
+        default="auto", description="Format of the log. auto: console on a terminal, otherwise json."
     )
     log_level: Literal["info", "warning", "error"] = Field(
-        default="info", description="Lines below it are not written; the last line before an end by an error always is."
+        default="info", description="Minimum level of log lines. The last line before a failure is always written."
     )
 
     @property
     def raw_topics(self) -> list[str]:
-        """The entries of `topics`, of all sources: names and patterns."""
+        """The entries of `topics` of all sources: names and patterns."""
         return [topic for source in self.sources for topic in source.topics]
 
     @property
     def event_topics(self) -> list[str]:
-        """The topics that get events: the canonical one, then those of projections that have one."""
+        """The topics that receive events: the canonical topic, then projections with a single topic."""
         return [self.output.topic, *(one.topic for one in self.projections if one.template is None)]
 
     @property
     def templates(self) -> list[TopicTemplate]:
-        """The templates of the topics of projections that have several."""
+        """The topic templates of projections with several topics."""
         return [one.template for one in self.projections if one.template is not None]
 
     @property
     def written_topics(self) -> list[str]:
-        """Every topic that is written, but for those of templates."""
+        """Every topic that is written, except topics of templates."""
         output = self.output
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
 
     def writes(self, topic: str) -> bool:
-        """Return whether a topic is one that is written; those of templates are, there or not."""
+        """Return whether a topic is written. Topics of templates count, whether they exist or not."""
         return topic in self.written_topics or any(topic.startswith(one.prefix) for one in self.templates)
 
     @property
     def masked_sources(self) -> frozenset[str]:
-        """The sources with masks whose messages may not be written or shown as they came."""
+        """The sources with masks whose original messages must not be written or shown."""
         if self.masks.messages == "keep":
             return frozenset()
         return frozenset(source.name for source in self.sources if self.masks.rules_of(source.name))
 
     @property
     def digest(self) -> str:
-        """Tells this configuration from another; secrets are not in it."""
+        """A digest that identifies this configuration. Secrets are not part of it."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def codes(self, policy: str) -> frozenset[ErrorCode]:
-        """The codes with this policy."""
+        """Return the codes with this policy."""
         return frozenset(code for code, chosen in self.on_error.items() if chosen == policy)
 
     _file: SettingsFile | None = PrivateAttr(default=None)
@@ -313,7 +364,7 @@ class Settings(Section):
         return self
 
     def refuse(self, wrong: Sequence[tuple[tuple[int | str, ...], ConfigError]]) -> None:
-        """Raise an error for all that is wrong, each with its location in the file; nothing where nothing is."""
+        """Raise one error for all mistakes, each with its location in the file. Do nothing if the list is empty."""
         if not wrong:
             return
         if self._file is not None:
@@ -323,11 +374,14 @@ class Settings(Section):
     @model_validator(mode="after")
     def _held_is_no_error(self) -> Settings:
         if ErrorCode.HELD in self.on_error:
-            raise ValueError("on_error: HELD has no policy of its own: it is what hold_table makes of later messages")
+            raise ValueError(
+                "on_error: HELD cannot have a policy, because hold_table assigns it to later messages of a held table"
+            )
         if self.on_error.get(ErrorCode.CONTRADICTION) == "dead_letter":
             raise ValueError(
-                "on_error: CONTRADICTION stops (stop, the default) or holds its partition (hold_table); a dead letter "
-                "alone would let later messages be read wrong"
+                "on_error: CONTRADICTION either stops the service (stop, the default) or holds its partition "
+                "(hold_table); "
+                "with only a dead letter, later messages would be misread"
             )
         return self
 
@@ -335,7 +389,7 @@ class Settings(Section):
     def _masks_have_sources(self) -> Settings:
         for rule in self.masks.rules:
             if not any(rule.rule().matches_source(source.name) for source in self.sources):
-                raise ValueError(f"masks: a rule is for source {rule.source}, and none is named so")
+                raise ValueError(f"masks: a rule refers to source {rule.source}, but no source has that name")
         return self
 
     @model_validator(mode="after")
@@ -351,7 +405,7 @@ class Settings(Section):
                 both = " and ".join(dict.fromkeys(owners))
                 raise ValueError(f"topic {topic} is claimed by more than one source: {both}")
             if len(owners) > 1:
-                raise ValueError(f"topic {topic} is named twice by source {owners[0]}")
+                raise ValueError(f"topic {topic} is listed twice by source {owners[0]}")
         for topic in self.raw_topics:
             if self.writes(topic):
                 raise ValueError(f"topic {topic} is both read and written")
@@ -364,7 +418,7 @@ class Settings(Section):
 
 
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """The settings of a YAML file.
+    """Return the settings of a YAML file.
 
     Raises:
         ConfigError: see cdc_core.config.
@@ -377,7 +431,7 @@ class _Connection(Section):
 
 
 def parse_kafka(options: Mapping[str, Any], environment: Mapping[str, str], where: str) -> Kafka:
-    """The section `kafka` alone, of which a command line gives the settings.
+    """Return only the section `kafka`, from settings given on a command line.
 
     Raises:
         ConfigError: see cdc_core.config.
@@ -386,5 +440,5 @@ def parse_kafka(options: Mapping[str, Any], environment: Mapping[str, str], wher
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
-    """The settings of a YAML text; `where` names it in errors."""
+    """Return the settings of a YAML text; `where` identifies it in errors."""
     return config.parse(Settings, text, environment, where)

@@ -1,4 +1,4 @@
-"""The tables that an output gets: patterns over sources and tables, to include and to exclude."""
+"""The tables that an output receives: include and exclude patterns over sources and tables."""
 
 from __future__ import annotations
 
@@ -11,29 +11,31 @@ from msgspec import Struct
 ANY = "*"
 
 _KEPT = 4096
-"""Tables whose answer is kept: their names come out of messages."""
+"""Maximum number of tables whose result is cached, because table names come from messages."""
 
 
 def matcher(pattern: str) -> Callable[[str], object]:
-    """Return what is true of the names that a pattern means: `*` stands for any characters, `?` for one."""
-    # fnmatch's third special character, `[`, is none of ours.
+    """Return a predicate for names that match a pattern: `*` matches any characters, `?` matches one."""
+    # `[`, the third special character of fnmatch, has no special meaning here.
     return re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match
 
 
 class TableChoice(Struct, frozen=True):
-    """Tables of sources: `table` is a pattern over `db.schema.table`, without levels that the source does not have."""
+    """A pattern for tables of sources. `table` matches `db.schema.table`, without levels that the source does not
+    have.
+    """
 
     source: str = ANY
     table: str = ANY
 
 
 class TableFilter:
-    """A choice of tables. What is of no table (marks of transactions, watermarks) goes with its source.
+    """A selection of tables. Events without a table (transaction markers, watermarks) are selected by their source.
 
     Args:
-        include: nothing else is taken; () is everything.
-        exclude: not taken, even where it is included.
-        tables_only: what is of no table is not taken.
+        include: only these tables are selected; () selects all.
+        exclude: these tables are not selected, even if they are included.
+        tables_only: events without a table are not selected.
     """
 
     def __init__(
@@ -45,7 +47,7 @@ class TableFilter:
         self._found: dict[tuple[str, str | None, str | None, str | None], bool] = {}
 
     def takes(self, source: str, db: str | None, schema: str | None, table: str | None) -> bool:
-        """Say whether events of a table are taken; without `table`, those of none."""
+        """Return whether events of a table are selected, or those without a table if `table` is not given."""
         names = source, db, schema, table
         found = self._found.get(names)
         if found is None:

@@ -1,7 +1,7 @@
-"""Names of topics made from names of tables: one topic for each table, or each source, of a projection.
+"""Topic names derived from table names: one topic per table or per source of a projection.
 
-Two tables never get one topic by accident. Levels of a name are joined by points, and what a level must not have in the
-name of a topic is replaced; a name that was changed, or looks as if it were, ends with a digest of the levels.
+Two tables never share a topic by accident. Name levels are joined by points, and characters that a topic name cannot
+contain are replaced. A name that was changed, or looks as if it was, ends with a digest of the levels.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from msgspec import Struct
 
 MAX_LENGTH = 249
-"""Characters of the name of a topic."""
+"""Maximum length of a topic name."""
 
 _MAX_PREFIX = 180
 _TEMPLATE = re.compile(r"(?P<prefix>[A-Za-z0-9._-]*[._-])(?P<levels>\{source\}\.\{table\}|\{source\}|\{table\})")
@@ -25,26 +25,27 @@ _DIGEST = re.compile(r"-[0-9a-f]{12}$")
 
 
 class TopicTemplate(Struct, frozen=True):
-    """A prefix, then the name of the source, the name of the table, or both."""
+    """A prefix followed by the name of the source, the name of the table, or both."""
 
     text: str
     prefix: str
-    """All topics that begin with it are of the template."""
+    """The prefix. All topics that begin with it belong to the template."""
     by_source: bool
     by_table: bool
 
     @classmethod
     def parse(cls, text: str) -> TopicTemplate:
-        """Return the template of a text.
+        """Parse a template.
 
         Raises:
-            ValueError: it is none.
+            ValueError: the text is not a template.
         """
         found = _TEMPLATE.fullmatch(text)
         if found is None or len(found["prefix"]) > _MAX_PREFIX or not found["prefix"].strip("."):
             raise ValueError(
-                f"no template of a topic: a prefix of letters, digits, points, - and _ that ends with one of the last "
-                f"three, of at most {_MAX_PREFIX} characters; then {{source}}.{{table}}, {{table}} or {{source}}"
+                f"not a topic template: expected a prefix of letters, digits, points, - and _ that ends with a "
+                "point, - or _ "
+                f"and has at most {_MAX_PREFIX} characters, followed by {{source}}.{{table}}, {{table}} or {{source}}"
             )
         return cls(text, found["prefix"], "{source}" in found["levels"], "{table}" in found["levels"])
 
@@ -60,16 +61,16 @@ class TopicTemplate(Struct, frozen=True):
         return self._marked(levels, [*of_source, *named])
 
     def _marked(self, levels: Sequence[str], named: Sequence[str | None]) -> str:
-        # Half a surrogate pair may stand in a name that JSON brought; `json` writes it as an escape.
+        # A name from JSON can contain half a surrogate pair; `json` writes it as an escape.
         digest = hashlib.sha256(json.dumps(named).encode()).hexdigest()[:_DIGEST_LENGTH]
         legal = self.prefix + ".".join(_NOT_OF_TOPICS.sub("_", level) for level in levels)
         return f"{legal[: MAX_LENGTH - 1 - _DIGEST_LENGTH]}-{digest}"
 
 
 def template_of(topic: str) -> TopicTemplate | None:
-    """Return the template that the setting `topic` is; None for a name.
+    """Return the template in the setting `topic`, or None for a plain name.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the setting is neither a template nor a name.
     """
     return TopicTemplate.parse(topic) if "{" in topic or "}" in topic else None

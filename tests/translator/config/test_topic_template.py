@@ -83,7 +83,7 @@ def test_points_do_not_move_between_levels() -> None:
     ],
 )
 def test_what_is_no_template_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="no template of a topic"):
+    with pytest.raises(ValueError, match="not a topic template"):
         template_of(text)
 
 
