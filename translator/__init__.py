@@ -1,6 +1,6 @@
-"""Four change formats in, one canonical envelope out.
+"""Translate four change formats into one canonical envelope.
 
-`message` is what goes into a dialect and comes out of it, `dialects/` reads the formats, `translation/` holds the rules
-common to all of them, `codecs/` writes bytes, `service/` is the running process. Arrows point one way
+`message` defines the input and output of a dialect, `dialects/` reads the formats, `translation/` contains the rules
+common to all of them, `codecs/` writes bytes, and `service/` is the running process. Imports go in one direction only
 (docs/architecture.md).
 """

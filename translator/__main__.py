@@ -1,4 +1,4 @@
-"""`python -m translator`."""
+"""Entry point of `python -m translator`."""
 
 from translator.commands import main
 

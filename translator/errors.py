@@ -1,10 +1,10 @@
-"""The error tree. The class is the decision that the caller takes; nothing else decides.
+"""The error hierarchy. The class of an error, and nothing else, determines how the caller reacts.
 
 CdcError
-  MessageError       one message cannot be translated: dead letter, go on
-  RetryableError     the world is not ready (broker, registry): wait and try again, the offset stays
-  FatalError         going on would lose or invent something: stop with exit code 1, the offset stays
-    ContradictionError  messages contradict what the operator declared
+  MessageError       one message cannot be translated: write a dead letter and continue
+  RetryableError     a dependency (broker, registry) is not ready: wait and retry, keep the offset
+  FatalError         continuing would lose or invent data: stop with exit code 1, keep the offset
+    ContradictionError  messages contradict the operator's configuration
     ConfigError      the operator must change the configuration or the call: exit code 2
 """
 
@@ -20,35 +20,37 @@ from cdc_core.errors import unknown as unknown
 
 
 class ErrorCode(StrEnum):
-    """The reason for a dead letter: a closed list, the value of the header `cdc-error-code`."""
+    """The reason for a dead letter: a closed list of values for the header `cdc-error-code`."""
 
-    FRAMING = "FRAMING"  # the first bytes belong to no layout that the dialect knows
+    FRAMING = "FRAMING"  # the first bytes match no layout that the dialect knows
     MALFORMED_JSON = "MALFORMED_JSON"
     MALFORMED_AVRO = "MALFORMED_AVRO"
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"  # larger, deeper or wider than the configuration allows
-    UNKNOWN_TYPE = "UNKNOWN_TYPE"  # a message type, not a row operation, that nobody has seen yet
+    UNKNOWN_TYPE = "UNKNOWN_TYPE"  # an unknown type of message, not an unknown row operation
     UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
     MISSING_FIELD = "MISSING_FIELD"
     INVALID_FIELD = "INVALID_FIELD"
-    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # nothing says which table the row belongs to
-    ROW_NOT_SENT = "ROW_NOT_SENT"  # the row changed, and its writer left its values out of the message
-    SCHEMA_MISSING = "SCHEMA_MISSING"  # the metadata that the message names was not learned in time
+    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # the message does not identify the table of the row
+    ROW_NOT_SENT = "ROW_NOT_SENT"  # the row changed, but its writer left the values out of the message
+    SCHEMA_MISSING = "SCHEMA_MISSING"  # the metadata that the message refers to was not learned in time
     AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # two writers would mean different things by it
-    CONTRADICTION = "CONTRADICTION"  # it shows that the source's declaration is wrong; only where on_error holds for it
+    CONTRADICTION = (
+        "CONTRADICTION"  # shows that the source's options are wrong; only if on_error holds the table or partition
+    )
     UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release has no faithful translation
     KEY_MISSING = "KEY_MISSING"
     KEY_CHANGE_INCOMPLETE = "KEY_CHANGE_INCOMPLETE"
-    HELD = "HELD"  # an earlier message of the table is a dead letter and the operator asked to hold
+    HELD = "HELD"  # an earlier message of the table is a dead letter, and on_error holds the table
     TOO_LARGE = "TOO_LARGE"  # an event does not fit the output topic
-    INTERNAL = "INTERNAL"  # an unexpected exception inside the translation of this message: our bug
+    INTERNAL = "INTERNAL"  # an unexpected exception while translating this message, which is a bug of the translator
 
 
 class MessageError(CdcError):
-    """One message cannot be translated.
+    """A message cannot be translated.
 
     Args:
-        reason: what came and what was allowed, without row data.
-        path: where in the message, as a JSON path from `$` (also used for Avro fields).
+        reason: what was found and what was expected, without row data.
+        path: position in the message, as a JSON path from `$` (also used for Avro fields).
     """
 
     def __init__(self, code: ErrorCode, reason: str, *, path: str = "$") -> None:
@@ -59,12 +61,14 @@ class MessageError(CdcError):
 
 
 class Unmaskable(CdcError):
-    """No masked copy can be made of a record: the copy goes on without it. The text says why, without row data."""
+    """No masked copy of a record can be made, so the record is left out. The text gives the reason, without row
+    data.
+    """
 
 
 class RetryableError(CdcError):
-    """A service that is needed does not answer; the same call may succeed later."""
+    """A required service does not respond. The same call can succeed later."""
 
 
 class ContradictionError(FatalError):
-    """Messages contradict the declaration that they were read by: what comes next would be read wrong."""
+    """Messages contradict the options that they were read with, so later messages would be misread."""

@@ -1,7 +1,7 @@
 """The input of a dialect and its possible outcomes.
 
-A dialect is `decode(Message) -> Outcome`. It says which operation, which table, old and new values and where the
-source was; everything that all dialects share (keys, image states, positions, limits, dead letters) is done once,
+A dialect is `decode(Message) -> Outcome`. It determines the operation, the table, old and new values, and the source
+position. Everything that all dialects share (keys, image states, positions, limits, dead letters) is implemented once,
 in `translate`.
 """
 
@@ -15,14 +15,14 @@ from msgspec import Struct
 from cdc_core.envelope import Ddl, Issue, TableSchema, Tx
 
 Scalar: TypeAlias = str | int | float | bool | None
-"""A canonical value: what JSON can carry, already encoded by the rules of docs/design.md §4.2."""
+"""A canonical value: a JSON value, already encoded by the rules of docs/design.md §4.2."""
 
 Image: TypeAlias = dict[str, Scalar]
-"""Column name -> canonical value, in source order. A column that was not sent is absent; null is None."""
+"""Column name -> canonical value, in source order. NULL is None, and a column that was not sent is absent."""
 
 
 class Message(Struct, frozen=True, gc=False):
-    """One Kafka record as it lay in the raw topic."""
+    """A Kafka record, as stored in the raw topic."""
 
     topic: str
     partition: int
@@ -32,11 +32,11 @@ class Message(Struct, frozen=True, gc=False):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     topic_id: str = "-"
-    """Kafka's id of the topic; a recreated topic has another. `-` where there is no broker (files)."""
+    """Kafka's id of the topic, which changes when a topic is recreated. `-` without a broker (files)."""
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Bounds for all input; beyond one of them a message is a dead letter LIMIT_EXCEEDED."""
+    """Limits for all input. A message that exceeds one becomes a dead letter with LIMIT_EXCEEDED."""
 
     value_bytes: int = 8 * 1024 * 1024
     json_depth: int = 64
@@ -48,7 +48,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TableName(Struct, frozen=True, gc=False):
-    """A table as the source names it, case kept. `db` and `schema` are None where the source has no such level."""
+    """A table, named as in the source, with its case. `db` and `schema` are None if the source has no such level."""
 
     db: str | None
     schema: str | None
@@ -56,7 +56,7 @@ class TableName(Struct, frozen=True, gc=False):
 
 
 class Writer(Struct, frozen=True, gc=False):
-    """The writer of a message: envelope fields that do not depend on the row."""
+    """The writer of a message: the envelope fields that do not depend on the row."""
 
     variant: str | None = None
     variant_basis: str | None = None
@@ -66,13 +66,12 @@ class Writer(Struct, frozen=True, gc=False):
 
 
 class RowChange(Struct, gc=False):
-    """One row of one message, before the common rules.
+    """One row of one message, before the common rules are applied.
 
-    `before` and `after` hold only what was sent. `before_sparse` says that `before` lists just (a superset of) the
-    changed columns of a row whose other columns equal `after`: translate completes it. `after_sparse` is the mirror
-    image: columns missing from `after` but present in `before` are unchanged.
-    `schema` is set only when the complete column list is declared; `types` are the canonical types of columns where
-    they are known without it.
+    `before` and `after` contain only what was sent. `before_sparse`: `before` lists only (a superset of) the changed
+    columns, and the other columns equal those in `after`; translate completes it. `after_sparse` is the reverse:
+    columns missing from `after` but present in `before` are unchanged. `schema` is set only if the complete column list
+    is declared. `types` are the canonical types of columns that are known without it.
     """
 
     op: str
@@ -100,9 +99,9 @@ class RowChange(Struct, gc=False):
 
 
 class OtherChange(Struct):
-    """A change that is no row: kind `schema` (needs `ddl`), `tx` or `watermark`.
+    """A change other than a row: kind `schema` (requires `ddl`), `tx` or `watermark`.
 
-    `after` holds the values that existing rows have in columns which a statement added.
+    `after` contains the values that existing rows have in columns added by a statement.
     """
 
     kind: str
@@ -124,21 +123,21 @@ Change: TypeAlias = RowChange | OtherChange
 
 
 class Changes(Struct, gc=False):
-    """The message was understood: its changes in order. At least one."""
+    """The message was understood. Contains its changes, at least one, in order."""
 
     changes: list[Change]
 
 
 class Skip(Struct, frozen=True):
-    """The message carries nothing by design (a tombstone, a filler); counted under `reason`, a fixed word."""
+    """The message contains no change by design (a tombstone, a filler). Counted under `reason`, a fixed word."""
 
     reason: str
 
 
 class Learned(Struct, frozen=True):
-    """The message describes other messages. It goes to the metadata topic under `key` and teaches the catalog.
+    """The message describes other messages. It is written to the metadata topic under `key`, and the catalog learns it.
 
-    `announces` is what it says to consumers at the same time: a changed structure is an event of kind `schema`.
+    `announces` is what the message also announces to consumers: a changed structure is an event of kind `schema`.
     """
 
     key: str
@@ -149,9 +148,9 @@ class Learned(Struct, frozen=True):
 class Needs(Struct, frozen=True):
     """The message cannot be read before the metadata `key` is learned.
 
-    With `registry_id` it is not another message that brings it: it is the text of that schema in the schema registry.
-    With `schema_text` nothing is missing in it: an output wants the id that the registry gives this schema under the
-    subject `key`.
+    With `registry_id`, the metadata is not in another message but is the text of that schema in the schema registry.
+    With `schema_text`, the message itself is complete, but an output needs the id that the registry assigns to this
+    schema under the subject `key`.
     """
 
     key: str
@@ -162,7 +161,7 @@ class Needs(Struct, frozen=True):
 Outcome: TypeAlias = Changes | Skip | Learned | Needs
 
 Lookup: TypeAlias = Callable[[str], object | None]
-"""Learned metadata by key, or None when it has not come yet."""
+"""Returns learned metadata by key, or None if it has not arrived yet."""
 
 
 def _nothing_learned(key: str) -> object | None:
@@ -170,21 +169,23 @@ def _nothing_learned(key: str) -> object | None:
 
 
 class Finding(Struct, frozen=True):
-    """A guard's finding about a message, without row data. `fatal`: nothing of the message may be written."""
+    """A guard's finding about a message, without row data. If `fatal`, nothing from the message may be written."""
 
     text: str
     fatal: bool
 
 
 class Guard(Protocol):
-    """Holds the messages of one partition against each other. It changes no event: it stops the process, or warns."""
+    """Compares the messages of one partition with each other. It never changes an event: it stops the process or
+    warns.
+    """
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """Findings on the next message of the partition, before anything of it is written."""
+        """Return findings on the next message of the partition, before anything from it is written."""
         ...
 
     def missed(self) -> None:
-        """The next message of the partition has no changes: it is a dead letter."""
+        """Note that the next message of the partition has no changes because it is a dead letter."""
         ...
 
 
@@ -193,12 +194,12 @@ class Guarded(Protocol):
     """A dialect that has guards."""
 
     def guard(self) -> Guard | None:
-        """A new guard, for one partition; None when the options want none."""
+        """Return a new guard for one partition, or None if the options disable it."""
         ...
 
 
 class Dialect(Protocol):
-    """One input format with its options, built once. `decode` is pure but for its look-ups.
+    """An input format with its options, created once. Apart from look-ups, `decode` is a pure function.
 
     Raises:
         MessageError: the message becomes a dead letter.
@@ -209,57 +210,57 @@ class Dialect(Protocol):
     def decode(self, message: Message) -> Outcome: ...
 
     def learn(self, key: str, document: bytes) -> object:
-        """Parse the document of a `Learned`, or a needed schema, into what the look-up returns for `key`."""
+        """Parse the document of a `Learned`, or a needed schema, into the value that the look-up returns for `key`."""
         ...
 
 
 @runtime_checkable
 class HasFastPath(Protocol):
-    """A dialect that reads the common messages in a faster way. The plain way reads every message, and is the meaning:
-    `tests/translator/dialects/test_fast_paths.py` holds the two to each other.
+    """A dialect with a fast path for common messages. The plain path reads every message and defines the correct
+    result; `tests/translator/dialects/test_fast_paths.py` compares the two.
     """
 
     def decode_plainly(self, message: Message) -> Outcome:
-        """Return the same as `Dialect.decode`, or raise the same."""
+        """Return or raise the same as `Dialect.decode`."""
         ...
 
 
 @runtime_checkable
 class Versioned(Protocol):
-    """The result of `learn` where two documents of one key may disagree."""
+    """The result of `learn`, for documents that can contradict each other under one key."""
 
     @property
     def version(self) -> tuple[int, str]:
-        """The greater is the newer."""
+        """Orders documents: the greater one is newer."""
         ...
 
     @property
     def content(self) -> object:
-        """Equal for documents by which rows are read alike."""
+        """Equal for documents that lead to the same reading of rows."""
         ...
 
     @property
     def subject(self) -> str:
-        """The described thing, for people: a table's name."""
+        """The name of what is described, for people: a table's name."""
         ...
 
 
 @runtime_checkable
 class Naming(Protocol):
-    """A dialect that can often say of which tables a message is that it refuses."""
+    """A dialect that can often identify the tables of a message that it rejects."""
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """The tables of everything in the message, named as its events would name them.
+        """Return the tables of everything in the message, named as its events would name them.
 
         Raises:
-            MessageError: that cannot be told.
+            MessageError: the tables cannot be determined.
         """
         ...
 
 
 @runtime_checkable
 class Learning(Protocol):
-    """A dialect of which some messages describe others (`Learned`)."""
+    """A dialect with messages that describe other messages (`Learned`)."""
 
     learns: bool
 
@@ -269,14 +270,14 @@ class Sequenced(Protocol):
     """A dialect whose `pos_native` orders the changes of one task (`order: native`, docs/design.md §4.4)."""
 
     native_position: str
-    """A regular expression for all of a `pos_native`: at most 38 digits, of which the greater is the later."""
+    """A regular expression that matches a whole `pos_native`: at most 38 digits. A greater number is later."""
 
 
 class DeclaredTable(Struct, frozen=True, forbid_unknown_fields=True):
-    """A table whose columns or key the operator declares, because its messages carry none.
+    """A table whose columns or key the operator declares, because its messages do not contain them.
 
-    `table` is a pattern over the table's name as the source writes it (`OWNER.TABLE`), with `*` and `?`.
-    `columns` maps names to canonical types, in table order; without it only the key is declared.
+    `table` is a pattern over the table's name as the source writes it (`OWNER.TABLE`), with `*` and `?`. `columns` maps
+    names to canonical types, in table order. Without it, only the key is declared.
     """
 
     table: str
@@ -285,7 +286,7 @@ class DeclaredTable(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Setup(Struct, frozen=True):
-    """The arguments that every dialect is built with, beside its own options."""
+    """The arguments that every dialect receives in addition to its own options."""
 
     source: str
     """Configured name of the source."""

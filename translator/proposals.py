@@ -1,4 +1,4 @@
-"""The evidence of a sample of messages about the options of a source, and how far it goes."""
+"""Evidence in a sample of messages about a source's options, and how reliable it is."""
 
 from __future__ import annotations
 
@@ -10,14 +10,16 @@ from msgspec import Struct
 from translator.message import Change, Message
 
 Certainty: TypeAlias = Literal["certain", "likely", "unknown"]
-"""By what messages of one writer alone can hold; by what the other writers were not seen to do; not at all."""
+"""The reliability of the evidence: only one writer can produce such messages; no other known writer does; or no
+evidence.
+"""
 
 
 class Proposal(Struct, frozen=True):
-    """A value to declare for one option.
+    """A proposed value for one option.
 
     Args:
-        value: to declare; None: the sample cannot tell, and the option is left to the operator.
+        value: the proposed value, or None if the sample does not settle it and the operator has to decide.
         why: the evidence, without row data.
     """
 
@@ -28,7 +30,7 @@ class Proposal(Struct, frozen=True):
 
 
 class ReadMessage(Struct, frozen=True):
-    """A message that the dialect reads, with its changes; it has none where it cannot be translated as it is."""
+    """A message that the dialect reads, with its changes. It has none if it cannot be translated."""
 
     message: Message
     changes: Sequence[Change]
@@ -41,10 +43,10 @@ class Propose(Protocol):
 
 
 class Recogniser(Struct, frozen=True):
-    """A dialect's way of being tried on a sample.
+    """Options for trying a dialect on a sample.
 
     Args:
-        attempts: options that let it read as much as it can, the plainest first.
+        attempts: options that let the dialect read as much as possible, simplest first.
     """
 
     attempts: Sequence[Mapping[str, str | bool]]
@@ -52,5 +54,5 @@ class Recogniser(Struct, frozen=True):
 
 
 def notes_of(sample: Sequence[ReadMessage]) -> frozenset[str]:
-    """All notes of all changes."""
+    """Return all notes of all changes."""
     return frozenset(note for read in sample for change in read.changes for note in change.notes or ())

@@ -1,6 +1,6 @@
-"""Envelope -> bytes. A codec is `encode(event, schema) -> list of Record`; one explicit dictionary names them.
+"""Envelope -> bytes. A codec is `encode(event, schema) -> list of Record`, and one dictionary lists all codecs.
 
-"Codec" here is the wire form of an event, not Python's `codecs` module.
+Here, "codec" means the wire format of an event, not Python's `codecs` module.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from translator.config.options import parse_options
 from translator.errors import ConfigError, unknown
 
 AvroHeader = Callable[[], bytes]
-"""Gives what every Avro value begins with; asked once, and only for the codec that writes it."""
+"""Returns the bytes that every Avro value begins with. Called once, and only for the codec that writes them."""
 
 
 class Framing(Struct, frozen=True):
@@ -34,24 +34,24 @@ class Framing(Struct, frozen=True):
 
     avro_header: AvroHeader = lambda: HEADER
     tables: TableSchemas | None = None
-    """The schemas of tables in a registry; None without a registry."""
+    """The registered schemas of tables, or None without a registry."""
     routed: bool = False
-    """True where events tell the topic, which has no name yet."""
+    """True if each event determines its topic, so that the topic's name is not known yet."""
 
 
 class Codec(Protocol):
-    """One wire form of the envelope."""
+    """A wire format of the envelope."""
 
     name: str
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """The records of an event: none where this form has no word for it, several where it needs them.
+        """Return the records of an event: none if the format cannot express it, several if it needs them.
 
         Args:
-            schema: the one that the event names by `schema_id`.
+            schema: the schema that the event refers to by `schema_id`.
 
         Raises:
-            MessageError: the options refuse such an event.
+            MessageError: the options reject such an event.
         """
         ...
 
@@ -78,7 +78,7 @@ def _debezium(options: Mapping[str, Any], framing: Framing) -> Codec:
 def _debezium_avro(options: Mapping[str, Any], framing: Framing) -> Codec:
     found = parse_options(DebeziumAvroOptions, options, DebeziumAvroCodec.name)
     if framing.tables is None:
-        raise ConfigError(f"{DebeziumAvroCodec.name} wants a schema registry: set registry.url")
+        raise ConfigError(f"{DebeziumAvroCodec.name} requires a schema registry: set registry.url")
     return DebeziumAvroCodec(framing.tables, found)
 
 
@@ -99,10 +99,10 @@ _WITHOUT_REGISTRY = Framing()
 
 
 def build(name: str, options: Mapping[str, Any], framing: Framing = _WITHOUT_REGISTRY) -> Codec:
-    """The codec of that name with its options.
+    """Return the codec of this name, with its options.
 
     Raises:
-        ConfigError: no such codec, an option that it does not know, or no registry where it wants one.
+        ConfigError: an unknown codec or option, or a missing registry that the codec requires.
     """
     if name not in CODECS:
         raise ConfigError(unknown("codec", name, CODECS))

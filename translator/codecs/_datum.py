@@ -1,8 +1,8 @@
-"""An event as an Avro datum, written by hand for the one schema of the envelope.
+"""Encode an event as an Avro datum, with code written for the envelope's schema only.
 
-fastavro writes the same bytes and is the oracle of the tests; it takes a mapping for every record and looks up the
-branch of every union, and so needs five times as long (docs/benchmarks.md). What makes the difference: half of the
-fields say the same in many events of a stream, and one look-up gives the bytes of them all.
+fastavro writes the same bytes, and the tests compare with it. It needs a mapping for every record and looks up the
+branch of every union, which takes five times as long (docs/benchmarks.md). The main saving: half of the fields have the
+same values in many events of a stream, and one cache look-up returns the bytes of all of them.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from cdc_core.envelope import ChangeEvent, Ddl, Issue, Tx
 from translator.codecs._memo import Memo
 
 FINGERPRINT = "1aa4b45bd6db449a"
-"""CRC-64-AVRO of the schema that is written here."""
+"""CRC-64-AVRO of the schema that this module writes."""
 
 _NULL = b"\x00"
 _SOME = b"\x02"
-"""The second branch of a union with null, which is always the first."""
+"""Index of the second branch of a union; the first is always null."""
 _END = b"\x00"
 _BOOLEAN: Mapping[bool, bytes] = {False: b"\x00", True: b"\x01"}
 
 
 def encode_datum(event: ChangeEvent, header: bytes) -> bytes:
-    """The header, then the event in the order of the schema's fields.
+    """Return the header and the event, in the order of the schema's fields.
 
     Raises:
-        ValueError: a text that UTF-8 cannot carry, or a number that its Avro type cannot.
+        ValueError: text that UTF-8 cannot encode, or a number outside its Avro type.
     """
     origin = event.origin
     names, pos_scope, key_kind, states, schema_id, place = _SHARED[
@@ -85,7 +85,7 @@ def encode_datum(event: ChangeEvent, header: bytes) -> bytes:
     )
 
 
-# -- what an event shares with others of its table and partition: one look-up for all of it
+# -- fields that are shared by the events of a table and partition, cached together
 
 _Shared: TypeAlias = tuple[
     *tuple[str, str | None, str, str],  # kind, op, source, dialect
@@ -98,13 +98,13 @@ _Shared: TypeAlias = tuple[
 
 class _SharedBytes(NamedTuple):
     names: bytes
-    """From `kind` to `table`."""
+    """Encode the fields from `kind` to `table`."""
     pos_scope: bytes
     key_kind: bytes
     states: bytes
     schema_id: bytes
     place: bytes
-    """Topic and partition of `origin`."""
+    """Encode topic and partition of `origin`."""
 
 
 def _shared(shared: _Shared) -> _SharedBytes:
@@ -120,7 +120,7 @@ def _shared(shared: _Shared) -> _SharedBytes:
 
 
 def shared_names(kind: str, op: str | None, source: str, dialect: str, names: Iterable[str | None]) -> bytes:
-    """Return the fields from `kind` to `table`; `names` are those from `variant` on."""
+    """Return the fields from `kind` to `table`. `names` are the fields from `variant` on."""
     return b"".join((text(kind), maybe_text(op), text(source), text(dialect), *map(maybe_text, names)))
 
 
@@ -152,7 +152,7 @@ def _ext(ext: Mapping[str, str]) -> bytes:
 
 
 def maybe_names(names: tuple[str, ...]) -> bytes:
-    """Return an array of texts of a union with null, which stands for none."""
+    """Encode an array of texts, in a union with null."""
     return _names(names) if names else _NULL
 
 
@@ -161,7 +161,7 @@ def _names(names: tuple[str, ...]) -> bytes:
 
 
 def _block(count: int, items: Iterable[bytes]) -> bytes:
-    """An array or a map: one block unless it is empty, then the end."""
+    """Encode an array or map: one block unless it is empty, then the end."""
     return _INT[count] + b"".join(items) + _END if count else _END
 
 
@@ -169,30 +169,30 @@ def _block(count: int, items: Iterable[bytes]) -> bytes:
 
 
 def text(value: str) -> bytes:
-    """Return a text."""
+    """Encode a text."""
     data = value.encode()
     return _INT[len(data)] + data
 
 
 def maybe_text(value: str | None) -> bytes:
-    """Return a text of a union with null."""
+    """Encode a text, in a union with null."""
     if value is None:
         return _NULL
     data = value.encode()
     return _SOME_LENGTH[len(data)] + data
 
 
-# -- numbers: zig-zag, then groups of seven bits, lowest first, each but the last with its high bit set
+# -- numbers: zig-zag, then groups of seven bits, lowest first; all groups but the last have the high bit set
 
 _PAIRS = [bytes((low | 0x80, high | 0x80)) for high in range(128) for low in range(128)]
-"""Fourteen bits as two groups that are not the last."""
+"""Fourteen bits, as two groups that are not the last."""
 _LOW = _PAIRS[::2]
-"""The lowest thirteen bits of a number that is not negative, doubled by the zig-zag."""
+"""The lowest thirteen bits of a non-negative number. Zig-zag encoding doubles it."""
 _SOME_LOW = [_SOME + low for low in _LOW]
 
 
 def integer(number: int) -> bytes:
-    """Return an `int`.
+    """Encode an `int`.
 
     Raises:
         ValueError: it has more than 32 bits.
@@ -201,13 +201,14 @@ def integer(number: int) -> bytes:
 
 
 def long(number: int) -> bytes:
-    """Return a `long`.
+    """Encode a `long`.
 
     Raises:
         ValueError: it has more than 64 bits.
     """
-    # Times and offsets grow slowly, so their bits from the fourteenth up (8 ms, 8192 records) come again: 0.18 us,
-    # and 0.7 us when they are new. A loop over the groups takes 0.9 us, and an event has three times.
+    # Times and offsets grow slowly, so their bits from the fourteenth up (8 ms, 8192 records) repeat. This takes 0.18
+    # us, and
+    # 0.7 us for new bits. A loop over the groups takes 0.9 us, and an event has three times.
     if number > 0x1FFF:
         return _LOW[number & 0x1FFF] + _HIGH[number >> 13]
     return _SIGNED[number]
@@ -252,6 +253,6 @@ _INT = Memo(_int)
 _SIGNED = Memo(_signed)
 _HIGH = Memo(_high)
 _SOME_LENGTH: Memo[int, bytes] = Memo(lambda length: _SOME + _int(length))
-# The same few columns of a table change together: 0.1 us for three of them, 1.0 us without the memo.
+# The same few columns of a table tend to change together: 0.1 us for three of them, 1.0 us without the memo.
 _NAMES = Memo(_names)
 _SHARED = Memo(_shared)

@@ -1,7 +1,8 @@
-"""Avro: a header that names the schema, then the datum.
+"""Avro: a header that identifies the schema, followed by the datum.
 
-The header is that of Avro's single-object encoding (C3 01, the fingerprint of the schema), which works without a
-registry, or Confluent's (00, the id of the schema in a registry). The first byte tells them apart, and from JSON.
+The header is either that of Avro's single-object encoding (C3 01 and the fingerprint of the schema), which works
+without a registry, or Confluent's (00 and the schema's registry id). The first byte distinguishes them from each other
+and from JSON.
 """
 
 from __future__ import annotations
@@ -15,23 +16,23 @@ from translator.codecs.record import Record, record_headers, record_key
 from translator.codecs.registered import TableSchemas
 
 HEADER = SINGLE_OBJECT
-"""The beginning of every value where no registry is configured."""
+"""The header of every value if no registry is configured."""
 
 if FINGERPRINT.hex() != _datum.FINGERPRINT:
     raise RuntimeError(
-        f"the envelope has the schema {FINGERPRINT.hex()}, and codecs/_datum.py writes {_datum.FINGERPRINT}: "
-        "write the changed fields there, then change its fingerprint"
+        f"the schema of the envelope is {FINGERPRINT.hex()}, but codecs/_datum.py writes {_datum.FINGERPRINT}: "
+        "update the fields there, then its fingerprint"
     )
 
 
 def confluent_header(schema_id: int) -> bytes:
-    """Return the five bytes before the datum when a registry knows the schema under this id.
+    """Return the five-byte header for a schema that a registry knows under this id.
 
     Raises:
-        ValueError: not an id that a registry gives out.
+        ValueError: not an id that a registry assigns.
     """
     if not 0 < schema_id < 1 << 31:
-        raise ValueError(f"schema id {schema_id} of the registry; allowed: 1 to {(1 << 31) - 1}")
+        raise ValueError(f"invalid schema id {schema_id} of the registry; expected 1 to {(1 << 31) - 1}")
     return b"\x00" + schema_id.to_bytes(4, "big")
 
 
@@ -45,17 +46,17 @@ class AvroCodec:
 
     @property
     def header(self) -> bytes:
-        """The bytes that every value begins with."""
+        """The header of every value."""
         return self._header
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
         return [Record(record_key(event), _datum.encode_datum(event, self._header), record_headers(event))]
 
     def decode(self, value: bytes) -> ChangeEvent:
-        """The event in a record value.
+        """Return the event in a record value.
 
         Raises:
-            ValueError: not this header, or not a datum of this envelope version after it.
+            ValueError: another header, or the rest is not a datum of this envelope version.
         """
         header = value[: len(self._header)]
         if header != self._header:
@@ -63,15 +64,15 @@ class AvroCodec:
         body = io.BytesIO(value[len(self._header) :])
         event = event_of_datum(body)
         if body.read(1):
-            raise ValueError("there are bytes after the datum")
+            raise ValueError("unexpected bytes after the datum")
         return event
 
 
 class RoutedAvroCodec:
-    """The same where each topic is told by its events, and the registry has the envelope under a subject of each.
+    """The codec for topics that depend on the event: the envelope is registered under a subject for each topic.
 
     Args:
-        schemas: gives the id under a subject.
+        schemas: returns the id under a subject.
     """
 
     name = AvroCodec.name
@@ -81,11 +82,11 @@ class RoutedAvroCodec:
         self._text = schema_text()
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """The record of an event.
+        """Return the record of an event.
 
         Raises:
             UnregisteredSchema: the id under the subject of its topic is not known yet.
-            MessageError: the registry refused the schema there.
+            MessageError: the registry rejected the schema under that subject.
         """
         schema_id = self._schemas.ids(f"{self._schemas.topic_of(event)}-value", self._text)
         value = _datum.encode_datum(event, confluent_header(schema_id))

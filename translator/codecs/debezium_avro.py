@@ -1,7 +1,8 @@
-"""Debezium's envelope as Avro, framed for a schema registry: each table has schemas, and each record names its own.
+"""Debezium's envelope as Avro with a schema registry: each table has its own schemas, and each record refers to its
+own.
 
-What becomes of an event is decided as for Debezium's JSON. Avro knows no column that is missing: where a row lacks one,
-the operator says whether NULL may stand for it.
+Events are handled as for Debezium's JSON. Avro has no missing columns, so the operator decides whether NULL may replace
+a column that a row lacks.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _NULL = b"\x00"
 _SOME = b"\x02"
 _END = b"\x00"
 _MAX_FORMS = 1024
-"""Tables of which the schemas are kept: their names come out of messages."""
+"""Maximum number of tables whose schemas are cached, because table names come from messages."""
 
 _columns = msgspec.json.Decoder(Columns).decode
 
@@ -50,25 +51,25 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the codec `debezium_avro`; docs/debezium.md explains each."""
 
     subject: Subject = "topic"
-    """The subjects: `<topic>-key` and `<topic>-value`, or `<topic>-<record>` where a topic has several tables."""
+    """The subjects: `<topic>-key` and `<topic>-value`, or `<topic>-<record>` if a topic has several tables."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """The replacements of an old image that a reader would miss."""
+    """Policies for a missing old image that consumers expect."""
 
     unavailable: Unavailable = "fail"
-    """The content of `after` for a column whose value the event does not have."""
+    """The content of `after` for a column whose value is not in the event."""
 
     truncate: Truncate = "drop"
-    """Flink fails on `op` t."""
+    """The policy for truncates. Flink fails on `op` t."""
 
     tombstones: bool = False
-    """A record with the same key and no value after each delete, for compacted topics."""
+    """Write a tombstone after each delete, for compacted topics."""
 
     def __post_init__(self) -> None:
         self.images()
 
     def images(self) -> ImageOptions:
-        """Return the options by which the images are decided."""
+        """Return the options that the image rules use."""
         return ImageOptions(
             missing_before=self.missing_before,
             unavailable=_UNAVAILABLE[self.unavailable],
@@ -81,10 +82,10 @@ _DEFAULTS = Options()
 
 
 class DebeziumAvroCodec:
-    """Rows as Debezium's events; DDL, transactions and watermarks have no record.
+    """Rows as Debezium events. DDL, transactions and watermarks have no record.
 
     Args:
-        schemas: gives the ids of the schemas of tables.
+        schemas: returns the ids of the schemas of tables.
     """
 
     name = "debezium_avro"
@@ -96,10 +97,10 @@ class DebeziumAvroCodec:
         self._images = options.images()
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """The records of an event, as the codec `debezium` gives them.
+        """Return the records of an event, as the codec `debezium` does.
 
         Raises:
-            MessageError: an option refuses the event, or no honest form of it exists.
+            MessageError: an option rejects the event, or no faithful form of it exists.
             UnregisteredSchema: the id of its schema is not known yet.
         """
         if event.kind != "row":
@@ -128,10 +129,11 @@ class DebeziumAvroCodec:
 
 
 def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
-    """Refuse a key change between types: under one schema, one of both keys would be no key that its row ever had.
+    """Reject a key change that also changes the type of the key. Under one schema, one of the two keys would not match
+    any key that its row ever had.
 
     Raises:
-        MessageError: a column of the key is of another type than it was.
+        MessageError: a key column has a different type than before.
     """
     for (name, kind), (_, was) in zip(new, old, strict=False):
         if kind != was:
@@ -140,19 +142,19 @@ def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
 
 
 def _without_types(event: ChangeEvent) -> ChangeEvent:
-    """Return an event without a schema as far as its types are known.
+    """Return an event without a schema, reduced to columns of known type.
 
-    Its key tells types by its values, as all keys of its table do. In other columns a number could be of any width, and
-    a text be bytes: a reader that knows the table would fail at them, or read them wrong.
+    The values of its key show the key types, as for all keys of its table. In other columns a number could have any
+    width and a text could be bytes. A consumer that knows the table would fail on them or misread them.
 
     Raises:
-        MessageError: it has a new image, which would be told by its key alone.
+        MessageError: it has a new image, which would be reduced to its key.
     """
     if event.op == "d":
         return replace(event, before=event.key, before_state="none" if event.key is None else "key")
     if event.op == "t":
         return event
-    raise refusal("no schema tells the types of the row; declare the columns of the table in `tables` of the source")
+    raise refusal("the column types of the row are unknown; declare the columns of the table in `tables` of the source")
 
 
 def _by_topic(topic: str, table: AvroTable) -> tuple[str, str]:
@@ -200,7 +202,7 @@ class _AvroForm:
 
 
 class _Header:
-    """The first bytes of data under one schema, whose id is asked for when they are first wanted."""
+    """The header of data under one schema. Its id is requested on first use."""
 
     def __init__(self, ids: SchemaIds, subject: str, schema: Node) -> None:
         self._ids = ids
@@ -209,7 +211,7 @@ class _Header:
         self._header: bytes | None = None
 
     def bytes(self) -> bytes:
-        """Return them.
+        """Return the header.
 
         Raises:
             UnregisteredSchema, MessageError: see `registered.SchemaIds`.
@@ -219,10 +221,10 @@ class _Header:
         return self._header
 
 
-# -- what stands around the images
+# -- the fields around the images
 
 _Fields: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Attribute, Avro type, and whether it may be null."""
+"""Attribute, Avro type, and whether it can be null."""
 
 _TYPES: Mapping[Any, str] = {str: "string", int: "long"}
 _WRITE: Mapping[str, Callable[[Any], bytes]] = {"string": _datum.text, "long": _datum.long}

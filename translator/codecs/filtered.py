@@ -1,4 +1,4 @@
-"""A codec for an output that gets the events of some tables only."""
+"""A codec for an output that receives only the events of some tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.message import TableName
 
 
 class WholeCodec(Protocol):
-    """A codec of events of any table."""
+    """A codec for events of any table."""
 
     name: str
 
@@ -23,30 +23,30 @@ class WholeCodec(Protocol):
 
 
 class FilteredCodec:
-    """Writes what another codec does, of the tables that a filter takes."""
+    """Passes the events of selected tables to another codec."""
 
     def __init__(self, codec: WholeCodec, tables: TableFilter) -> None:
         self.name = codec.name
         self.whole = codec
-        """The codec that writes the events of all tables."""
+        """The codec without the table filter."""
         self._takes = tables.takes
 
     def takes(self, source: str, table: TableName) -> bool:
-        """Say whether rows of a table are written."""
+        """Return whether rows of a table are written."""
         return self._takes(source, table.db, table.schema, table.table)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """The records of the codec; none of a table that is not taken.
+        """Return the records of the codec, or none if the table is not selected.
 
         Raises:
-            MessageError: the codec refuses the event.
+            MessageError: the codec rejects the event.
         """
         if not self._takes(event.source, event.db, event.schema, event.table):
             return []
         return self.whole.encode(event, schema)
 
     def native(self, max_record: int) -> ProjectionForm | None:
-        """Return what the native path has to know of a projection; None where it cannot write it."""
+        """Return the settings that the native path needs for a projection, or None if it cannot write it."""
         if not isinstance(self.whole, DebeziumCodec):
             return None
         form = self.whole.native(max_record)

@@ -1,4 +1,4 @@
-"""Plain JSON: the envelope's fields in order, keys and row images as nested objects."""
+"""Plain JSON: the fields of the envelope in order, with keys and row images as nested objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from translator.codecs.record import Record, record_headers, record_key
 
 
 class JsonCodec:
-    """One JSON object a record; also what `translator translate` prints."""
+    """One JSON object per record. `translator translate` prints the same."""
 
     name = "json"
 
@@ -23,7 +23,7 @@ class JsonCodec:
         return [Record(record_key(event), msgspec.json.encode(fields), record_headers(event))]
 
     def decode(self, value: bytes) -> ChangeEvent:
-        """The event in a record value; a field that may be null may be missing.
+        """Return the event in a record value. Nullable fields can be missing.
 
         Raises:
             msgspec.DecodeError: not this envelope.

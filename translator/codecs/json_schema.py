@@ -1,7 +1,7 @@
-"""The JSON Schema of the JSON form, for readers that check what they get.
+"""The JSON Schema of the JSON form, for consumers that validate what they receive.
 
-`python -m translator.codecs.json_schema` prints it; docs/envelope.schema.json is its output. It is derived from the
-Avro schema, so there is one field list. It leaves open what version 1 leaves open: further fields, further words.
+`python -m translator.codecs.json_schema` prints it, and docs/envelope.schema.json is its output. It is derived from the
+Avro schema, so there is only one list of fields. Like version 1 itself, it allows additional fields and words.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "after_state": STATES,
     "variant_basis": VARIANT_BASES,
 }
-"""The words that this release writes. Examples and no `enum`: a reader must take a word that a later release adds."""
+"""The words that this release writes. They are examples instead of an `enum`, because later releases can add words."""
 
 
 def json_schema() -> Node:
-    """The schema of one value. A field that may be null may be missing."""
+    """Return the schema of a value. Nullable fields can be missing."""
     record = avro_schema(logical=False)
     for field in record["fields"]:
         if field["name"] in IMAGES:
@@ -80,7 +80,7 @@ def _value(avro: Any) -> Node:
 
 
 def json_schema_text() -> str:
-    """The content of docs/envelope.schema.json."""
+    """Return the content of docs/envelope.schema.json."""
     return json.dumps(json_schema(), indent=2) + "\n"
 
 

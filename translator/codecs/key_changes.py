@@ -1,7 +1,7 @@
-"""A changed key as two events, a delete and an insert, for readers that know no update which moves a row.
+"""Write a key change as two events, a delete and an insert, for consumers that do not support updates of the key.
 
-An insert writes its row anew, so the new row must be whole: what it lacks comes from the old image where the event says
-that it did not change, as for Debezium's readers.
+An insert writes the whole row, so the new row must be complete. Missing columns are taken from the old image if the
+event says that they did not change, as for Debezium's consumers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from translator.codecs.debezium.images import Columns, moved_row
 from translator.codecs.record import Record
 
 DELETE_HALF, INSERT_HALF = "/d", "/c"
-"""They stand behind the id of the event whose halves the two are."""
+"""Suffixes of the event id for the two halves of a key change."""
 
 _KEYLESS = "KEY_INCOMPLETE"
 
@@ -28,11 +28,11 @@ class EnvelopeOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the codecs `avro` and `json`."""
 
     key_change: Literal["one_event", "two_events"] = "one_event"
-    """A changed key: an update with `key_old`, or a delete and an insert."""
+    """The form of a key change: an update with `key_old`, or a delete and an insert."""
 
 
 class EnvelopeCodec(Protocol):
-    """A codec of whole events, a record for each."""
+    """A codec that writes one record per event."""
 
     name: str
 
@@ -40,14 +40,14 @@ class EnvelopeCodec(Protocol):
 
 
 class SplitKeyChanges:
-    """Writes what another codec does, and two records of an event that takes the key of a row away."""
+    """Passes events to another codec and splits an event that removes the key of a row into two records."""
 
     def __init__(self, codec: EnvelopeCodec) -> None:
         self.name = codec.name
         self._codec = codec
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Two records of a key change, else one.
+        """Return two records for a key change, otherwise one.
 
         Raises:
             MessageError: the new row of a key change lacks a column.
@@ -60,10 +60,10 @@ class SplitKeyChanges:
 def halves(event: ChangeEvent, schema: TableSchema | None) -> tuple[ChangeEvent, ChangeEvent]:
     """Return the delete of the old row and the insert of the new one.
 
-    Both stand at the position of the event, as each is of another row.
+    Both have the position of the event, because they are for different rows.
 
     Raises:
-        MessageError: the new row lacks a column that the old one may have.
+        MessageError: the new row lacks a column that the old row could have.
     """
     row = image_row(event, schema, _FORM(event, schema))
     after = moved_row(row)
@@ -105,7 +105,7 @@ def _state(after: Columns, sent: Columns | None, schema: TableSchema | None, sta
 
 
 def _known_of(half: ChangeEvent, image: Columns | None) -> ChangeEvent:
-    """Return a half without what the event says of values that stand in its image: it was said of the other one."""
+    """Return one half without remarks about values in its image, which referred to the other half."""
     there = image or {}
     withheld = [name for name in half.unavailable or () if name not in there]
     issues = [issue for issue in half.issues or () if issue.col not in there]

@@ -1,4 +1,4 @@
-"""A layout of the native path as the bytes that all events of its table share: made by the codec's own functions."""
+"""Prepare the bytes that all events of a table share for the native path, using the codec's own functions."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from translator.codecs.record import ID_HEADER, Record, record_key_head, record_
 Projections: TypeAlias = Sequence[ProjectionForm]
 
 BEFORE_MERGED = "BEFORE_MERGED"
-"""The note of an image before that was completed."""
+"""The note for an old image that was completed."""
 
 
 def native_table(source: str, dialect: str, projections: Projections, layout: NativeLayout) -> NativeTable:
-    """Return what the extension writes of every row of a table.
+    """Return the parts that the extension writes for every row of a table.
 
     Raises:
-        ValueError: a name that UTF-8 cannot carry.
+        ValueError: a name that UTF-8 cannot encode.
     """
     table = layout.table
     names = [column.name for column in layout.columns]
@@ -84,7 +84,7 @@ def _operation(
 
 
 def _state(layout: NativeLayout, schema: TableSchema | None) -> str:
-    """Return the state of an image of all columns, by the rule of `translation/event_builders.py`."""
+    """Return the state of an image with all columns, by the rule of `translation/event_builders.py`."""
     names = {column.name for column in layout.columns}
     if schema is not None and names >= schema.column_names:
         return "full"

@@ -1,4 +1,4 @@
-"""The Kafka record of an event, its key and its headers, shared by every codec (docs/design.md §4.1)."""
+"""The Kafka record of an event, with its key and headers, shared by every codec (docs/design.md §4.1)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Headers = list[tuple[str, str | bytes | None]]
 
 
 class Record(Struct, frozen=True, gc=False):
-    """Bytes for Kafka, without topic and partition."""
+    """Key, value and headers for Kafka, without topic and partition."""
 
     key: bytes | None
     value: bytes | None
@@ -23,7 +23,7 @@ class Record(Struct, frozen=True, gc=False):
 
 
 def record_key(event: ChangeEvent) -> bytes:
-    """Compact JSON `[source,db,schema,table,{key}]`; without the last member when no key is known."""
+    """Return the compact JSON `[source,db,schema,table,{key}]`, without the last member if no key is known."""
     parts: list[object] = [event.source, event.db, event.schema, event.table]
     if event.key is not None:
         parts.append(msgspec.Raw(event.key.encode()))
@@ -31,16 +31,16 @@ def record_key(event: ChangeEvent) -> bytes:
 
 
 def record_key_head(source: str, db: str | None, schema: str | None, table: str | None) -> bytes:
-    """Return the key of a table's records without its last member and its end."""
+    """Return the key of a table's records up to its last member."""
     return msgspec.json.encode([source, db, schema, table])[:-1]
 
 
 ID_HEADER = "cdc-id"
-"""The one header that differs from event to event."""
+"""The only header that differs between the events of a table."""
 
 
 def record_headers(event: ChangeEvent) -> Headers:
-    """Headers for filtering without decoding; a header whose field is null is left out."""
+    """Return headers for filtering without decoding. Null fields have no header."""
     first, last = _SHARED_HEADERS[
         event.kind, event.op, event.db, event.schema, event.table, event.source, event.schema_id
     ]
@@ -51,7 +51,7 @@ SharedHeaders: TypeAlias = tuple[str, str | None, str | None, str | None, str | 
 
 
 def shared_headers(shared: SharedHeaders) -> tuple[Headers, Headers]:
-    """The headers before and after the one that differs from event to event: of kind, op, table, source, schema id."""
+    """Return the headers before and after the one that differs between events: kind, op, table, source, schema id."""
     kind, op, db, schema, table, source, schema_id = shared
     name = ".".join(level for level in (db, schema, table) if level)
     first = [("cdc-kind", kind), ("cdc-op", op), ("cdc-table", name or None), ("cdc-source", source)]
@@ -62,16 +62,16 @@ def _present(headers: Iterable[tuple[str, str | None]]) -> Headers:
     return [(name, text.encode()) for name, text in headers if text is not None]
 
 
-# 0.4 us; 1.5 us when all headers are made anew for every event.
+# 0.4 us, compared with 1.5 us for building all headers for every event.
 _SHARED_HEADERS = Memo(shared_headers)
 
 
 RECORD_OVERHEAD = 512
-"""More than a record batch with one record costs beside its key, value and headers."""
+"""Upper bound for the size of a record batch with one record, excluding its key, value and headers."""
 
 
 def record_size(record: Record) -> int:
-    """An upper bound for the bytes that a record takes in a batch of its own, before compression."""
+    """Return an upper bound for the size of a record in a batch of its own, before compression."""
     size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
     for name, value in record.headers:
         size += len(name) + len(value or b"") + 10

@@ -1,7 +1,7 @@
-"""The questions of codecs to a schema registry: ids of Avro schemas that are known only when their table is met.
+"""Give codecs the ids of Avro schemas that are only known once their table appears.
 
-A codec waits for nothing. Where the id is not known yet it says which schema is wanted, and whoever runs the codec gets
-the id and begins the message anew.
+A codec never waits. If an id is not known yet, the codec reports which schema it needs. Its caller then gets the id
+from the registry and encodes the message again.
 """
 
 from __future__ import annotations
@@ -15,34 +15,34 @@ from msgspec import Struct
 from cdc_core.envelope import ChangeEvent
 
 SchemaIds: TypeAlias = Callable[[str, str], int]
-"""Subject and text of a schema -> its id. Raises UnregisteredSchema, or MessageError when the registry refused it."""
+"""Subject and schema text -> id. Raises UnregisteredSchema, or MessageError if the registry rejected the schema."""
 
 TopicOf: TypeAlias = Callable[[ChangeEvent], str]
-"""Event -> the topic of its records, of which the subject has its name."""
+"""Event -> topic of its records. The subject is named after the topic."""
 
 
 class UnregisteredSchema(Exception):
-    """The id of a schema is not known: ask the registry, and encode the message again."""
+    """The id of a schema is not known yet. Ask the registry, then encode the message again."""
 
     def __init__(self, subject: str, text: str) -> None:
-        super().__init__(f"the id of a schema of subject {subject} is not known")
+        super().__init__(f"the id of a schema under subject {subject} is not known")
         self.subject = subject
         self.text = text
 
 
 def unknown_id(subject: str, text: str) -> int:
-    """Know no id: where codecs are built and nothing is encoded, or nobody was asked yet."""
+    """Know no ids, for codecs that encode nothing or run before the registry was asked."""
     raise UnregisteredSchema(subject, text)
 
 
 class TableSchemas(Struct, frozen=True):
-    """The way of a codec to the ids of the schemas of tables."""
+    """Gives a codec the ids of the schemas of tables."""
 
     ids: SchemaIds
     topic_of: TopicOf
 
 
 def avro_name(name: str) -> str:
-    """Return a name as Avro allows it: what is no letter, digit or underscore of ASCII becomes an underscore."""
+    """Return a valid Avro name: characters other than ASCII letters, digits and underscores become underscores."""
     legal = re.sub(r"[^A-Za-z0-9_]", "_", name)
     return f"_{legal}" if not legal or legal[0].isdigit() else legal

@@ -1,7 +1,7 @@
-"""Rows by key, for readers that keep the newest value of each: key and whole row; no value for a row that is gone.
+"""Rows by key, for consumers that keep the newest value of each key. A record has the whole row, or is a tombstone.
 
-Such a reader takes a column that is missing for NULL. So a row is written whole or not at all, unless the operator says
-that readers know better. What a row is, and what becomes of a changed key, is decided as for Debezium's readers.
+Such a consumer reads a missing column as NULL. A row is therefore written completely or not at all, unless the operator
+knows that the consumers handle this. Rows and key changes are determined as for Debezium's consumers.
 """
 
 from __future__ import annotations
@@ -25,24 +25,26 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the codec `upsert`; docs/upsert.md explains each."""
 
     key: Literal["table", "columns"] = "table"
-    """The key of a record: with the name of the table, or the columns alone, for a topic that has one table."""
+    """The key of a record: including the table name, or only the columns if a topic has a single table."""
 
     schema_block: bool = False
-    """Values and keys as Connect's JSON converter writes them, `{"schema": …, "payload": …}`."""
+    """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     unavailable: Literal["fail", "omit"] = "fail"
-    """The fate of a row of which a column is not known."""
+    """The policy for a row that has an unknown column."""
 
     truncate: Literal["fail", "drop"] = "fail"
-    """No record says that all rows are gone."""
+    """The policy for a truncate, for which no record exists."""
 
     def __post_init__(self) -> None:
         if self.schema_block and self.key != "columns":
-            raise ValueError("schema_block wants key: columns; Connect has no form for a key with the name of a table")
+            raise ValueError(
+                "schema_block requires key: columns, because Connect has no form for a key with a table name"
+            )
 
 
 class _UpsertRow(NamedTuple):
-    """A row, or without columns the end of one; `missing`: columns that it has and of which no value is known."""
+    """A row, or a tombstone if it has no columns. `missing` lists the columns of the row without a known value."""
 
     key: Columns
     columns: Columns | None = None
@@ -54,23 +56,23 @@ _FORMS: Mapping[bool, Callable[[], FormOf]] = {False: plain, True: with_schema}
 
 
 class UpsertCodec:
-    """Rows as key and value; DDL, transactions and watermarks have no record."""
+    """Rows as key and value. DDL, transactions and watermarks have no record."""
 
     name = "upsert"
 
     def __init__(self, options: Options = _DEFAULTS) -> None:
         self._options = options
         self._form_of = _FORMS[options.schema_block]()
-        # Nobody here reads an old image, so none is missed.
+        # Consumers do not read old images, so none is required.
         self._images = ImageOptions(
             missing_before=("as_create", "partial", "drop_event"), unavailable=options.unavailable
         )
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """One record; two when the key changed; none of a row without a key.
+        """Return one record, two for a changed key, or none for a row without a key.
 
         Raises:
-            MessageError: an option refuses the event, or no honest form of it exists.
+            MessageError: an option rejects the event, or no faithful form of it exists.
         """
         if event.kind != "row":
             return []
@@ -92,7 +94,7 @@ class UpsertCodec:
             return [_UpsertRow(row.key)]
         if event.op == "u" and schema is None and self._options.unavailable == "fail":
             remedy = "declare the columns of the table, or choose unavailable: omit"
-            raise refusal(f"no schema says whether the row is whole; {remedy}")
+            raise refusal(f"without a schema it is unknown whether the row is complete; {remedy}")
         return [
             _UpsertRow(change.key, change.after, change.missing)
             for change in changes(row, self._images)
@@ -102,7 +104,9 @@ class UpsertCodec:
     def _truncated(self) -> list[_UpsertRow]:
         if self._options.truncate == "drop":
             return []
-        raise refusal("a truncate has no form here; truncate: drop leaves it out, and readers keep the rows")
+        raise refusal(
+            "a truncate cannot be written in this format; truncate: drop skips it, and consumers keep the rows"
+        )
 
     def _record(self, event: ChangeEvent, form: Rows, row: _UpsertRow) -> Record:
         headers = record_headers(event)

@@ -1,8 +1,8 @@
-"""Source scalar -> canonical scalar, by the declared type of the column: tables, no branches on content.
+"""Convert source scalars to canonical scalars by the declared column type, using tables instead of branches on content.
 
-A canonical scalar is what the row images carry (docs/design.md §4.2). The type of the column chooses the
-encoding, never the value. What has no faithful form raises `Unrepresentable`: the column is left out of the image and
-reported as an issue, never rounded and never guessed.
+A canonical scalar is what row images contain (docs/design.md §4.2). The type of the column determines the encoding, and
+the value never does. A value without a faithful form raises `Unrepresentable`: the column is left out of the image and
+reported as an issue. Values are never rounded or guessed.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d{1,4}),(-?\d{1,4})\)\Z")
 
 @lru_cache(maxsize=4096)
 def converter(canonical_type: str) -> Converter:
-    """The converter of a canonical type for the plain spelling of its values.
+    """Return the converter of a canonical type for the usual spelling of its values.
 
-    Dialects whose writers spell a type otherwise (hex, latin-1, a default zone) take the named function instead.
+    Dialects whose writers spell a type differently (hex, latin-1, a default time zone) use the named function instead.
 
     Raises:
-        ValueError: no such type.
+        ValueError: unknown type.
     """
     found = _CONVERTERS.get(canonical_type)
     if found is not None:
@@ -72,7 +72,7 @@ def converter(canonical_type: str) -> Converter:
         )
     precision, scale = int(match[1]), int(match[2])
     if max(precision, abs(scale)) > MAX_EXPONENT:
-        raise ValueError(f"{canonical_type}: precision and scale end at {MAX_EXPONENT}")
+        raise ValueError(f"{canonical_type}: precision and scale must not exceed {MAX_EXPONENT}")
     return fast_converters.scaled_decimal(precision, scale)
 
 

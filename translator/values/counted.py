@@ -1,6 +1,6 @@
-"""Values as Avro's logical types carry them: counts of days or of fractions of a second, and unscaled decimals.
+"""Convert values of Avro's logical types: counts of days or fractions of a second, and unscaled decimals.
 
-What they give is the canonical text, or text that the converter of another type can read on.
+The result is canonical text, or text that the converter of another type accepts.
 """
 
 from __future__ import annotations
@@ -15,17 +15,19 @@ _EPOCH = datetime(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
 _WIDEST_DECIMAL = MAX_EXPONENT * 10 // 24
-"""Bytes; 2.4 decimal digits fit one. Beyond it no plain decimal is written (docs/design.md §4.2)."""
+"""Maximum bytes of a decimal; each byte holds 2.4 digits. Longer decimals are not written
+(docs/design.md §4.2).
+"""
 
 
 def _count(value: object) -> int:
-    if type(value) is not int:  # a bool is none
+    if type(value) is not int:  # a bool does not count as an int
         raise Unrepresentable("NOT_AN_INTEGER", value)
     return value
 
 
 def date_of_days(value: object) -> str:
-    """Days since 1970-01-01."""
+    """Format days since 1970-01-01."""
     days = _count(value)
     try:
         return date.fromordinal(_DAY_ZERO + days).isoformat()
@@ -34,7 +36,7 @@ def date_of_days(value: object) -> str:
 
 
 def clock_of(digits: int) -> Converter:
-    """A time of day, counted in units of 10^-digits seconds since midnight; no fraction where it is zero."""
+    """Format a time of day, given in units of 10^-digits seconds since midnight, without a fraction of zero."""
     unit = 10**digits
 
     def convert(value: object) -> str:
@@ -48,7 +50,7 @@ def clock_of(digits: int) -> Converter:
 
 
 def local_of(digits: int) -> Converter:
-    """A local timestamp, counted in units of 10^-digits seconds since 1970; no fraction where it is zero."""
+    """Format a local timestamp, given in units of 10^-digits seconds since 1970, without a fraction of zero."""
     unit = 10**digits
     if digits == _DIGITS_OF_PYTHON:
         return _local_of_micros
@@ -68,7 +70,7 @@ _DIGITS_OF_PYTHON = 6
 
 
 def _local_of_micros(value: object) -> str:
-    """Format a local time of microseconds: the unit that Python has, one step less than the general way."""
+    """Format a local time in microseconds. This is Python's own unit, which saves a step of the general function."""
     try:
         return (_EPOCH + timedelta(0, 0, _count(value))).isoformat()
     except OverflowError:
@@ -76,7 +78,7 @@ def _local_of_micros(value: object) -> str:
 
 
 def unscaled_decimal(precision: int, scale: int) -> Converter:
-    """A decimal(p,s) out of the two's complement bytes of its digits, big-endian; precision 0 is any."""
+    """Return a decimal(p,s) from the big-endian two's complement of its digits. Precision 0 means any precision."""
 
     def convert(value: object) -> str:
         if not isinstance(value, bytes) or not value:

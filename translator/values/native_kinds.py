@@ -1,7 +1,7 @@
-"""The kinds of cells that the native path reads itself, by the converter that each of them stands for.
+"""The kinds of cells that the native path reads itself, by the converter that each kind replaces.
 
-A kind takes a subset of the spellings that its converter takes, and writes the same for them; any other spelling, and
-any converter that is not here, is left to the converter. `tests/translator/native/test_cells.py` holds them together.
+A kind accepts a subset of its converter's spellings and writes the same result. Other spellings, and converters that
+are not listed here, are left to the converter. `tests/translator/native/test_cells.py` compares both.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from translator.values.numbers import INTEGER_BOUNDS
 from translator.values.scalar import Converter
 
 NativeKind: TypeAlias = tuple[str, int, int]
-"""A kind by its name in `_native/src/cells.rs`, and two numbers that it may need."""
+"""A kind, by its name in `_native/src/cells.rs`, and up to two numbers that it needs."""
 
 PYTHON: NativeKind = ("python", 0, 0)
-"""The kind of cells that their converter alone can read."""
+"""The kind of cells that only their converter can read."""
 
 _TEXT: NativeKind = ("text", 0, 0)
 _MAX_HOURS = 99
-"""Of the spelling that is read natively: two digits."""
+"""Maximum exponent of the spelling that is read natively: two digits."""
 
 _KINDS: Mapping[str, NativeKind] = {
     **{name: ("integer", *bounds) for name, bounds in INTEGER_BOUNDS.items() if name != "uint64"},
@@ -48,11 +48,11 @@ def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
     """Return the kind of a column's cells.
 
     Args:
-        convert: the converter of its cells; None where they stay as they are.
+        convert: the converter of the cells, or None if they are copied unchanged.
     """
     if convert is None:
         return _TEXT
-    # A dialect may read a type by a converter of its own: the type alone says nothing.
+    # A dialect can read a type with a converter of its own, so the type alone is not enough.
     if convert is not converter(canonical_type):
         return PYTHON
     match = _DECIMAL.match(canonical_type)
@@ -63,7 +63,9 @@ def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
 
 
 def with_fraction(kind: NativeKind, digits: int) -> NativeKind:
-    """Return the kind of cells whose fraction of a second is a number, not text, of at most so many digits."""
+    """Return the kind of cells whose fraction of a second is a number instead of text, with at most this many
+    digits.
+    """
     name, first, _ = kind
     if name == "time":
         return name, first, digits
@@ -71,5 +73,5 @@ def with_fraction(kind: NativeKind, digits: int) -> NativeKind:
 
 
 def integers_within(low: int, high: int) -> NativeKind:
-    """Return the kind of integers within bounds that no canonical type has."""
+    """Return the kind of integers whose bounds match no canonical type."""
     return "integer", low, high

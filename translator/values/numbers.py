@@ -11,7 +11,9 @@ from decimal import Decimal, InvalidOperation
 from translator.values.scalar import Unrepresentable, ascii_of
 
 MAX_EXPONENT = 2_000
-"""Beyond +-2 000 digits a plain decimal is not written out (docs/design.md §4.2)."""
+"""Decimals with more than 2 000 digits before or after the point are not written in plain form
+(docs/design.md §4.2).
+"""
 
 _WIDEST = 10 ** (MAX_EXPONENT + 1)
 
@@ -28,7 +30,7 @@ INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
 
 SMALLEST_NORMAL_SINGLE = 2.0**-126
 LARGEST_SINGLE = 2.0**128 - 2.0**104
-"""Bounds of the single-precision floats that have their full precision."""
+"""The range of single-precision floats with full precision."""
 
 _DIGITS = re.compile(r"[+-]?[0-9]+\Z")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
@@ -57,7 +59,7 @@ def _integer(value: object) -> int:
     text = ascii_of(value)
     if not _DIGITS.match(text):
         raise Unrepresentable("NOT_AN_INTEGER", value)
-    if len(text) > MAX_EXPONENT:  # int() refuses very long texts
+    if len(text) > MAX_EXPONENT:  # int() rejects very long texts
         raise Unrepresentable("OUT_OF_RANGE", value)
     return int(text)
 
@@ -84,10 +86,12 @@ def _decimal_of(value: object) -> Decimal:
             raise Unrepresentable("NOT_A_NUMBER", value)
         try:
             number = Decimal(text)
-        except InvalidOperation:  # of a number, by the pattern: its exponent has more digits than Decimal holds
+        except (
+            InvalidOperation
+        ):  # a number according to the pattern, but its exponent has more digits than Decimal supports
             raise Unrepresentable("EXPONENT_OUT_OF_RANGE", value) from None
     exponent = number.as_tuple().exponent
-    if not isinstance(exponent, int):  # NaN and the infinities have a letter there
+    if not isinstance(exponent, int):  # only NaN and the infinities contain a letter
         raise Unrepresentable("NOT_A_NUMBER", value)
     if abs(exponent) > MAX_EXPONENT or abs(number.adjusted()) > MAX_EXPONENT:
         raise Unrepresentable("EXPONENT_OUT_OF_RANGE", value)
@@ -95,23 +99,27 @@ def _decimal_of(value: object) -> Decimal:
 
 
 def _plain(number: Decimal) -> str:
-    """Decimal text without an exponent; negative zero loses its sign, as no database keeps it."""
+    """Return decimal text without an exponent. Negative zero loses its sign, because no database stores it."""
     text = format(number, "f")
     return text[1:] if text.startswith("-") and not number else text
 
 
 def to_decimal(value: object) -> str:
-    """A decimal without declared scale: digits as sent, positive exponents written out."""
+    """Return a decimal without declared scale: digits as sent, with positive exponents written out."""
     if type(value) is int and -_WIDEST < value < _WIDEST:
         return str(value)
     return _plain(_decimal_of(value))
 
 
 def to_scaled_decimal(precision: int, scale: int, value: object) -> str:
-    """A decimal(p,s): exactly `scale` fraction digits. Digits that do not fit are an issue, never a rounding."""
+    """Return a decimal(p,s) with exactly `scale` fraction digits. Digits that do not fit are an issue and are never
+    rounded.
+    """
     whole, _, fraction = _plain(_decimal_of(value)).partition(".")
     digits = whole + fraction.ljust(scale, "0")
-    end = max(len(whole) + scale, 0)  # of the digits that the type keeps; before the point when the scale is negative
+    end = max(
+        len(whole) + scale, 0
+    )  # counts the digits that the type keeps; a negative scale ends them before the point
     if digits[end:].strip("0"):
         raise Unrepresentable("SCALE_EXCEEDED", value)
     if len(digits[:end].lstrip("-0")) > precision:
@@ -145,7 +153,7 @@ def _float_of_text(text: str, raw: object) -> float | str:
 
 
 def to_float32(value: object) -> float | str:
-    """The single-precision number, rounded to the fewest digits that still name it: 1.100000023841858 becomes 1.1."""
+    """Return the single-precision number with the fewest digits that identify it: 1.100000023841858 becomes 1.1."""
     number = to_float64(value)
     if isinstance(number, str):
         return number
@@ -156,7 +164,7 @@ def to_float32(value: object) -> float | str:
     (single,) = struct.unpack("<f", packed)
     if number and not single:
         raise Unrepresentable("OUT_OF_RANGE", value)
-    # Six digits find every shorter decimal too, but not among the subnormals, where a number has less precision.
+    # Six digits are enough for every shorter decimal as well, except for subnormals, which have less precision.
     for digits in range(6 if abs(single) >= SMALLEST_NORMAL_SINGLE else 1, 9):
         short = float(f"{single:.{digits}g}")
         if struct.pack("<f", short) == packed:

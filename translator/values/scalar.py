@@ -1,4 +1,4 @@
-"""The shape of a converter, and the error for a value that has no faithful form; every conversion uses both."""
+"""The type of a converter and the error for values without a faithful form. Every conversion uses both."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ import msgspec
 from translator.message import Scalar
 
 Converter: TypeAlias = Callable[[object], Scalar]
-"""Takes a source scalar (text, int, bool, Decimal, float, bytes; never None), returns the canonical one.
+"""Converts a source scalar (text, int, bool, Decimal, float, bytes; never None) to the canonical scalar.
 
 Raises:
-    Unrepresentable: there is none.
-    Assumed: there is one, by an assumption.
+    Unrepresentable: the value has no canonical form.
+    Assumed: the value has a canonical form only under an assumption.
 """
 
 
 class Unrepresentable(Exception):
-    """A value without a faithful canonical form. `code` says why; `raw` is its text, unbounded."""
+    """A value without a faithful canonical form. `code` is the reason; `raw` is the value's text, of any length."""
 
     def __init__(self, code: str, raw: object) -> None:
         super().__init__(code)
@@ -29,9 +29,10 @@ class Unrepresentable(Exception):
 
 
 class Assumed(Exception):
-    """Not an error: the value was read by an assumption that the event must name. Raised because it is rare.
+    """Signals, although it is not an error, that a value was read under an assumption that the event must note. Being
+    rare, it is raised instead of returned.
 
-    `value` is the canonical scalar, `note` the word for the assumption.
+    `value` is the canonical scalar, `note` the name of the assumption.
     """
 
     def __init__(self, value: Scalar, note: str) -> None:
@@ -41,9 +42,10 @@ class Assumed(Exception):
 
 
 def raw_text(value: object) -> str:
-    """The raw text of an issue: bytes as base64, everything else as text; what UTF-8 cannot carry is escaped.
+    """Return the raw text of an issue: bytes as base64, anything else as text, with characters that UTF-8 cannot encode
+    escaped.
 
-    Booleans and records of Avro are spelled as in JSON.
+    Booleans and Avro records are written as in JSON.
     """
     if isinstance(value, bytes):
         return base64.b64encode(value).decode("ascii")

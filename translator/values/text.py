@@ -1,4 +1,4 @@
-"""Text, booleans and bytes in the spellings that writers use."""
+"""Text, booleans and bytes, in the spellings that writers use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _BOOLEANS = {"1": True, "0": False, "true": True, "false": False, "t": True, "f"
 def to_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    # bytes have a text in Python too, and b"1" would look like MySQL's b'1'
+    # Python can also format bytes as text, and b"1" would look like MySQL's b'1'.
     found = None if isinstance(value, bytes) else _BOOLEANS.get(str(value).strip().lower())
     if found is None:
         raise Unrepresentable("NOT_A_BOOLEAN", value)
@@ -36,7 +36,7 @@ def to_string(value: object) -> str:
 
 
 def to_unknown(value: object) -> Scalar:
-    """No type is declared: text and booleans as they are, numbers as exact text."""
+    """Convert a value without a declared type: text and booleans unchanged, numbers as exact text."""
     if isinstance(value, str):
         return text_of(value)
     return value if isinstance(value, bool) else to_string(value)
@@ -49,7 +49,7 @@ def to_bytes(value: object) -> str:
 
 
 def bytes_from_hex(value: object) -> str:
-    """Bytes sent as hex digits, to base64."""
+    """Convert bytes sent as hex digits to base64."""
     try:
         return to_bytes(binascii.unhexlify(ascii_of(value)))
     except ValueError:
@@ -57,7 +57,7 @@ def bytes_from_hex(value: object) -> str:
 
 
 def bytes_from_base64(value: object) -> str:
-    """Bytes sent as base64: the standard alphabet with padding, and nothing that a writer of it does not write."""
+    """Check bytes sent as base64: the standard alphabet with padding, as an encoder writes it."""
     text = ascii_of(value)
     try:
         written = to_bytes(binascii.a2b_base64(text))
@@ -69,7 +69,7 @@ def bytes_from_base64(value: object) -> str:
 
 
 def bytes_from_latin1(value: object) -> str:
-    """Bytes sent as one character each, U+0000 to U+00FF (docs/formats/canal.md §7.1), to base64."""
+    """Convert bytes sent as one character each, U+0000 to U+00FF (docs/formats/canal.md §7.1), to base64."""
     try:
         return to_bytes(text_of(value).encode("latin-1"))
     except UnicodeEncodeError:

@@ -1,4 +1,4 @@
-"""Dates and times in their text forms; sources that send components build the text with the functions here."""
+"""Dates and times in text form. Sources that send components build the text with the functions of this module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from translator.values.scalar import Assumed, Unrepresentable, text_of
 
 OVERLAP, GAP = "TZ_OVERLAP", "TZ_GAP"
-"""Assumptions about a local time that its zone has twice (the clock was set back) or never (it was set forward)."""
+"""Assumptions about a local time that occurs twice (the clock was set back) or never (it was set forward)."""
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})\Z", re.ASCII)
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?\Z", re.ASCII)
@@ -20,14 +20,14 @@ _TIMESTAMP = re.compile(
 )
 
 
-# Years before 1 and after 9999, as Oracle and PostgreSQL print them, and PostgreSQL's ends of time.
+# Years before 1 and after 9999 as printed by Oracle and PostgreSQL, and PostgreSQL's infinite times.
 _BEYOND = re.compile(
     r"(?:(?:-\d{4,}|\+?\d{5,})-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}:\d{2}\S*)?|\d{4,}-\d{2}-\d{2}.* BC|-?infinity)\Z", re.ASCII
 )
 
 
 def date_text(year: int, month: int, day: int, raw: object) -> str:
-    """`YYYY-MM-DD`; a date that no calendar has (zero dates too) is an issue, and a year that has not four digits."""
+    """`YYYY-MM-DD`. A date that does not exist (including zero dates), or a year without four digits, is an issue."""
     try:
         date(year, month, day)
     except (ValueError, OverflowError):
@@ -37,12 +37,12 @@ def date_text(year: int, month: int, day: int, raw: object) -> str:
 
 
 def _refused(text: str, code: str) -> Unrepresentable:
-    """The issue of a text outside the patterns above: a year that they cannot hold, else `code`."""
+    """Return the issue for a text that matches no pattern above: a year out of range, or else `code`."""
     return Unrepresentable("OUT_OF_RANGE" if _BEYOND.match(text) else code, text)
 
 
 def clock_text(hour: int, minute: int, second: int, fraction: str, raw: object) -> str:
-    """`HH:MM:SS[.f...]` of a day; `fraction` is the digits as sent, at most 9."""
+    """Return the time of day `HH:MM:SS[.f...]`. `fraction` contains the digits as sent, at most 9."""
     if not (0 <= hour <= 23 and 0 <= minute <= 59 and 0 <= second <= 59):
         raise Unrepresentable("INVALID_TIME", raw)
     return f"{hour:02d}:{minute:02d}:{second:02d}" + (f".{fraction}" if fraction else "")
@@ -52,7 +52,7 @@ def to_date(value: object) -> str:
     text = text_of(value)
     match = _DATE.match(text)
     if match is None:
-        # Oracle's DATE and some writers send midnight along
+        # Oracle's DATE and some writers add midnight to a date.
         stamp = _TIMESTAMP.match(text)
         if stamp is None or stamp[8] or any(int(part or 0) for part in stamp.group(4, 5, 6, 7)):
             raise _refused(text, "INVALID_DATE")
@@ -61,7 +61,7 @@ def to_date(value: object) -> str:
 
 
 def to_time(value: object) -> str:
-    """`[-]HH:MM:SS[.f...]`; MySQL's TIME runs to 838 hours either way. Zero has no sign."""
+    """`[-]HH:MM:SS[.f...]`. MySQL's TIME ranges to 838 hours in both directions. Zero has no sign."""
     match = _TIME.match(text_of(value))
     if match is None or int(match[3]) > 59 or int(match[4]) > 59:
         raise Unrepresentable("INVALID_TIME", value)
@@ -84,7 +84,7 @@ def to_timestamp(value: object) -> str:
 
 
 def _local_text(match: re.Match[str], fraction: str, raw: object) -> str:
-    """`YYYY-MM-DDTHH:MM:SS[.f...]` of a match of _TIMESTAMP; what no calendar or clock has is an issue."""
+    """Return `YYYY-MM-DDTHH:MM:SS[.f...]` for a match of _TIMESTAMP. A date or time that does not exist is an issue."""
     year, month, day, hour, minute, second = (int(match[group]) for group in range(1, 7))
     return f"{date_text(year, month, day, raw)}T{clock_text(hour, minute, second, fraction, raw)}"
 
@@ -94,12 +94,12 @@ _OFFSET = re.compile(r"([+-])([01]\d|2[0-3]):?([0-5]\d)?\Z", re.ASCII)
 
 @lru_cache(maxsize=256)
 def zone(name: str) -> tzinfo:
-    """A zone by offset (`+08:00`) or name (`Asia/Shanghai`).
+    """Return a time zone by offset (`+08:00`) or name (`Asia/Shanghai`).
 
-    Named zones come from the package tzdata, never from the machine: another image must give the same bytes.
+    Named zones come from the package tzdata and never from the machine, so that every image produces the same bytes.
 
     Raises:
-        ValueError: there is no such zone.
+        ValueError: the zone does not exist.
     """
     if name in ("Z", "UTC"):
         return UTC
@@ -126,11 +126,11 @@ def _no_zone(name: str) -> ValueError:
 
 
 def utc_text(local: datetime, fraction: str, raw: object) -> str:
-    """An aware time of whole seconds as `...Z`, with the fraction digits as sent.
+    """Return an aware time of whole seconds as `...Z`, with the fraction digits as sent.
 
     Raises:
-        Assumed: its zone has that local time twice (clocks were set back: the earlier moment is taken) or never (clocks
-            were set forward). Either way it is read with the offset before the change, as java.time does.
+        Assumed: the local time occurs twice in its zone (clocks were set back; the earlier moment is used) or never
+            (clocks were set forward). Both are read with the offset before the change, as java.time does.
         Unrepresentable: OUT_OF_RANGE.
     """
     try:

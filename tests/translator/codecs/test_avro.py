@@ -263,8 +263,8 @@ def test_a_field_that_the_encoder_does_not_know() -> None:
     """A codec whose encoder was written for another field list does not load, and says what to do."""
     loaded = subprocess.run([sys.executable, "-c", ANOTHER_ENVELOPE], capture_output=True, text=True)
     assert re.search(
-        r"RuntimeError: the envelope has the schema [0-9a-f]{16}, and codecs/_datum.py writes 1aa4b45bd6db449a: "
-        "write the changed fields there, then change its fingerprint",
+        r"RuntimeError: the schema of the envelope is [0-9a-f]{16}, but codecs/_datum.py writes 1aa4b45bd6db449a: "
+        "update the fields there, then its fingerprint",
         loaded.stderr,
     )
 
@@ -280,7 +280,7 @@ class TestConfluent:
     @pytest.mark.parametrize("schema_id", [0, -1, 2**31])
     def test_no_id(self, schema_id: int) -> None:
         """A number that no registry gives out is refused."""
-        with pytest.raises(ValueError, match=f"schema id {schema_id} of the registry; allowed: 1 to 2147483647"):
+        with pytest.raises(ValueError, match=f"schema id {schema_id} of the registry; expected 1 to 2147483647"):
             confluent_header(schema_id)
 
     def test_only_the_header_differs(self) -> None:

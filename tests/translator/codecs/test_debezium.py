@@ -257,9 +257,9 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("given_options", "reason"),
         [
-            ({"missing_before": ["merge", "merge"]}, "names a policy twice"),
-            ({"missing_before": ["fail", "merge"]}, "goes on after drop_event or fail"),
-            ({"missing_before": ["drop_event", "fail"]}, "goes on after drop_event or fail"),
+            ({"missing_before": ["merge", "merge"]}, "lists a policy twice"),
+            ({"missing_before": ["fail", "merge"]}, "has another policy after drop_event or fail"),
+            ({"missing_before": ["drop_event", "fail"]}, "has another policy after drop_event or fail"),
             ({"missing_before": ["invent"]}, "Invalid enum value 'invent'"),
             ({"unavailable": "null"}, "Invalid enum value 'null'"),
             ({"truncate": "yes"}, "Invalid enum value 'yes'"),

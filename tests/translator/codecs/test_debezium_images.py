@@ -131,8 +131,8 @@ class TestMissingBefore:
     def test_reason(self) -> None:
         """The operator learns what came, and the way out; a value is never told."""
         message = str(refusal(KEYLESS))
-        assert "op u came without an old image and without a key, which missing_before refuses" in message
-        assert "drop_event as its last policy leaves such events out" in message
+        assert "op u came without an old image and without a key, which missing_before rejects" in message
+        assert "add drop_event as its last policy to skip such events" in message
         assert "with an incomplete old image," in str(refusal(UPDATE_UNKNOWN, **only("fail")))
         assert "9.90" not in str(refusal(UPDATE_UNKNOWN, **only("fail")))
 
@@ -220,8 +220,8 @@ class TestUnavailable:
         change = event("u", OLD, {"id": 7, "note": "n", "photo": "AA=="}, unavailable=["price"])
         error = refusal(change, SCHEMA, unavailable="placeholder")
         assert error.code is ErrorCode.UNSUPPORTED_SHAPE
-        assert "column 'price' has no value and is of type decimal(9,2)" in error.reason
-        assert "placeholder fits string, json, unknown, bytes" in error.reason
+        assert "column 'price' has no value, and its type is decimal(9,2)" in error.reason
+        assert "placeholder works only for string, json, unknown, bytes" in error.reason
 
     def test_no_placeholder_in_a_new_row(self) -> None:
         """It means "keep what you have", and there is nothing to keep."""
@@ -242,7 +242,7 @@ class TestUnavailable:
         """Every column that the row is known to have must have a value."""
         error = refusal(change, schema, unavailable="fail")
         assert error.code is ErrorCode.UNSUPPORTED_SHAPE
-        assert "has no value, and unavailable: fail wants all" in error.reason
+        assert "has no value, and unavailable: fail requires all values" in error.reason
 
     def test_fail_is_content(self) -> None:
         """An issue of the old value is none of the new image's; a whole row is written."""

@@ -119,7 +119,7 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("fields", "options", "why"),
         [
-            ({"op": "t", "after": None}, {}, "a truncate has no form here"),
+            ({"op": "t", "after": None}, {}, "a truncate cannot be written in this format"),
             ({"key": None}, {}, "no key of the table is known"),
             ({"after": '{"id":7}'}, {}, "'price' has no value"),
             ({"issues": [Issue("price", "SCALE_EXCEEDED")], "after": '{"id":7}'}, {}, "'price' has no value"),
@@ -132,7 +132,7 @@ class TestRefused:
 
     def test_nobody_knows_whether_it_is_whole(self) -> None:
         """An update without a schema is refused, unless readers may see less than the row."""
-        with pytest.raises(MessageError, match=r"^upsert: no schema says"):
+        with pytest.raises(MessageError, match=r"^upsert: without a schema it is unknown"):
             records(CHANGE, None)
         assert 1 == len(records(CHANGE, None, unavailable="omit"))
 
@@ -143,7 +143,7 @@ class TestRefused:
             records(msgspec.structs.replace(MOVE, after='{"id":8}', before=None), unavailable=unavailable)
 
     def test_options_that_do_not_fit(self) -> None:
-        with pytest.raises(msgspec.ValidationError, match="schema_block wants key: columns"):
+        with pytest.raises(msgspec.ValidationError, match="schema_block requires key: columns"):
             msgspec.convert({"schema_block": True}, Options)
 
 

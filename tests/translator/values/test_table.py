@@ -396,5 +396,5 @@ def test_unknown_type(name: str) -> None:
 @pytest.mark.parametrize("name", ["decimal(2001,0)", "decimal(10,2001)", "decimal(10,-2001)"])
 def test_no_wider_than_the_widest_number(name: str) -> None:
     """Precision and scale end where numbers end."""
-    with pytest.raises(ValueError, match="end at 2000"):
+    with pytest.raises(ValueError, match="must not exceed 2000"):
         converter(name)

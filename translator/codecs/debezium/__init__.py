@@ -1,8 +1,8 @@
-"""Events as Debezium's JSON envelope, for readers that know that form and not ours. It says less than the event.
+"""Write events as Debezium's JSON envelope, for consumers that know it. It contains less than the canonical event.
 
-What it cannot say is the reason for most of this package. Its readers demand an old image with every update and delete,
-take a column that is missing for NULL, and know a changed key only as a delete and a create. docs/debezium.md tells the
-operator what is written when; `images` decides it, `form` and `connect` write it.
+Most of this package handles its restrictions. Its consumers require an old image for every update and delete, read a
+missing column as NULL, and represent a key change only as a delete and a create. docs/debezium.md explains what is
+written when; `images` decides it, and `form` and `connect` write it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _COLUMNS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class DebeziumCodec:
-    """Rows as Debezium's events; DDL, transactions and watermarks have no record."""
+    """Rows as Debezium events. DDL, transactions and watermarks have no record."""
 
     name = "debezium"
 
@@ -38,18 +38,18 @@ class DebeziumCodec:
         self._form_of = _FORMS[options.schema_block]()
 
     def native(self, max_record: int) -> ProjectionForm:
-        """Return what the native path has to know of a projection.
+        """Return the settings that the native path needs for a projection.
 
         Args:
-            max_record: the bytes that a record may have.
+            max_record: maximum size of a record in bytes.
         """
         return native_projection(self._options, self._form_of, max_record)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """None, one or more records: a changed key gives two, and a tombstone may follow a delete.
+        """Return the records of an event: a key change has two, and a tombstone can follow a delete.
 
         Raises:
-            MessageError: an option refuses the event, or no honest form of it exists.
+            MessageError: an option rejects the event, or no faithful form of it exists.
         """
         try:
             return [] if event.kind != "row" else envelopes(event, schema, self._form_of(event, schema), self._options)
@@ -58,10 +58,10 @@ class DebeziumCodec:
 
 
 def envelopes(event: ChangeEvent, schema: TableSchema | None, form: Envelopes, options: Options) -> list[Record]:
-    """Return the records of the event of a row: none, one or more.
+    """Return the records of a row event, if any.
 
     Raises:
-        MessageError: an option refuses the event, or no honest form of it exists; it does not name the codec.
+        MessageError: an option rejects the event, or no faithful form of it exists. Its text omits the codec's name.
     """
     written = enumerate(changes(image_row(event, schema, form), options))
     return [record for index, change in written for record in _records(event, form, change, index, options.tombstones)]
@@ -82,10 +82,10 @@ def _records(event: ChangeEvent, form: Envelopes, change: ConnectChange, index: 
 
 
 def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> ImageRow:
-    """Open the images of a row, without the values for which a form has no word.
+    """Parse the images of a row, without values that the format cannot express.
 
     Raises:
-        MessageError: one of them stands in a key column.
+        MessageError: such a value is in a key column.
     """
     if event.op is None:
         raise ValueError("an event of kind row has no op")
@@ -100,7 +100,7 @@ def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> Ima
 
     key, key_old = opened(event.key), opened(event.key_old)
     if unfit:
-        raise refusal(f"key column {min(unfit)!r} has a value that a schema block cannot say")
+        raise refusal(f"key column {min(unfit)!r} has a value that a schema block cannot express")
     before, after = opened(event.before), opened(event.after)
     unfit.update(issue.col for issue in event.issues or ())
     return ImageRow(

@@ -1,7 +1,7 @@
-"""The Avro schemas of a table in Debezium's form, and the bytes of its rows.
+"""The Avro schemas of a table in Debezium's format, and the encoding of its rows.
 
-Columns of the key have a wide type each, and the others that of the table's schema: an event without a schema, as every
-delete of Canal's is, says of its key what the others say, byte for byte.
+Key columns have wide types, and other columns have the types of the table's schema. An event without a schema, such as
+every delete from Canal, then has exactly the same key bytes as the other events.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from translator.codecs.registered import avro_name
 
 Node: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[bytes], bytes]
-"""JSON text of a value that is not null -> its datum; ValueError when the type cannot hold it."""
+"""JSON text of a non-null value -> its datum. ValueError if the type cannot hold it."""
 
 KeyKinds: TypeAlias = tuple[tuple[str, str], ...]
-"""The columns of a key in its order, each with its type: long, double, boolean or string."""
+"""The key columns in key order, each with its type: long, double, boolean or string."""
 
 _NULL = b"\x00"
 _SOME = b"\x02"
@@ -34,14 +34,14 @@ _decode = msgspec.json.decode
 
 
 class WrittenColumn(NamedTuple):
-    """A column as it stands in the schemas of its table."""
+    """A column in the schemas of its table."""
 
     name: str
     type: str | Node
     write: Write
 
     def field(self, *, optional: bool) -> Node:
-        """Return the field; it tells the name of the column where Avro does not allow that."""
+        """Return the Avro field. It records the column's name if that is not a valid Avro name."""
         legal = avro_name(self.name)
         doc = {} if legal == self.name else {"doc": f"column {self.name}"}
         if optional:
@@ -50,14 +50,14 @@ class WrittenColumn(NamedTuple):
 
 
 class AvroTable:
-    """Schemas and data of one table under one schema and one form of its key.
+    """Schemas and data of one table, under one schema and one form of its key.
 
     Args:
         levels: source, database, schema and table.
-        schema: without it the row has the columns of the key alone.
+        schema: None limits the row to its key columns.
 
     Raises:
-        MessageError: two columns would have one name.
+        MessageError: two columns would have the same name.
     """
 
     def __init__(self, levels: Iterable[str | None], schema: TableSchema | None, kinds: KeyKinds) -> None:
@@ -70,11 +70,13 @@ class AvroTable:
         self._columns = (*named, *(keyed[name] for name in rest))
         self._names = frozenset(column.name for column in self._columns)
         if len({avro_name(name) for name in self._names}) < len(self._names):
-            raise refusal("two columns of the table have one name in Avro, which knows ASCII letters, digits and _")
+            raise refusal(
+                "two columns of the table have the same name in Avro, which allows only ASCII letters, digits and _"
+            )
 
     @property
     def key_name(self) -> str:
-        """The full name of the record of the key."""
+        """The full name of the key's record."""
         return f"{self._namespace}.Key"
 
     @property
@@ -91,7 +93,9 @@ class AvroTable:
         return self._record("Value", [column.field(optional=True) for column in self._columns])
 
     def envelope_schema(self, fields: Callable[[Node, str], list[Node]]) -> Node:
-        """Return the schema of record values; `fields` gives those of the envelope, the row where it stands first."""
+        """Return the schema of record values. `fields` returns those of the envelope and defines the row at its first
+        use.
+        """
         return self._record("Envelope", fields(self.row_schema(), f"{self._namespace}.Value"))
 
     def _record(self, name: str, fields: list[Node]) -> Node:
@@ -102,14 +106,14 @@ class AvroTable:
         return b"".join(_written(column, bytes(columns[column.name])) for column in self._key)
 
     def row(self, columns: Columns) -> bytes:
-        """Return the datum of an image; columns that it does not have are null there.
+        """Return the datum of an image. Missing columns are null.
 
         Raises:
-            MessageError: it has a column that the schema does not, or a value beyond its type.
+            MessageError: a column is not in the schema, or a value does not fit its type.
         """
         if not columns.keys() <= self._names:
             stray = min(columns.keys() - self._names)
-            raise refusal(f"column {stray!r} is not in the schema of the table, and Avro has no place for it")
+            raise refusal(f"column {stray!r} is not in the schema of the table, so Avro cannot contain it")
         return b"".join(
             _NULL
             if (value := columns.get(column.name)) is None or bytes(value) == b"null"
@@ -118,14 +122,14 @@ class AvroTable:
         )
 
     def known(self, columns: Columns) -> Columns:
-        """Return an image without columns that the schema does not have."""
+        """Return an image without columns that are missing from the schema."""
         if columns.keys() <= self._names:
             return columns
         return {name: value for name, value in columns.items() if name in self._names}
 
 
 def key_kinds(key: Columns | None, schema: TableSchema | None) -> KeyKinds:
-    """Return the types of a key: those of its columns where they are declared, else those of its values."""
+    """Return the types of a key: the declared ones of its columns, or else those of its values."""
     types = {} if schema is None else schema.column_types
     if key is None:
         names: Iterable[str] = () if schema is None else schema.key_columns
@@ -169,7 +173,7 @@ _AVRO: Mapping[str, tuple[str, Node]] = {
     "string": ("string", {}),
     "bytes": ("bytes", {}),
 }
-"""Connect's types in Avro, with the word by which its converter tells narrow ones."""
+"""Connect's types in Avro, with the annotation by which its converter recognises narrow types."""
 
 
 # -- values
@@ -179,7 +183,7 @@ def _written(column: WrittenColumn, value: bytes) -> bytes:
     try:
         return column.write(value)
     except (ValueError, ArithmeticError, struct.error, msgspec.MsgspecError):
-        raise refusal(f"column {column.name!r} has a value that its type does not hold") from None
+        raise refusal(f"column {column.name!r} has a value outside its type") from None
 
 
 def _integer(write: Callable[[int], bytes]) -> Write:
@@ -190,7 +194,7 @@ def _integer(write: Callable[[int], bytes]) -> Write:
 
 
 def _text(value: bytes) -> bytes:
-    """A text, or what stands there instead in a column whose type nobody declared."""
+    """Encode text, or another value in a column without a declared type."""
     return _datum.text(_decode(value, type=str) if value.startswith(b'"') else value.decode())
 
 
@@ -210,7 +214,7 @@ def _packed(form: str) -> Write:
     pack = struct.Struct(form).pack
 
     def floating(value: bytes) -> bytes:
-        # NaN and the infinities are texts in an image.
+        # NaN and the infinities are text in an image.
         return pack(float(_decode(value, type=float | str)))
 
     return floating

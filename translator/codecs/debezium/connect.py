@@ -1,7 +1,7 @@
 """Kafka Connect's schema of a Debezium envelope: the `schema` member of its JSON form.
 
-Only what an event has is declared: the columns of its row, the members of its `source`. Connect hands a declared member
-without a value to its sinks as NULL; one that is not declared does not exist for them, which is what "absent" means.
+Only what an event has is declared: the columns of its row and the members of its `source`. Connect passes a declared
+member without a value to its sinks as NULL. An undeclared member does not exist for them, which expresses "absent".
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Schema: TypeAlias = dict[str, Any]
 
 
 class Type(NamedTuple):
-    """A Connect type, and the name by which Debezium's readers know more of it."""
+    """A Connect type, and the semantic name that tells Debezium's consumers more about it."""
 
     type: str
     name: str | None = None
@@ -33,9 +33,9 @@ class Type(NamedTuple):
 
 STRING = Type("string")
 
-# Connect has no unsigned integers: each goes into the next wider one. Dates and times stay the text that the images
-# hold: Debezium's numeric types end at microseconds or at the year 2262, and its text types (IsoDate, IsoTimestamp)
-# claim UTC, which a local time is not.
+# Connect has no unsigned integers, so each is stored in the next wider type. Dates and times stay text, as in the
+# images: Debezium's numeric types end at microseconds or the year 2262, and its text types (IsoDate, IsoTimestamp)
+# imply UTC, which is wrong for a local time.
 TYPES: Mapping[str, Type] = {
     "boolean": Type("boolean"),
     "int8": Type("int8"),
@@ -65,8 +65,8 @@ TYPES: Mapping[str, Type] = {
 }
 _FLOATS = frozenset({"float", "double"})
 
-# A message without a schema can still be of a typed column, as Canal's deletes are: its key must be, byte for byte, the
-# key under which a message with a schema created the row. So keys have no narrow types.
+# A message without a schema can still be for a typed column, like Canal's deletes. Its key must be byte-identical to
+# the key under which a message with a schema created the row. Keys therefore have no narrow types.
 KEY_TYPES: Mapping[Type, Type] = {
     Type("int8"): Type("int64"),
     Type("int16"): Type("int64"),
@@ -76,15 +76,15 @@ KEY_TYPES: Mapping[Type, Type] = {
 
 Names: TypeAlias = tuple[str, ...]
 Found: TypeAlias = tuple[tuple[str, Type], ...]
-"""Columns that no schema declares, each with the type that its values have."""
+"""Types of columns that no schema declares, based on their values."""
 
 
 class TableTypes:
-    """The blocks of one table under one schema.
+    """The schema blocks of one table under one schema.
 
     Args:
-        levels: source, database, schema and table; the absent ones are left out of the names.
-        schema: without it, every column has the type of its values.
+        levels: source, database, schema and table. Absent levels are left out of the names.
+        schema: None gives every column the type of its values.
     """
 
     def __init__(self, levels: Iterable[str | None], schema: TableSchema | None) -> None:
@@ -96,23 +96,23 @@ class TableTypes:
 
     @property
     def declared(self) -> Set[str]:
-        """The columns with a type of their own."""
+        """The columns with a declared type."""
         return self._declared
 
     @property
     def floats(self) -> Set[str]:
-        """Those in which Connect would misread a text."""
+        """Columns whose text Connect would misread."""
         return self._floats
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Takes out the columns that Connect would misread: it reads the text NaN as the number 0."""
+        """Removes the columns that Connect would misread: it reads the text NaN as the number 0."""
         unfit = {name for name in self._floats & columns.keys() if bytes(columns[name]).startswith(b'"')}
         for name in unfit:
             del columns[name]
         return unfit
 
     def found(self, *images: Columns) -> Found:
-        """The types of the undeclared columns of the images: that of their values, or text where those differ."""
+        """Return the types of the undeclared columns of the images: the type of the values, or text if those differ."""
         types: dict[str, Type] = {}
         for columns in images:
             if columns.keys() <= self._declared:
@@ -123,20 +123,20 @@ class TableTypes:
         return tuple(types.items())
 
     def key(self, names: Names, found: Found) -> Schema:
-        """The block of a message key."""
+        """Return the block of a message key."""
         types = {**self._types, **dict(found)}
         widened = {name: KEY_TYPES.get(kind, kind) for name, kind in types.items() if name in names}
         return self._struct("Key", names, widened, optional=False)
 
     def row(self, names: Names, found: Found) -> Schema:
-        """The block of a value that is the row alone."""
+        """Return the block of a value that consists of the row alone."""
         return self._struct("Value", names, {**self._types, **dict(found)})
 
     def value(self, columns: Names | None, found: Found, source: Names) -> Schema:
-        """The block of a value with these members of `source`.
+        """Return the block of a value with these members of `source`.
 
         Args:
-            columns: of both images; None: of the table, as no image is there.
+            columns: the columns of both images, or None for those of the table if there is no image.
         """
         names = tuple(self._types) if columns is None else columns
         row = {**self._struct("Value", names, {**self._types, **dict(found)}), "optional": True}
@@ -155,9 +155,9 @@ class TableTypes:
 
 
 def type_of(value: bytes) -> Type | None:
-    """Return the type of a value: a number is in an image only where its column has a type, and one of 64 bits.
+    """Return the type of a value. An image contains a number only if its column has a type, and then it has 64 bits.
 
-    None: null, which has no type.
+    None: the value is null and has no type.
     """
     if value == b"null":
         return None
@@ -169,7 +169,9 @@ def type_of(value: bytes) -> Type | None:
 
 
 def as_text(columns: Columns, found: Found) -> Columns:
-    """The image with text in every undeclared column of type text: Connect reads a number there as absent."""
+    """Return the image with text in every undeclared text column, because Connect would read a number there as
+    absent.
+    """
     text = {name for name, kind in found if kind == STRING}
     return {
         name: value if name not in text or bytes(value).startswith((b'"', b"n")) else msgspec.Raw(b'"' + value + b'"')
@@ -183,11 +185,11 @@ _SCALARS: Mapping[Any, Type] = {str: STRING, int: Type("int64")}
 def _struct_of(
     kind: type[Struct], name: str, members: Names | None = None, parts: Mapping[str, Schema] = MappingProxyType({})
 ) -> Schema:
-    """The struct of a class, its fields in the order in which they are written.
+    """Return the struct of a class, with its fields in the order in which they are written.
 
     Args:
-        members: those to declare; None: all.
-        parts: the schemas of the members that are no scalars.
+        members: the members to declare, or None for all.
+        parts: the schemas of members that are not scalars.
     """
     hints = get_type_hints(kind)
     fields = []

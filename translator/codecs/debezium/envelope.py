@@ -1,4 +1,4 @@
-"""Debezium's envelope as types: what stands around the row images. `connect` derives the schema block from them."""
+"""Debezium's envelope as types: the fields around the row images. `connect` derives the schema block from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ OFFSET_LIMIT = 2**42
 
 
 class ConnectSource(Struct, frozen=True, omit_defaults=True):
-    """The origin of a change, `source`. Scalars only: Flink reads it as a map of strings.
+    """The origin of a change, `source`. All members are scalars, because Flink reads it as a map of strings.
 
-    What is not known is left out: Iceberg's transform routes by `schema` as soon as there is one, declared or null.
+    Unknown members are left out: Iceberg's transform routes by `schema` if the member exists, even if it is null.
     """
 
     version: str
@@ -36,14 +36,14 @@ class ConnectSource(Struct, frozen=True, omit_defaults=True):
 
 
 class Transaction(Struct, frozen=True, omit_defaults=True):
-    """The transaction at the source."""
+    """The source transaction."""
 
     id: str
     total_order: int | None = None
 
 
 class Payload(Struct, frozen=True, omit_defaults=True):
-    """The envelope. What has no default is always written, null included."""
+    """The envelope. Fields without a default are always written, even null."""
 
     before: Columns | None
     after: Columns | None
@@ -57,10 +57,10 @@ class Payload(Struct, frozen=True, omit_defaults=True):
 
 
 def payload(event: ChangeEvent, change: ConnectChange, index: int) -> Payload:
-    """The envelope of one change of an event.
+    """Return the envelope of one change of an event.
 
     Args:
-        index: of the change among those of the event, 0 or 1.
+        index: number of the change within the event, 0 or 1.
     """
     captured = event.ts_origin_us if event.ts_capture_us is None else event.ts_capture_us
     ts_ms, ts_us, ts_ns = _times(captured)
@@ -99,18 +99,19 @@ def _source(event: ChangeEvent, index: int) -> ConnectSource:
 
 
 def ordinal(event: ChangeEvent, index: int) -> int:
-    """A number that grows along a raw partition: offset, then event of the record (20 bits), then its half (1 bit).
+    """Return a number that increases along a raw partition: offset, event of the record (20 bits), half (1 bit).
 
-    Readers that order or deduplicate by a number need each record to have its own, the halves of a key change too.
+    Consumers that order or deduplicate by a number need a distinct one for each record, including both halves of a key
+    change.
     """
     offset = event.origin.offset
     if offset >= OFFSET_LIMIT:
-        raise refusal(f"offset {offset} has no ordinal; source.lsn holds offsets below {OFFSET_LIMIT}")
+        raise refusal(f"offset {offset} has no ordinal; source.lsn supports offsets below {OFFSET_LIMIT}")
     n = number(event.pos)
     return offset << 21 | n << 1 | index
 
 
 def _times(us: int) -> tuple[int, int, int | None]:
-    """Milliseconds, microseconds and, between the years 1677 and 2262, nanoseconds."""
+    """Return milliseconds, microseconds and, between the years 1677 and 2262, nanoseconds."""
     ns = us * 1000
     return us // 1000, us, ns if -INT64_MAX <= ns <= INT64_MAX else None

@@ -1,4 +1,4 @@
-"""The two JSON forms that Debezium's readers know: the bare envelope, and the envelope beside its schema."""
+"""The two JSON forms that Debezium's consumers know: the bare envelope, and the envelope with its schema."""
 
 from __future__ import annotations
 
@@ -15,27 +15,30 @@ from translator.codecs.debezium.images import Columns
 _ENCODER = msgspec.json.Encoder()
 _NOTHING: frozenset[str] = frozenset()
 
-# Names come out of messages, so there is no bound to the tables, nor to the sets of columns that partial images have.
+# Limits for the caches: names come from messages, so the number of tables and of column sets in partial images is not
+# limited.
 _MAX_TABLES = 1024
 _MAX_BLOCK_BYTES = 64 * 1024
 
 
 _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | None]
-"""The names that a block declares: the columns of a key; the columns of a row and the members of `source`, if any."""
+"""The names that a block declares: the columns of a key, or the columns of a row and the members of `source`, if
+any.
+"""
 
 
 class Keys(Protocol):
-    """The form in which keys of one table are written."""
+    """The form of a table's keys."""
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Takes out, and names, the columns for which this form has no word."""
+        """Removes and returns the columns that this form cannot express."""
         ...
 
     def key(self, columns: Columns) -> bytes: ...
 
 
 class Rows(Keys, Protocol):
-    """The form of rows by themselves, without an envelope."""
+    """The form of rows without an envelope."""
 
     def row(self, columns: Columns) -> bytes: ...
 
@@ -47,15 +50,15 @@ class Envelopes(Keys, Protocol):
 
 
 class Form(Rows, Envelopes, Protocol):
-    """A form of both."""
+    """A form for both rows and envelopes."""
 
 
 FormOf: TypeAlias = Callable[[ChangeEvent, TableSchema | None], Form]
-"""The form for the table of an event."""
+"""Return the form for the table of an event."""
 
 
 class Plain:
-    """The envelope alone: its readers bring their own types."""
+    """The envelope alone. Its consumers bring their own types."""
 
     def fit(self, columns: Columns) -> Set[str]:
         return _NOTHING
@@ -71,7 +74,7 @@ class Plain:
 
 
 class WithSchema:
-    """`{"schema": …, "payload": …}`, as Kafka Connect's JSON converter reads and writes."""
+    """`{"schema": …, "payload": …}`, as Kafka Connect's JSON converter reads and writes it."""
 
     def __init__(self, types: TableTypes) -> None:
         self._types = types
@@ -93,7 +96,9 @@ class WithSchema:
         return _ENCODER.encode({"schema": block, "payload": columns})
 
     def value(self, payload: Payload) -> bytes:
-        image = payload.before if payload.after is None else payload.after  # the old columns are among the new
+        image = (
+            payload.before if payload.after is None else payload.after
+        )  # the old columns are a subset of the new ones
         images = [columns for columns in (payload.before, payload.after) if columns is not None]
         found = self._types.found(*images)
         if len(images) > 1 and found:
@@ -116,13 +121,13 @@ class WithSchema:
 
 
 def plain() -> FormOf:
-    """The bare envelope."""
+    """Writes the bare envelope."""
     form = Plain()
     return lambda event, schema: form
 
 
 def with_schema() -> FormOf:
-    """The envelope beside its schema; the blocks of a table are made once."""
+    """Writes the envelope with its schema. The blocks of a table are built once."""
     tables: dict[tuple[str | None, ...], WithSchema] = {}
 
     def form_of(event: ChangeEvent, schema: TableSchema | None) -> WithSchema:

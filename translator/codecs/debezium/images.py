@@ -1,7 +1,7 @@
-"""The row images of an event as Debezium's readers can take them: completed, split in two, or refused.
+"""The row images of an event in a form that Debezium's consumers accept: completed, split in two, or rejected.
 
-Nothing is invented here: a value is one that the event sent, or it comes from the other image where the event says that
-the column did not change; else it stays absent.
+No value is invented here. Each value was sent in the event, or comes from the other image if the event says that the
+column did not change. Otherwise it stays absent.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ PLACEHOLDERS: Mapping[str, msgspec.Raw] = {
     name: msgspec.Raw(msgspec.json.encode(mark))
     for name, mark in {"string": _MARK, "json": _MARK, "unknown": _MARK, "bytes": _MARK_AS_BYTES}.items()
 }
-"""Debezium's word for "unavailable", by the canonical types that can hold it."""
+"""Debezium's placeholder for "unavailable", by the canonical types that can hold it."""
 
 _NULL = msgspec.Raw(b"null")
 
 
 class ImageRow(Struct, frozen=True):
-    """An event of kind row, its images opened."""
+    """A row event with its images parsed."""
 
     op: str
     key: Columns | None
@@ -44,48 +44,48 @@ class ImageRow(Struct, frozen=True):
     before_state: str
     changed: Set[str] | None
     without_form: Set[str]
-    """Columns with a value that cannot be written: an issue, or unfit for the schema block."""
+    """Columns with a value that cannot be written: an issue, or unsuitable for the schema block."""
     withheld: Set[str]
-    """Those, and the columns whose value the source did not give."""
+    """The same, plus the columns whose value the source did not send."""
     schema: TableSchema | None
 
     @property
     def gains_key(self) -> bool:
-        """Return whether an update took the NULL out of the key, so that the row had no key before it."""
+        """Return whether an update replaced a NULL in the key, so that the row had no key before."""
         sent = (self.before or {}) if self.op == "u" and self.key_old is None else {}
         return any(sent.get(name) == _NULL for name in self.key or ())
 
     @property
     def old_key(self) -> Columns | None:
-        """The key of the row before the change; None when it had none."""
+        """The key of the row before the change, or None if it had none."""
         if self.key_old is not None:
             return self.key_old
         return None if self.gains_key else self.key
 
     @property
     def changes_key(self) -> bool:
-        """Return whether an update gave the row another key, took its key away, or gave it one."""
+        """Return whether an update changed, removed or added the row's key."""
         return self.key_old is not None or self.gains_key
 
 
 class ConnectChange(Struct, frozen=True):
-    """One event of Debezium's."""
+    """One Debezium event."""
 
     op: str
     key: Columns | None
     before: Columns | None
     after: Columns | None
     missing: tuple[str, ...] = ()
-    """Columns that the row has and of which `after` has no value."""
+    """Columns of the row that have no value in `after`."""
     other_key: tuple[str, Columns] | None = None
-    """One half of a key change: header and key that lead to the other half."""
+    """For one half of a key change: the header and key that identify the other half."""
 
 
 def changes(row: ImageRow, options: Options) -> list[ConnectChange]:
     """Return the changes that Debezium would have written for this row.
 
     Raises:
-        MessageError: an option refuses the row, or every form of it would be a lie.
+        MessageError: an option rejects the row, or no form of it would be correct.
     """
     return _OPERATIONS[row.op](row, options)
 
@@ -126,11 +126,11 @@ _TRUNCATE: Mapping[Truncate, list[ConnectChange]] = {"drop": [], "emit": [Connec
 
 
 def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[ConnectChange]:
-    """A key change, as Debezium writes it: the row of the old key is deleted, a new row created.
+    """Split a key change as Debezium does: delete the row of the old key, and create a new row.
 
-    The create writes the whole row anew, and the values that the old row had are gone with it. So here, unlike in any
-    other update, a column that was merely not sent would turn into NULL for good. A row that had no key, and whose old
-    image readers would miss, is created alone (`as_create`): whoever keeps rows by key does not have it.
+    The create writes the whole row, and the values of the old row are deleted with it. Unlike in any other update, a
+    column that was merely not sent would become NULL permanently. If a row had no key and consumers would miss its old
+    image, only the create is written (`as_create`), because consumers that keep rows by key do not have the old row.
     """
     _refuse_lost(row, missing)
     left = None if row.key_old is None else (OLD_KEY, row.key_old)
@@ -144,10 +144,10 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
 
 
 def moved_row(row: ImageRow) -> Columns:
-    """Return the whole new row of a key change: its image, completed by what is known not to have changed.
+    """Return the complete new row of a key change: its image, completed with columns known not to have changed.
 
     Raises:
-        MessageError: it lacks a column that the old row may have.
+        MessageError: it lacks a column that the old row could have.
     """
     after = _with_key(_completed(_sent_after(row), row.before or {}, row), row.key)
     _refuse_lost(row, _missing(row, after))
@@ -157,8 +157,8 @@ def moved_row(row: ImageRow) -> Columns:
 def _refuse_lost(row: ImageRow, missing: Iterable[str]) -> None:
     lost = [name for name in missing if name not in row.without_form]
     if lost:
-        reason = f"a key change is a delete and a create here, and the new row lacks column {lost[0]!r}"
-        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, f"{reason}; have the source send whole rows")
+        reason = f"a key change is written as a delete and a create, but the new row lacks column {lost[0]!r}"
+        raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, f"{reason}; configure the source to send whole rows")
 
 
 # -- the new image
@@ -171,12 +171,12 @@ def _sent_after(row: ImageRow) -> Columns:
 
 
 def _with_key(image: Columns, key: Columns | None) -> Columns:
-    """The columns of the key are known, whether or not the image repeats them."""
+    """Add the key columns, which are known even if the image does not repeat them."""
     return image if key is None or key.keys() <= image.keys() else {**key, **image}
 
 
 def _completed(sparse: Columns, other: Columns, row: ImageRow) -> Columns:
-    """`sparse`, and from `other` the columns that the event says did not change."""
+    """Return `sparse` plus the columns of `other` that the event says did not change."""
     if row.changed is None or other.keys() <= sparse.keys():
         return sparse
     closed = row.changed | row.withheld
@@ -185,13 +185,13 @@ def _completed(sparse: Columns, other: Columns, row: ImageRow) -> Columns:
 
 
 def _new_image(row: ImageRow, after: Columns, options: Options) -> tuple[Columns, tuple[str, ...]]:
-    """Return the part of `after` that is written, and the columns of which it has no value."""
+    """Return the part of `after` that is written, and the columns whose value is unknown."""
     missing = _missing(row, after)
     return (_UNAVAILABLE[options.unavailable](row, after, missing) if missing else after), missing
 
 
 def _missing(row: ImageRow, after: Columns) -> tuple[str, ...]:
-    """Columns that the row is known to have and `after` does not, in the order of the table."""
+    """Return columns that the row is known to have but `after` lacks, in table order."""
     before = row.before or {}
     names = row.schema.column_names if row.schema else frozenset[str]()
     if names <= after.keys() and before.keys() <= after.keys() and row.withheld <= after.keys():
@@ -206,7 +206,7 @@ def _omit(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
 
 
 def _placeholder(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
-    """It tells a sink to keep the value that it has; a new row has nothing to keep."""
+    """Use a placeholder that tells a sink to keep its current value. A new row has no current value."""
     if row.op != "u" or row.changes_key:
         return after
     types = {column.name: column.type for column in row.schema.columns} if row.schema else {}
@@ -214,14 +214,14 @@ def _placeholder(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Col
     for name in missing:
         canonical = types.get(name, "unknown")
         if canonical not in PLACEHOLDERS:
-            allowed = f"unavailable: placeholder fits {', '.join(PLACEHOLDERS)}"
-            raise refusal(f"column {name!r} has no value and is of type {canonical}; {allowed}")
+            allowed = f"unavailable: placeholder works only for {', '.join(PLACEHOLDERS)}"
+            raise refusal(f"column {name!r} has no value, and its type is {canonical}; {allowed}")
         marked[name] = PLACEHOLDERS[canonical]
     return {**after, **marked}
 
 
 def _complete_only(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
-    raise refusal(f"column {missing[0]!r} has no value, and unavailable: fail wants all")
+    raise refusal(f"column {missing[0]!r} has no value, and unavailable: fail requires all values")
 
 
 _UNAVAILABLE: Mapping[Unavailable, Callable[[ImageRow, Columns, tuple[str, ...]], Columns]] = {
@@ -235,9 +235,10 @@ _UNAVAILABLE: Mapping[Unavailable, Callable[[ImageRow, Columns, tuple[str, ...]]
 
 
 def _old_image(before: Columns | None, after: Columns) -> Columns | None:
-    """`before` without columns that `after` lacks: whoever sums up would take out the old value and put none in.
+    """Return `before` without columns that `after` lacks. Otherwise a consumer that computes sums would subtract the
+    old value and add nothing.
 
-    Paimon 1.2 also wants it so: it reads both images by the declaration of `after`, and fails on any other column.
+    Paimon 1.2 requires this as well: it reads both images with the columns of `after` and fails on any other column.
     """
     if before is None or before.keys() <= after.keys():
         return before
@@ -245,7 +246,7 @@ def _old_image(before: Columns | None, after: Columns) -> Columns | None:
 
 
 def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
-    """The row with an old image that its readers can take: one row, or none when the policy drops the event."""
+    """Return the row with an old image that its consumers accept: one row, or none if the policy drops the event."""
     if row.before is not None:
         row = msgspec.structs.replace(row, before=_with_key(row.before, row.old_key))
     if not _lacks_before(row, row.before):
@@ -258,7 +259,9 @@ def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
 
 
 def _lacks_before(row: ImageRow, before: Columns | None) -> bool:
-    """Return whether readers would miss something in `before`. Not a withheld value: no policy can bring that."""
+    """Return whether consumers would miss something in `before`. Withheld values do not count, as no policy can supply
+    them.
+    """
     if before is None:
         return True
     if row.after is not None:
@@ -276,7 +279,7 @@ def _merge(row: ImageRow) -> Iterable[ImageRow] | None:
 
 
 def _as_create(row: ImageRow) -> Iterable[ImageRow] | None:
-    """Without a key, or with another one, a create would be a second row."""
+    """Return None for a row without a key or with a changed key, because a create would add a second row."""
     if row.op != "u" or row.key is None or row.key_old is not None:
         return None
     return (msgspec.structs.replace(row, op="c", before=None),)
@@ -295,8 +298,8 @@ def _drop_event(row: ImageRow) -> Iterable[ImageRow] | None:
 def _fail(row: ImageRow) -> Iterable[ImageRow]:
     image = "without an old image" if row.before is None else "with an incomplete old image"
     key = " and without a key" if row.key is None else ""
-    remedy = "drop_event as its last policy leaves such events out"
-    raise refusal(f"op {row.op} came {image}{key}, which missing_before refuses; {remedy}")
+    remedy = "add drop_event as its last policy to skip such events"
+    raise refusal(f"op {row.op} came {image}{key}, which missing_before rejects; {remedy}")
 
 
 _MISSING_BEFORE: Mapping[MissingBefore, Callable[[ImageRow], Iterable[ImageRow] | None]] = {
@@ -309,10 +312,10 @@ _MISSING_BEFORE: Mapping[MissingBefore, Callable[[ImageRow], Iterable[ImageRow] 
 
 
 def refusal(reason: str) -> MessageError:
-    """The event is understood, and a projection has no honest form of it; `told_by` says which."""
+    """Return the error for an event that a projection cannot express faithfully. `told_by` identifies the codec."""
     return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
 
 
 def told_by(codec: str, error: MessageError) -> MessageError:
-    """Put the name of a codec before the reason: what refuses is shared by several."""
+    """Prefix the reason with the name of the codec, because several codecs share the check."""
     return MessageError(error.code, f"{codec}: {error.reason}", path=error.path)

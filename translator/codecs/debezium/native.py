@@ -1,8 +1,8 @@
-"""The native path asks here what it has to know of a projection; the functions of the codec itself answer.
+"""Prepare the settings that the native path needs for a projection, using the functions of the codec itself.
 
-Rows that the path takes differ for this codec in two ways: whether they have a key, and what their image before says.
-What is written of them in each case is read off a sample row, and the bytes that all rows of an operation share are
-cut out of a sample record.
+For this codec, rows on the native path differ in two ways: whether they have a key, and what their old image contains.
+The output for each case is taken from a sample row. The bytes that all rows of an operation share are cut out of a
+sample record.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from translator.errors import MessageError
 _KEY: Columns = {"key": msgspec.Raw(b"1")}
 _ROW: Columns = {**_KEY, "changed": msgspec.Raw(b"2")}
 _BEFORE: tuple[Columns | None, ...] = (None, _KEY, _ROW)
-"""None, one that lacks what readers want of it, and a whole one: the order of the extension."""
+"""The kinds of old image, in the order of the extension: none, an incomplete one, and a complete one."""
 
 _columns = msgspec.json.Decoder(Columns).decode
 
@@ -46,7 +46,7 @@ class _Blocks:
         self._form = form
 
     def value(self, before: bytes | None, after: bytes | None, commit_us: int | None) -> bytes:
-        """Return the block of a value with these images, whose change was committed then."""
+        """Return the block of a value with these images and this commit time."""
         event = msgspec.structs.replace(self._event, ts_commit_us=commit_us)
         old, new = (None if image is None else _columns(image) for image in (before, after))
         return _block(self._form.value(payload(event, ConnectChange(self._op, None, old, new), 0)))
@@ -64,7 +64,7 @@ def native_projection(options: Options, form_of: FormOf, max_record: int) -> Pro
     """Return the form of a projection.
 
     Args:
-        max_record: the bytes that a record may have.
+        max_record: maximum size of a record in bytes.
     """
     omits = options.unavailable == "omit"
     return ProjectionForm(max_record, OFFSET_LIMIT, options.tombstones, omits, partial(_operation, options, form_of))
@@ -97,7 +97,7 @@ def _projected_columns(schema: TableSchema) -> tuple[ProjectedColumn, ...]:
 
 
 def _event(source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation) -> ChangeEvent:
-    """An event of this operation, without position and times."""
+    """Return an event of this operation, without position and times."""
     table, writer = layout.table, operation.writer
     at = Context(
         id="",

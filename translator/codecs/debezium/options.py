@@ -17,22 +17,24 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of the codec `debezium`."""
 
     schema_block: bool = False
-    """Values and keys as Connect's JSON converter writes them, `{"schema": …, "payload": …}`."""
+    """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """The replacements of an old image that a reader would miss: the first that applies; when none does, `fail`."""
+    """Policies for a missing old image that consumers expect: the first policy that applies, or `fail` if none
+    does.
+    """
 
     unavailable: Unavailable = "omit"
-    """The content of `after` for a column whose value the event does not have."""
+    """The content of `after` for a column whose value is not in the event."""
 
     truncate: Truncate = "drop"
-    """Flink fails on `op` t."""
+    """The policy for truncates. Flink fails on `op` t."""
 
     tombstones: bool = False
-    """A record with the same key and no value after each delete, for compacted topics."""
+    """Write a tombstone after each delete, for compacted topics."""
 
     def __post_init__(self) -> None:
         if len(set(self.missing_before)) < len(self.missing_before):
-            raise ValueError("missing_before names a policy twice")
+            raise ValueError("missing_before lists a policy twice")
         if any(policy in _FINAL for policy in self.missing_before[:-1]):
-            raise ValueError("missing_before goes on after drop_event or fail, which always apply")
+            raise ValueError("missing_before has another policy after drop_event or fail, which always apply")
