@@ -1,1 +1,1 @@
-"""One message from bytes to the records to write: the single path that the service and every command share."""
+"""Turn one message from bytes into the records to write: the single path that the service and every command use."""

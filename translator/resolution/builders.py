@@ -1,4 +1,4 @@
-"""The parts that translate, built from the settings: translators, masks, codecs, and what the registry gives them."""
+"""Create the components of a translation from the settings: translators, masks, codecs, and data from the registry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("translator")
 
 FetchSchema = Callable[[int], str | None]
-"""Return the Avro schema of an id; None when the registry does not know the id (`SchemaRegistry.schema_text`)."""
+"""Returns the Avro schema of an id, or None if the registry does not know the id (`SchemaRegistry.schema_text`)."""
 
 
 def _nobody(text: str) -> None:
@@ -39,13 +39,13 @@ def _nobody(text: str) -> None:
 def build_translators(
     settings: Settings, catalog: MetadataCatalog, warn: Callable[[str], object] = _nobody
 ) -> dict[str, Translator]:
-    """One translator per source.
+    """Create one translator per source.
 
     Args:
-        warn: is told of keys that are masked.
+        warn: called for masked keys.
 
     Raises:
-        ConfigError: a dialect, one of its options or a mask is not valid; all that are not, at once.
+        ConfigError: invalid dialects, options or masks. The error lists all of them.
     """
     built: dict[str, Translator] = {}
     wrong: list[tuple[tuple[int | str, ...], ConfigError]] = []
@@ -76,10 +76,10 @@ def _translator(
 
 
 def build_masks(source: Source, settings: Settings, warn: Callable[[str], object] = _nobody) -> SourceMasks | None:
-    """Return the masks of a source; None where no rule is for it.
+    """Return the masks of a source, or None if no rule applies to it.
 
     Raises:
-        ConfigError: one of its rules is not valid.
+        ConfigError: one of its rules is invalid.
     """
     given = settings.masks
     rules = given.rules_of(source.name)
@@ -94,14 +94,14 @@ def build_codecs(
     avro_header: Callable[[str], bytes] = lambda _: HEADER,
     ids: SchemaIds = unknown_id,
 ) -> dict[str, Codec]:
-    """One codec per topic of events, by topic; the canonical one first.
+    """Create one codec per event topic, by topic, with the canonical topic first.
 
     Args:
-        avro_header: gives what the Avro values of a topic begin with; asked only for topics that hold some.
-        ids: of the schemas of tables, where projections name them; asked only when events are encoded.
+        avro_header: returns the header of a topic's Avro values; called only for topics with Avro.
+        ids: ids of table schemas in projections that use them; requested only when events are encoded.
 
     Raises:
-        ConfigError: a codec or one of its options is not valid.
+        ConfigError: an invalid codec or codec option.
     """
     output = settings.output
     canonical = Projection(topic=output.topic, codec=output.codec, include=output.include, exclude=output.exclude)
@@ -131,7 +131,7 @@ def _topic_of(projection: Projection) -> TopicOf:
 
 
 def registered_schemas(settings: Settings) -> RegisteredSchemas | None:
-    """Return the schemas of tables in the registry; None without a registry."""
+    """Return the registered schemas of tables, or None without a registry."""
     if settings.registry is None:
         return None
     from translator.kafka.registered_schemas import RegisteredSchemas  # see `fetch_schema`
@@ -146,9 +146,9 @@ def ids_of(schemas: RegisteredSchemas | None) -> SchemaIds:
 
 
 def avro_header(settings: Settings, topic: str) -> bytes:
-    """Names the schema of the topic's values: by its id in the registry; without one, by its fingerprint.
+    """Return the header that identifies the schema of a topic's values: the registry id, or else the fingerprint.
 
-    The id is asked for once. It is in every value from then on, so a registry that goes away later is not missed.
+    The id is requested once and is then part of every value, so a later outage of the registry has no effect.
     """
     if settings.registry is None:
         return HEADER
@@ -157,15 +157,15 @@ def avro_header(settings: Settings, topic: str) -> bytes:
     registry = SchemaRegistry(settings.registry)
     subject = value_subject(topic)
     schema_id = registry.wait_for_id(subject, schema_text(), settings.timing.broker_wait, log.warning)
-    log.info("schema id of the registry", subject=subject, id=schema_id)
+    log.info("schema id from the registry", subject=subject, id=schema_id)
     return confluent_header(schema_id)
 
 
 def fetch_schema(settings: Settings) -> FetchSchema | None:
-    """Return the function that asks the registry for the schemas of writers; None without a registry."""
+    """Return the function that requests writers' schemas from the registry, or None without a registry."""
     if settings.registry is None:
         return None
-    # Here, not above: its client takes a third of a second to import, and most services have no registry.
+    # Imported here, because its client takes a third of a second and most services have no registry.
     from translator.kafka.schema_registry import SchemaRegistry
 
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)

@@ -1,7 +1,7 @@
-"""A message to its end: what is to be written of it, or why nothing is.
+"""Take a message to its final result: the records to write for it, or why there are none.
 
-There is one way, for the service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate`: a check
-that went through steps of its own would judge the service by a copy. Nothing is written here, and nothing waited for.
+The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
+check with its own steps would only test a copy of the service. This module writes nothing and waits for nothing.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from translator.translation.native_path import NativePath
 from translator.translation.translate import Encoder, Events, Result, Translator
 
 NEW_SCHEMA = "new schema"
-"""The reason for leaving the first messages of a schema to the plain way."""
+"""The reason for leaving the first messages of a schema to the plain path."""
 
 UNBOUNDED = 2**63 - 1
-"""As `max_bytes`: of what is no topic."""
+"""Used as `max_bytes` if the output is not a topic."""
 
 
 class OutputTopic(Struct, frozen=True):
@@ -42,16 +42,16 @@ class OutputTopic(Struct, frozen=True):
 
 
 class EventOutput(Struct, frozen=True):
-    """A topic of events and its form: the canonical topic or a projection."""
+    """An event topic and its format: the canonical topic or a projection."""
 
     codec: Encoder
     to: OutputTopic
-    """With routes it stands for all their topics: `topic` is the template, and `partitions` are not used."""
+    """If set, the output has several topics: `topic` is the template, and `partitions` is unused."""
     routes: Routes | None = None
 
 
 class Outputs(Struct, frozen=True):
-    """Everything that events and metadata are written to; the canonical topic is the first of `events`."""
+    """All topics for events and metadata. The canonical topic is the first of `events`."""
 
     events: tuple[EventOutput, ...]
     schemas: OutputTopic
@@ -59,25 +59,25 @@ class Outputs(Struct, frozen=True):
 
 
 Encoded: TypeAlias = Sequence[list[Record] | DeadLetter]
-"""The records of a message for each of `Outputs.events`, or the dead letter that says why there are none."""
+"""The records of a message for each of `Outputs.events`, or the dead letter with the reason why it has none."""
 
 _NO_SCHEMAS: Mapping[str, Record] = {}
 
 
 class Translation(Struct, frozen=True, gc=False):
-    """The result for one message: its records for every output, or the reason for having none."""
+    """The result for one message: its records for every output, or the reason why it has none."""
 
     read: Events | DeadLetter | Skip | Learned
-    """The result of its dialect: guards look at this."""
+    """The result of its dialect, which guards inspect."""
     outcome: Events | DeadLetter | Skip | Learned
-    """The outcome that it counts as: a message that was read may fit no topic."""
+    """The outcome for metrics. It can differ from the result, because a translated message may not fit any topic."""
     events: Events | None = None
-    """Its events, or those that its metadata announce."""
+    """Its events, or those announced by its metadata."""
     outputs: Encoded = ()
     schemas: Mapping[str, Record] = _NO_SCHEMAS
-    """Records of the schemas that its events name and that the catalog does not know to be announced, by key."""
+    """Records of schemas that its events refer to and that are not yet published according to the catalog, by key."""
     metadata: Record | None = None
-    """The record that tells other processes what it taught, when no newer document is known."""
+    """The record that tells other processes what the message taught, unless a newer document is known."""
 
     @property
     def canonical(self) -> list[Record]:
@@ -87,21 +87,21 @@ class Translation(Struct, frozen=True, gc=False):
 
     @property
     def by_event(self) -> Mapping[int, Record]:
-        """The records for the canonical topic by the number of their event, which its id ends with.
+        """The records for the canonical topic, by the event number at the end of the event's id.
 
-        Of tables that the topic does not get there are none.
+        Empty for tables that are not written to that topic.
         """
         return {event_number(record): record for record in self.canonical}
 
     @property
     def left_out(self) -> frozenset[int]:
-        """The numbers of events that the canonical topic does not get, as it does not get their table."""
+        """Numbers of events that are not written to the canonical topic, because their table is not."""
         if self.events is None or not self.outputs or isinstance(self.outputs[0], DeadLetter):
             return frozenset()
         return frozenset(range(len(self.events.events))) - self.by_event.keys()
 
     def by_table(self, output: int) -> Iterator[tuple[Levels, Sequence[Record]]]:
-        """Give the records for the output of this number, with the table of each."""
+        """Return the records for the output with this number, each with its table."""
         records = self.outputs[output] if self.outputs else []
         events = self.events.events if self.events is not None else ()
         if isinstance(records, DeadLetter):
@@ -115,7 +115,9 @@ class Translation(Struct, frozen=True, gc=False):
 
     @property
     def is_settled(self) -> bool:
-        """Say whether all of it is events that every output takes, and that nothing has to be told before them."""
+        """Return whether the result consists only of events that every output accepts, with nothing to publish before
+        them.
+        """
         settled = self.events is not None and self.events is self.outcome and not self.schemas
         return settled and all(type(records) is list for records in self.outputs)
 
@@ -124,14 +126,14 @@ Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
 """The result for a message of a run."""
 
 TAKEN = "taken"
-"""The outcome of a message that the native path translated; of any other it is the reason why it did not."""
+"""The outcome of a message that the native path translated, or the reason why it did not."""
 
 
 class Resolver:
-    """Resolves messages for one set of outputs. What metadata teach, the catalog learns.
+    """Resolves messages for one set of outputs. The catalog learns from metadata messages.
 
     Args:
-        native: the native path of each source that has one, to the canonical topic.
+        native: the native path to the canonical topic, for each source that has one.
     """
 
     def __init__(
@@ -144,18 +146,19 @@ class Resolver:
     def resolve_run(
         self, translator: Translator, messages: Sequence[Message], outcomes: Counter[str]
     ) -> Sequence[Resolved]:
-        """Resolve messages of a partition, in order; only the last may teach or need metadata, for `resolve` to go on.
+        """Resolve messages of a partition in order. Only the last one can teach or need metadata; continue it with
+        `resolve`.
 
-        What a message teaches is learned in its turn, when those before it were written: `Translator.translate_run`.
+        Metadata is learned in its turn, after the messages before it were written: see `Translator.translate_run`.
 
         Args:
-            outcomes: counts what the native path did, where the source has one.
+            outcomes: counts what the native path did, for sources that have one.
         """
         path = self._native.get(translator.source)
         if path is None:
             return self._resolve_plainly(translator, messages)
         known = self._catalog.is_announced
-        # The plain way announces schemas.
+        # Schemas are published by the plain path.
         found = [
             taken if isinstance(taken, str) or (key := taken.operation.schema_key) is None or known(key) else NEW_SCHEMA
             for taken in path.take(messages)
@@ -191,7 +194,7 @@ class Resolver:
         """Resolve one message.
 
         Args:
-            result: of its translation, where that is known.
+            result: the translation, if it is already known.
         """
         if result is None:
             result = translator.translate(message)
@@ -215,9 +218,10 @@ class Resolver:
         return Translation(result, result, result, encoded, schemas)
 
     def learn(self, translator: Translator, message: Message, learned: Learned) -> Translation | Needs:
-        """Resolve a message of metadata, and learn it.
+        """Resolve a metadata message and learn it.
 
-        What cannot be told to other processes, or cannot be announced, is not learned here either: it is a dead letter.
+        If the metadata cannot be written for other processes or cannot be announced, it is not learned here either, and
+        the message becomes a dead letter.
         """
         record = document_record(translator.source, learned.key, learned.document)
         if too_large := self._too_large(translator, message, [record], self._outputs.metadata):
@@ -242,7 +246,9 @@ class Resolver:
         return Translation(learned, learned, announced, encoded, schemas, record if newest else None)
 
     def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded | Needs:
-        """Give all records of all events for each output, whole, before the first is written; or what they need."""
+        """Return all records of all events for each output, before the first one is written, or what is missing to
+        encode them.
+        """
         try:
             return [self._records(translator, message, events, output) for output in self._outputs.events]
         except UnregisteredSchema as wanted:
@@ -259,9 +265,10 @@ class Resolver:
     def _schemas(
         self, translator: Translator, message: Message, events: Events, encoded: Encoded
     ) -> Mapping[str, Record] | DeadLetter:
-        """Give the schemas to announce before the events are written, or why nothing of the message can be.
+        """Return the schemas to publish before the events, or the reason why nothing from the message can be written.
 
-        What the canonical topic cannot take, no output gets; what a projection cannot take is missing there alone.
+        A record that the canonical topic cannot take is written to no output. A record that a projection cannot take is
+        missing only there.
         """
         canonical = encoded[0]
         if isinstance(canonical, DeadLetter):
@@ -277,18 +284,18 @@ class Resolver:
     def _too_large(
         translator: Translator, message: Message, records: Iterable[Record], to: OutputTopic
     ) -> DeadLetter | None:
-        """Give the dead letter of a message of which a record does not fit its topic."""
+        """Return the dead letter of a message with a record that does not fit its topic."""
         largest = max(map(record_size, records), default=0)
         return translator.too_large(message, to.topic, largest, to.max_bytes) if largest > to.max_bytes else None
 
 
 def event_number(record: Record) -> int:
-    """Return the number of the event of a record among those of its message."""
+    """Return the number of a record's event within its message."""
     identity = next(value for name, value in record.headers if name == ID_HEADER)
-    # Behind the number may stand which half of a key change it is.
+    # The number can be followed by a suffix for one half of a key change.
     return int((identity or b"").split(b"/")[4])  # type: ignore[arg-type]  # the codecs give bytes
 
 
 def schema_record(schema: TableSchema) -> Record:
-    """Return a schema as it lies in the schemas topic."""
+    """Return a schema as stored in the schemas topic."""
     return Record(schema.topic_key.encode(), msgspec.json.encode(schema), [])

@@ -1,4 +1,4 @@
-"""The topic of each record of a projection whose topics are made from the names of tables."""
+"""The topic of each record, for projections whose topics are derived from table names."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from translator.codecs.record import Record
 from translator.config.topic_template import TopicTemplate
 
 OpenTopic: TypeAlias = Callable[[str], int]
-"""Makes a topic when it is missing, and gives the number of its partitions; it may take its time."""
+"""Creates a topic if it is missing, and returns its number of partitions. Can block."""
 
 Levels: TypeAlias = tuple[str, str | None, str | None, str | None]
 """Source, database, schema and table."""
 
 _KEPT = 4096
-"""Tables whose topic is kept: their names come out of messages."""
+"""Maximum number of tables whose topic is cached, because table names come from messages."""
 
 
 class Routes:
     """The topics of one projection, each opened before its first record is written.
 
     Args:
-        open_topic: is called in a thread; once for each topic, unless it fails.
+        open_topic: called in a thread, once per topic unless it fails.
     """
 
     def __init__(self, template: TopicTemplate, open_topic: OpenTopic) -> None:
@@ -35,7 +35,7 @@ class Routes:
         self._opening: dict[str, asyncio.Task[int]] = {}
 
     def without_brokers(self) -> Routes:
-        """Return the same routes for a dry run, in which nothing is made or asked."""
+        """Return the same routes for a dry run, which creates and requests nothing."""
         return Routes(self._template, lambda _topic: 1)
 
     async def partitions(self, topic: str) -> int:
@@ -51,7 +51,7 @@ class Routes:
         if task is None:
             task = self._opening[topic] = asyncio.create_task(asyncio.to_thread(self._open_topic, topic))
         try:
-            # Others may wait for the same topic: who is cancelled does not take it away from them.
+            # Others can wait for the same topic, so a cancelled caller must not cancel the shared task.
             found = self._partitions[topic] = await asyncio.shield(task)
         finally:
             if task.done():
@@ -59,7 +59,7 @@ class Routes:
         return found
 
     def split(self, records: Iterable[tuple[Levels, Sequence[Record]]]) -> dict[str, list[Record]]:
-        """Return records by topic, in each in their order."""
+        """Group records by topic, in their order."""
         found: dict[str, list[Record]] = {}
         for levels, part in records:
             if part:

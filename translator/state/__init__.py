@@ -1,1 +1,1 @@
-"""The memory of the consumer group, in compacted topics."""
+"""The state of the consumer group, stored in compacted topics."""

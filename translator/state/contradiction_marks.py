@@ -1,7 +1,7 @@
-"""Contradictions outlive the process that met them: until the declaration is another, no process of the group goes on.
+"""Contradictions outlive the process that found them: no process of the group continues until the options change.
 
-A guard's evidence is in memory. Without a mark that stays, a supervisor's restart, or the process that gets the
-partition next, would know nothing of it and write what the first one refused.
+A guard's evidence is only in memory. Without a stored mark, a restarted process, or the next owner of the partition,
+would not know about it and would write what the first one refused to write.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from translator.config.settings import Source
 from translator.errors import ContradictionError
 
 PREFIX = "!contradiction/"
-"""Of keys in the metadata topic. No source can be named so that its metadata have it."""
+"""Key prefix for contradictions in the metadata topic. Source names cannot contain `!`, so the prefix never
+collides.
+"""
 
 
 class _Mark(Struct, frozen=True):
@@ -33,25 +35,27 @@ class Contradictions:
         self._declarations = {source.name: _declaration(source) for source in sources}
 
     def mark(self, source: str, error: ContradictionError) -> Record:
-        """The record that tells all processes, now and later."""
+        """Return the record that informs all processes, current and future."""
         mark = _Mark(self._declarations[source], str(error))
         return Record(f"{PREFIX}{source}".encode(), msgspec.json.encode(mark), [])
 
     def check(self, key: str, document: bytes) -> None:
-        """Takes a mark in. One that was made under another declaration than the present one says nothing.
+        """Process a mark. Marks made under other options than the current ones are ignored.
 
         Raises:
-            ContradictionError: the mark stands.
+            ContradictionError: the mark is valid.
         """
         source = key.removeprefix(PREFIX)
         mark = msgspec.json.decode(document, type=_Mark)
         if mark.declaration == self._declarations.get(source):
             raise ContradictionError(
-                f"{mark.text} (found before; source {source} stands still until its options change)"
+                f"{mark.text} (found earlier; source {source} stays stopped until its options change)"
             )
 
 
 def _declaration(source: Source) -> str:
-    """A digest of how the messages of a source are read: another one is the operator's answer to a contradiction."""
+    """Return a digest of how the messages of a source are read. The operator resolves a contradiction by changing
+    it.
+    """
     text = json.dumps([source.dialect, source.options], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

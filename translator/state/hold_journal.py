@@ -17,10 +17,10 @@ _PATIENCE = 20.0
 
 
 class TopicJournal:
-    """Writes to the metadata topic; somebody else reads it and says how far (`follow`).
+    """Writes to the metadata topic. Another component reads the topic and reports its progress (`follow`).
 
     Args:
-        letters_id: of the dead-letter topic.
+        letters_id: id of the dead-letter topic.
         confirm: writes a record to the metadata topic.
     """
 
@@ -41,12 +41,12 @@ class TopicJournal:
         self._confirm = confirm
 
     def follow(self, reached: int) -> None:
-        """All records of the metadata topic before this offset were taken in."""
+        """Note that all records of the metadata topic before this offset were processed."""
         self._reached = reached
         self._moved.set()
 
     async def confirm(self, record: Record) -> None:
-        """Returns when the metadata topic holds the record.
+        """Return when the record is in the metadata topic.
 
         Raises:
             FatalError: it was not delivered.
@@ -54,10 +54,10 @@ class TopicJournal:
         await self._confirm(record)
 
     async def synced(self) -> None:
-        """Returns when all that the metadata topic holds now was taken in.
+        """Return when everything that the metadata topic contains now was processed.
 
         Raises:
-            RetryableError: no broker answers.
+            RetryableError: no broker responds.
         """
         end = await asyncio.to_thread(self._end, self._metadata, 0, stable=True)
         while self._reached < end:
@@ -65,10 +65,10 @@ class TopicJournal:
             await self._moved.wait()
 
     async def end_of_letters(self, partition: int) -> int:
-        """The end of a partition of the dead-letter topic.
+        """Return the end offset of a partition of the dead-letter topic.
 
         Raises:
-            RetryableError: no broker answers.
+            RetryableError: no broker responds.
         """
         return await asyncio.to_thread(self._end, self._letters, partition, stable=False)
 

@@ -1,4 +1,4 @@
-"""Documents of the metadata topic into the catalog: at the start, while the service runs, and for commands."""
+"""Load documents of the metadata topic into the catalog: at start, while the service runs, and for commands."""
 
 from __future__ import annotations
 
@@ -14,25 +14,27 @@ from translator.translation.translate import Translator
 
 
 class LoadedDocument(Struct, frozen=True):
-    """A document of a source that is configured, and what became of it."""
+    """A document of a configured source, and what happened to it."""
 
     source: str
     key: str
     document: bytes
     is_newest: bool
-    """False: a newer document of this key is known, or this one was refused."""
+    """False if a newer document of this key is known, or this one was rejected."""
     refusal: MessageError | None
-    """The reason why it cannot be read: an earlier release took it. The messages that need it say so."""
+    """The reason why it cannot be read, although an earlier release accepted it. Messages that need it quote the
+    reason.
+    """
 
 
 def load_document(
     record: Any, translators: Mapping[str, Translator], catalog: MetadataCatalog
 ) -> LoadedDocument | None:
-    """Let the catalog learn what one record of the metadata topic teaches; None when that is nothing.
+    """Let the catalog learn a record of the metadata topic. Returns None if it contains no document for us.
 
     Args:
-        record: as a consumer gives it.
-        translators: by source. A source that is no longer configured leaves its metadata behind.
+        record: a consumer's record.
+        translators: translators by source. Metadata of sources that are no longer configured is ignored.
     """
     found = document_of(record, translators)
     if found is None:

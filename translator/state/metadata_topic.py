@@ -1,4 +1,4 @@
-"""Metadata documents in the metadata topic, by source and key. Marks lie there too, under keys of their own."""
+"""Documents in the metadata topic, by source and key. The topic also contains marks, under keys of their own."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ class LearnedDocument(NamedTuple):
 
 
 def document_record(source: str, key: str, document: bytes | None) -> Record:
-    """As it is written."""
+    """Return the record to write."""
     return Record(f"{source}/{key}".encode(), document, [])
 
 
 def document_of(record: Any, sources: Container[str]) -> LearnedDocument | None:
-    """Return the document of a record for these sources; None for a mark, for no source is named like one."""
+    """Return the document in a record for these sources, or None for a mark, whose key begins with no valid source
+    name.
+    """
     source, _, key = (record.key() or b"").decode().partition("/")
     document = record.value()
     return LearnedDocument(source, key, document) if document is not None and source in sources else None

@@ -1,4 +1,4 @@
-"""A snapshot of the compacted topics: schemas of tables, and the metadata that were learned of them."""
+"""A snapshot of the compacted topics: table schemas and learned metadata."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from translator.state.metadata_topic import document_of
 
 
 class StateSnapshot(Struct, frozen=True):
-    """The newest record of each key of the two compacted topics. Times are those of the records, in milliseconds."""
+    """The newest record of each key in the two compacted topics. Times are record timestamps in milliseconds."""
 
     schemas: dict[str, tuple[int, TableSchema]]
-    """By key: source/db/schema/table/schema_id, `/` and `%` in names percent-encoded."""
+    """By key: source/db/schema/table/schema_id, with `/` and `%` in names percent-encoded."""
     metadata: dict[str, tuple[int, bytes]]
     """Documents by source/key."""
 
 
 def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
-    """Reads both topics to their ends.
+    """Read both topics to their ends.
 
     Raises:
         ConfigError: one does not exist.
-        RetryableError: no broker answers.
-        FatalError: one cannot be read, or the schemas topic holds something else.
+        RetryableError: no broker responds.
+        FatalError: one cannot be read, or the schemas topic contains other records.
     """
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)
@@ -58,4 +58,4 @@ def _schema(topic: str, offset: int | None, value: bytes) -> TableSchema:
     try:
         return msgspec.json.decode(value, type=TableSchema)
     except msgspec.DecodeError as error:
-        raise FatalError(f"topic {topic}, offset {offset}: not a table schema of this product: {error}") from None
+        raise FatalError(f"topic {topic}, offset {offset}: not a table schema of the translator: {error}") from None

@@ -1,9 +1,9 @@
-"""Held tables: after a dead letter, what comes later of its table waits for the replay (`on_error: hold_table`).
+"""Held tables: after a dead letter, later messages of its table wait for the replay (`on_error: hold_table`).
 
-A hold belongs to one table of one raw partition, or to all of them where nothing says which table it was. It is a
-record of the metadata topic, so that it outlives the process and the next owner of the partition knows it before it
-reads on. Only the owner sets and ends holds, in the partition's own order; a replay only says how far it has come,
-which stays true whatever happens to it. Why: docs/decisions/0007-hold-table.md.
+A hold applies to one table of one raw partition, or to all of its tables if the table is unknown. It is a record in the
+metadata topic, so that it outlives the process and the next owner of the partition knows it before reading further.
+Only the owner sets and releases holds, in the order of the partition. A replay only reports its progress, which stays
+valid if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
 """
 
 from __future__ import annotations
@@ -25,25 +25,25 @@ from translator.message import Message, TableName
 log = structlog.get_logger("translator")
 
 HELD = "!held/"
-"""Of keys in the metadata topic: holds. No source can be named so that its metadata have it."""
+"""Key prefix for holds in the metadata topic. Source names cannot contain `!`, so the prefix never collides."""
 
 CAUGHT_UP = "!caught-up/"
-"""Likewise: how far replays have come."""
+"""The same, for the progress of replays."""
 
 PATIENCE = 10.0
-"""Seconds that a message of a held table waits for a replay that has all but caught up, before it is held as well."""
+"""Seconds that a message of a held table waits for a replay that has nearly caught up, before it is held too."""
 
 TABLES = 1_000
-"""Held tables of a partition; messages name them, so that they need a bound. Beyond it, the partition is held."""
+"""Maximum number of held tables per partition, because messages determine it. Beyond it the whole partition is held."""
 
 NAME = 1_000
-"""Characters of a table's name; likewise."""
+"""Maximum length of a table name, for the same reason."""
 
 Partition: TypeAlias = tuple[str, int]
 
 
 class HeldTable(Struct, frozen=True):
-    """The table that is held. `table` None: all that the partition carries."""
+    """A held table. `table` None means all tables of the partition."""
 
     topic: str
     topic_id: str
@@ -52,7 +52,7 @@ class HeldTable(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The text behind the prefix in the keys of the metadata topic."""
+        """The text after the prefix in the keys of the metadata topic."""
         named = (self.table.db, self.table.schema, self.table.table) if self.table else None
         return msgspec.json.encode([self.topic, self.topic_id, self.partition, named]).decode()
 
@@ -62,7 +62,7 @@ class HeldTable(Struct, frozen=True):
 
 
 class HoldMark(Struct, frozen=True):
-    """The reason for a hold: the document of its record."""
+    """The reason for a hold; the document of its record."""
 
     since: int
     """Offset of the message that could not be translated."""
@@ -72,69 +72,69 @@ class HoldMark(Struct, frozen=True):
 
 
 class CaughtUp(Struct, frozen=True):
-    """Of the letters of a held table, those before offset `read` of the dead-letter topic were replayed."""
+    """All letters of a held table before offset `read` of the dead-letter topic were replayed."""
 
     letters_id: str
-    """Of the dead-letter topic: one that is made again counts anew."""
+    """Id of the dead-letter topic. A recreated topic starts new offsets."""
     read: int
 
 
 class Journal(Protocol):
-    """The journal of holds: it writes them, and is asked before a partition is taken over."""
+    """The journal of holds. It stores them and is read before a partition is taken over."""
 
     letters_id: str
 
     async def confirm(self, record: Record) -> None:
-        """Returns when the metadata topic holds the record."""
+        """Return when the record is in the metadata topic."""
         ...
 
     async def synced(self) -> None:
-        """Returns when all that the metadata topic holds now was taken in."""
+        """Return when everything that the metadata topic contains now was processed."""
         ...
 
     async def end_of_letters(self, partition: int) -> int:
-        """The end of a partition of the dead-letter topic."""
+        """Return the end offset of a partition of the dead-letter topic."""
         ...
 
 
 class NoJournal:
-    """For a process that is no owner of partitions: what it holds, it holds for itself."""
+    """For a process that does not own partitions: its holds apply only to itself."""
 
     letters_id = ""
 
     async def confirm(self, record: Record) -> None:
-        """Nothing is written."""
+        """Write nothing."""
 
     async def synced(self) -> None:
-        """There is nothing to know."""
+        """Return immediately, because nothing has to be read."""
 
     async def end_of_letters(self, partition: int) -> int:
         return 0
 
 
 class Hold:
-    """A hold of a partition that this process owns."""
+    """A hold in a partition that this process owns."""
 
     __slots__ = ("flying", "last", "since", "table")
 
     def __init__(self, table: HeldTable, since: int, last: int) -> None:
         self.table = table
         self.since = since
-        self.last = last  # offset of its last letter, or of the last one that may be its
-        self.flying = 0  # letters that are not yet delivered
+        self.last = last  # offset of its last letter, or the last that could be one
+        self.flying = 0  # letters that are not delivered yet
 
     def __str__(self) -> str:
-        return f"{self.table} is held since offset {self.since}, which is to be replayed first"
+        return f"{self.table} is held since offset {self.since}, which must be replayed first"
 
 
 class Holds:
-    """The holds of all partitions as the metadata topic has them, and those of the partitions that we own."""
+    """The holds of all partitions as stored in the metadata topic, and those of owned partitions."""
 
     def __init__(self, journal: Journal | None = None) -> None:
         self._journal: Journal = NoJournal() if journal is None else journal
         self._marks: dict[HeldTable, HoldMark] = {}
         self._caught_up: dict[HeldTable, CaughtUp] = {}
-        self._waited_for: dict[HeldTable, float] = {}  # until when
+        self._waited_for: dict[HeldTable, float] = {}  # deadline
         self._mine: dict[Partition, dict[TableName | None, Hold]] = {}
         self._owned: set[Partition] = set()
         self._sync: asyncio.Task[None] | None = None
@@ -146,16 +146,16 @@ class Holds:
 
     @property
     def marks(self) -> Mapping[HeldTable, HoldMark]:
-        """All holds that the metadata topic has."""
+        """All holds in the metadata topic."""
         return self._marks
 
     # -- the metadata topic
 
     def apply_state_record(self, key: str, document: bytes | None, *, fresh: bool) -> bool:
-        """Takes a record of the metadata topic in; False when it is none of ours.
+        """Process a record of the metadata topic. Returns False for other records.
 
         Args:
-            fresh: it was written just now, so that whoever wrote it may be at work.
+            fresh: the record was just written, so its writer is probably still running.
         """
         if key.startswith(HELD):
             apply_mark(self._marks, key, document)
@@ -178,24 +178,24 @@ class Holds:
         return place in self._owned
 
     async def take_over(self, place: Partition, topic_id: str, letters: int) -> None:
-        """Learns what is held of a partition, before its first record is translated.
+        """Load the holds of a partition before its first record is translated.
 
         Args:
-            letters: the partition of the dead-letter topic in which its letters lie.
+            letters: the partition of the dead-letter topic that contains its letters.
         """
-        if self._sync is None:  # one for all partitions of an assignment
+        if self._sync is None:  # one read for all partitions of an assignment
             self._sync = asyncio.create_task(self._journal.synced())
         await asyncio.shield(self._sync)
         held = [(of, mark) for of, mark in self._marks.items() if (of.topic, of.partition) == place]
         held = [(of, mark) for of, mark in held if of.topic_id == topic_id]
         if held:
-            # Which letters are of which table is not known here: any of them may be the last.
+            # The tables of the letters are not known here, so any letter could be the last of a held table.
             last = await self._journal.end_of_letters(letters) - 1
             self._mine[place] = {of.table: Hold(of, mark.since, last) for of, mark in held}
         self._owned.add(place)
 
     def forget(self) -> None:
-        """The partitions are given up."""
+        """Release the partitions."""
         self._mine.clear()
         self._owned.clear()
         self._sync = None
@@ -203,15 +203,17 @@ class Holds:
     # -- messages, in the order of their partition
 
     def __contains__(self, place: Partition) -> bool:
-        """Say whether anything of a partition is held."""
+        """Return whether anything in a partition is held."""
         return place in self._mine
 
     def holds_all(self, place: Partition) -> bool:
-        """Return whether every table of a partition is held."""
+        """Return whether the whole partition is held."""
         return None in self._mine.get(place, {})
 
     def covering(self, place: Partition, offset: int, tables: Collection[TableName]) -> Hold | None:
-        """Return the hold on a message with rows of these tables, or None. One before the hold is not concerned."""
+        """Return the hold on a message with rows of these tables, or None. Messages before the hold are not
+        affected.
+        """
         held = self._mine.get(place, {})
         for table in (None, *sorted(tables, key=text)) if tables else ():
             hold = held.get(table)
@@ -220,14 +222,14 @@ class Holds:
         return None
 
     def blocks(self, place: Partition, table: TableName | None) -> bool:
-        """Say whether anything of a table is held, or with None, anything of the partition."""
+        """Return whether anything in a table is held, or with None, anything in the partition."""
         held = self._mine.get(place, {})
         return bool(held) if table is None else None in held or table in held
 
     async def stands_before(
         self, message: Message, tables: Collection[TableName], pause: Callable[[], Awaitable[None]]
     ) -> Hold | None:
-        """Return the hold on a message; wait while a replay is about to catch up."""
+        """Return the hold on a message. Waits while a replay is about to catch up."""
         place = message.topic, message.partition
         while True:
             await self._end_what_is_caught_up(place)
@@ -243,15 +245,15 @@ class Holds:
         mark: HoldMark,
         before: Callable[[], Awaitable[None]],
     ) -> Callable[[int], None]:
-        """Holds what comes after a dead letter, and returns when that can be forgotten no more.
+        """Hold what follows a dead letter. Returns when the hold is stored.
 
         Args:
-            tables: of the message; None where they are not known.
-            before: awaited before a hold is written: a replay may begin at once, and what the partition carried before
-                must be delivered by then.
+            tables: the tables of the message, or None if unknown.
+            before: awaited before a hold is written. A replay could start immediately, so earlier messages of the
+                partition must be delivered by then.
 
         Returns:
-            What is to be called with the offset of the dead letter, once it is delivered.
+            A function to call with the offset of the dead letter once it is delivered.
         """
         place = message.topic, message.partition
         mine = self._mine.get(place, {})
@@ -297,10 +299,10 @@ class Holds:
             if known is None or known.letters_id != self._journal.letters_id:
                 continue
             if not hold.flying and hold.last < known.read:
-                # What follows is written only when no later owner can take the table for held.
+                # Later messages are written only after no future owner can consider the table held.
                 for record in ended(hold.table):
                     await self._journal.confirm(record)
-                log.info("table goes on", held=str(hold.table), since=hold.since)
+                log.info("table resumed", held=str(hold.table), since=hold.since)
                 mine.pop(hold.table.table, None)
                 self._caught_up.pop(hold.table, None)
                 self._waited_for.pop(hold.table, None)
@@ -309,7 +311,7 @@ class Holds:
 
 
 def apply_mark(marks: dict[HeldTable, HoldMark], key: str, document: bytes | None) -> None:
-    """Takes a record with the prefix HELD into the holds that stand."""
+    """Apply a record with the prefix HELD to the current holds."""
     of = _named(key.removeprefix(HELD))
     if document is None:
         marks.pop(of, None)
@@ -318,21 +320,21 @@ def apply_mark(marks: dict[HeldTable, HoldMark], key: str, document: bytes | Non
 
 
 def caught_up(of: HeldTable, letters_id: str, read: int) -> Record:
-    """Return the record with which a replay says how far it has come with a held table."""
+    """Return the record in which a replay reports its progress with a held table."""
     return Record((CAUGHT_UP + of.name).encode(), msgspec.json.encode(CaughtUp(letters_id, read)), [])
 
 
 def ended(of: HeldTable) -> list[Record]:
-    """Return the records that take a hold back."""
+    """Return the records that release a hold."""
     return [Record((prefix + of.name).encode(), None, []) for prefix in (HELD, CAUGHT_UP)]
 
 
 def _named(name: str) -> HeldTable:
-    """The inverse of `HeldTable.name`."""
+    """Parse `HeldTable.name`."""
     topic, topic_id, partition, named = msgspec.json.decode(name)
     return HeldTable(topic, topic_id, partition, None if named is None else TableName(*named))
 
 
 def text(table: TableName) -> str:
-    """`db.schema.table`, without the levels that the source does not have."""
+    """Return `db.schema.table`, without levels that the source does not have."""
     return joined_name(table.db, table.schema, table.table)

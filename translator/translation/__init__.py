@@ -1,1 +1,1 @@
-"""From decoded changes to events: pure, without clock and I/O."""
+"""Turn decoded changes into events: pure functions without clock or I/O."""

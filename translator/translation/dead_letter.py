@@ -1,4 +1,4 @@
-"""Dead letters: what could not be translated, kept with the reason (docs/design.md §5)."""
+"""Dead letters: messages that could not be translated, stored with the reason (docs/design.md §5)."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from translator.errors import ErrorCode
 from translator.message import Message
 
 _FIRST = "cdc-error-code"
-"""The first of our headers: what stands before it came with the message."""
+"""The first of our headers. Headers before it came with the message."""
 
 _SIZE, _HASH = "cdc-body-bytes", "cdc-body-sha256"
 _NUMBERED = ("cdc-origin-partition", "cdc-origin-offset", "cdc-origin-timestamp")
 
 
 class DeadLetter(Struct, frozen=True):
-    """The message could not be translated. `reason` says where, what came and what was allowed; never row data."""
+    """The message could not be translated. `reason` contains position, finding and expectation, but never row data."""
 
     code: ErrorCode
     reason: str
     without_message: bool = False
-    """Columns of its source are masked, and of a message that is not translated nobody knows where they stand."""
+    """True if columns of the source are masked. In an untranslated message, nobody knows where their values are."""
 
 
 def dead_letter_record(
     message: Message, dead: DeadLetter, source: str, version: str, max_bytes: int, output: str | None = None
 ) -> Record:
-    """The dead letter: original key, value and headers, plus ours.
+    """Return the record of a dead letter: original key, value and headers, followed by our headers.
 
-    `output` is the topic of a projection when the message is missing only there.
-    Where that does not fit, SHA-256 and size stand in for the value; where the rest does not fit either, key and
-    original headers go too. The original lies at its origin. Of a message that is left out the size stays alone: by a
-    hash, whoever knows the rest of it could find a masked value out.
+    `output` is the topic of a projection if the message is missing only there. If the value does not fit, its SHA-256
+    and size replace it. If the rest still does not fit, key and original headers are dropped as well; the original
+    remains at its origin. For a message that is left out because of masks, only the size is given: with a hash, anyone
+    who knows the rest of the message could find a masked value by trial.
     """
     ours: Headers = [
         (_FIRST, dead.code.encode()),
@@ -63,34 +63,34 @@ def dead_letter_record(
 
 
 class Letter(Struct, frozen=True):
-    """A dead letter that was read back: the message as it lay in the raw topic, and what was said of it."""
+    """A dead letter that was read back: the original message, and what was recorded about it."""
 
     message: Message
-    """Its `topic_id` is `-` where the letter names none."""
+    """Its `topic_id` is `-` if the letter does not contain one."""
     code: str
-    """Of the release that wrote the letter: perhaps none of ErrorCode."""
+    """The code from the release that wrote the letter. It can be missing in this release's ErrorCode."""
     reason: str
     source: str
     version: str
     output: str | None
-    """The projection, when the message is missing only there."""
+    """The projection, if the message is missing only there."""
     body_bytes: int | None
-    """Size of a body that is not in the letter, and perhaps neither are key and headers."""
+    """Size of a value that is not in the letter. Key and headers can be missing as well."""
     ours: Headers
     """The headers that a dead letter adds."""
 
     @property
     def is_left_out(self) -> bool:
-        """Say whether its message was left out because columns of its source are masked."""
+        """Return whether the message was left out because columns of its source are masked."""
         return self.body_bytes is not None and _HASH not in {name for name, _ in self.ours}
 
 
 def read_dead_letter(
     key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
 ) -> Letter | None:
-    """The inverse of `dead_letter_record`; None for a record that is no dead letter of ours.
+    """Parse a record of `dead_letter_record`. Returns None for a record that the translator did not write.
 
-    A message may carry headers with our names, because it was a dead letter once before: ours are the last.
+    A message can already contain our headers because it was a dead letter before. Ours are the last ones.
     """
     begin = max((place for place, (name, _) in enumerate(headers) if name == _FIRST), default=None)
     if begin is None:

@@ -1,6 +1,7 @@
-"""One builder for each operation: a change becomes an event, by the rules that hold for all dialects.
+"""One builder per operation: it turns a change into an event by the rules that apply to all dialects.
 
-Keys and key changes, completion of sparse images, states of images. Pure, as `translate`, which calls them.
+These rules cover keys and key changes, completion of sparse images, and image states. The functions are pure, like
+`translate`, which calls them.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ def _update(at: Context, change: RowChange) -> ChangeEvent:
     if sent_before is not None and change.after_sparse:
         after = _completed(sent_after, sent_before, change)
     after_state = _state(after, change)
-    # An update's after image is full exactly when it names every column of the schema, however it came about.
+    # An update's after image is full if and only if it has every column of the schema, whatever its source.
     if after is not sent_after and after_state != "full":
         after_state = "merged"
     key = _key(change, after, before)
@@ -73,7 +74,7 @@ def _watermark(at: Context, change: OtherChange) -> ChangeEvent:
     return ChangeEvent.watermark(at, _detail(change))
 
 
-# A miss in these tables is a bug of the dialect and becomes INTERNAL.
+# A miss in these tables is a bug in the dialect and becomes INTERNAL.
 ROW_EVENTS: Mapping[str, Callable[[Context, RowChange], ChangeEvent]] = {
     "r": _snapshot,
     "c": _insert,
@@ -90,12 +91,14 @@ OTHER_EVENTS: Mapping[str, Callable[[Context, OtherChange], ChangeEvent]] = {
 
 def _require(value: T | None, what: str) -> T:
     if value is None:
-        raise ValueError(f"a dialect gave no {what}")
+        raise ValueError(f"a dialect returned no {what}")
     return value
 
 
 def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
-    """`other` overlaid with `sparse`, in the order of `other`. What has an issue or was withheld is not filled in."""
+    """Return `other` overlaid with `sparse`, in the order of `other`. Columns with an issue or withheld are not filled
+    in.
+    """
     if not change.issues and not change.unavailable:
         return other | sparse
     unknown = {issue.col for issue in change.issues or ()}.union(change.unavailable or ())
@@ -124,14 +127,15 @@ def _detail(change: Change) -> Detail:
 
 
 def _key(change: RowChange, image: Image, before: Image | None) -> Key:
-    """Return the key out of `image`; key columns that it lacks are taken from `before`.
+    """Return the key from `image`. Key columns that it lacks are taken from `before`.
 
-    No key holds NULL: a row with NULL in a key column has no key, as there may be many such rows. An image that lacks
-    a key column names no row either. Neither is an error: the row is translated without a key, and a note says so.
+    A key contains no NULL: a row with NULL in a key column has no key, because several such rows can exist. A row whose
+    image lacks a key column has no known key. Neither is an error: the row is translated without a key, and a note
+    records it.
 
     Raises:
-        MessageError: INVALID_FIELD for a key column without one faithful value; KEY_CHANGE_INCOMPLETE when the row left
-            a key that nothing tells, as readers would keep the row of that key.
+        MessageError: INVALID_FIELD for a key column without exactly one faithful value; KEY_CHANGE_INCOMPLETE if the
+            row left a key that is unknown, because consumers would keep the row under that key.
     """
     names = change.key_columns
     if not names:
@@ -152,7 +156,7 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
 
 
 def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
-    """Say whether an update wrote the NULL that its key now holds, as far as the message tells."""
+    """Return whether an update wrote the NULL that its key now contains, as far as the message shows."""
     if change.op != "u":
         return False
     nulls = [name for name in change.key_columns if name in image and image[name] is None and name not in old]
@@ -160,10 +164,10 @@ def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
 
 
 def _left_key(change: RowChange, old: Image) -> str | None:
-    """Return the key that the row had before a key change; None when it held NULL, so that no reader has the row.
+    """Return the key of the row before a key change, or None if it contained NULL, so that no consumer has the row.
 
     Raises:
-        MessageError: KEY_CHANGE_INCOMPLETE, `old` lacks a column of it.
+        MessageError: KEY_CHANGE_INCOMPLETE, because `old` lacks a key column.
     """
     names = change.key_columns
     if any(name in old and old[name] is None for name in names):
@@ -179,14 +183,16 @@ def _left_key(change: RowChange, old: Image) -> str | None:
 
 
 def _check_key_values(change: RowChange) -> None:
-    """Refuse a key column with an issue or with an assumption: it would name another row, or two rows at once."""
+    """Reject a key column with an issue or an assumption: the key could identify another row, or two rows at the same
+    time.
+    """
     for issue in change.issues or ():
         if issue.col in change.key_columns:
             reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
     for note in change.notes or ():
         if note.startswith(_TWO_READINGS) and (column := note.partition("=")[2]) in change.key_columns:
-            reason = f"key column {column!r} has a local time that its zone has twice or never"
+            reason = f"key column {column!r} has a local time that occurs twice or never in its time zone"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
 
 

@@ -1,4 +1,4 @@
-"""Values and what masks make of them. NULL tells no text, and stays: a key that holds it is none, masked or not."""
+"""Apply masks to values. NULL reveals no text and stays NULL: a key that contains it is no key, masked or not."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from translator.errors import ConfigError
 from translator.message import Scalar
 
 Masked: TypeAlias = Callable[[Scalar], Scalar]
-"""The masked value of a value that is not NULL."""
+"""Returns the masked form of a value other than NULL."""
 
 
 def masked_by(rule: MaskRule, key: bytes | None) -> Masked:
-    """Return what a rule makes of values; `drop` makes none.
+    """Return the function that applies a rule to values, or None for `drop`.
 
     Raises:
-        ConfigError: it needs a key, and there is none.
+        ConfigError: the rule requires a key, and none is set.
     """
     return _MAKERS[rule.action](rule, key)
 
@@ -31,7 +31,7 @@ def _nothing(rule: MaskRule, key: bytes | None) -> Masked:
 
 def _hash(rule: MaskRule, key: bytes | None) -> Masked:
     if not key:
-        raise ConfigError("masks: a rule hashes, and masks.key is not set")
+        raise ConfigError("masks: a rule uses hash, but masks.key is not set")
     return lambda value: hmac.digest(key, text_of(value).encode(), "sha256").hex()
 
 
@@ -44,7 +44,7 @@ def _keep_last(rule: MaskRule, key: bytes | None) -> Masked:
 
 
 def _part(text: str, part: slice, length: int) -> str:
-    """A part of a text; nothing of one that would stay whole."""
+    """Return part of a text, or nothing if the part would be the whole text."""
     return text[part] if len(text) > length else ""
 
 
@@ -62,9 +62,11 @@ _MAKERS: Mapping[Action, Callable[[MaskRule, bytes | None], Masked]] = {
 }
 
 TEXT = frozenset({"hash", "truncate", "keep_last", "replace"})
-"""The actions that make text of every value."""
+"""The actions whose result is always text."""
 
 
 def text_of(value: Scalar) -> str:
-    """Return the canonical text of a value: 7 and "7" are one, so that columns of both types can be joined."""
+    """Return the canonical text of a value. 7 and "7" have the same text, so that columns of both types can be
+    joined.
+    """
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

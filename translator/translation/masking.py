@@ -1,7 +1,7 @@
-"""Masks: the one place through which every change goes, after its dialect and before anything is made of it.
+"""Masks. Every change passes through this module after its dialect and before anything else uses it.
 
-Events, keys, images, records, schemas and guards know the masked change only. What is no change (a message that cannot
-be translated) is not masked but left out: `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
+Events, keys, images, records, schemas and guards only see the masked change. A message that cannot be translated cannot
+be masked and is left out instead: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class SourceMasks:
     """The masks of one source.
 
     Args:
-        key: of hashes.
-        keeps_messages: messages that cannot be translated go into dead letters whole, with the reason.
-        warn: is told of each table whose key is masked.
+        key: the key for hashes.
+        keeps_messages: dead letters contain the whole message and the full reason.
+        warn: called for each table whose key is masked.
 
     Raises:
-        ConfigError: a rule needs a key, and there is none; or it is for a type that there is not.
+        ConfigError: a rule requires a key, and none is set; or a rule is for an unknown type.
     """
 
     def __init__(
@@ -52,10 +52,10 @@ class SourceMasks:
         self.keeps_messages = keeps_messages
 
     def apply(self, change: Change) -> Change:
-        """Return a change as it may be seen from here on.
+        """Return a change in its masked form.
 
         Raises:
-            ConfigError: a rule would take rows their key.
+            ConfigError: a rule would remove the key of rows.
         """
         if isinstance(change, OtherChange):
             return self._announcement(change)
@@ -63,7 +63,7 @@ class SourceMasks:
         return change if table is None else table.row(change)
 
     def takes_natively(self, layout: NativeLayout) -> bool:
-        """Say whether rows of a layout have nothing that is masked, whatever columns they may have."""
+        """Return whether rows of a layout need no masking, whatever columns they have."""
         table = self.of_table(layout.table)
         if table is None:
             return True
@@ -73,7 +73,7 @@ class SourceMasks:
         return all(masks[column.name] is None for column in layout.columns)
 
     def of_table(self, name: TableName) -> TableMasks | None:
-        """Return the masks of a table; None where no rule masks anything of it."""
+        """Return the masks of a table, or None if no rule applies to it."""
         if name not in self._tables:
             if len(self._tables) >= KEPT:
                 self._tables.clear()
@@ -84,25 +84,25 @@ class SourceMasks:
         return self._tables[name]
 
     def check_declared(self, table: DeclaredTable) -> None:
-        """See that the key of a declared table stays one; what messages say of other keys is seen in its turn.
+        """Check that masks leave a declared table a usable key. Keys from messages are checked when they arrive.
 
         Raises:
-            ConfigError: a rule would take its rows their key.
+            ConfigError: a rule would remove the key of its rows.
         """
         if not set("*?").isdisjoint(table.table):
-            return  # a pattern: which tables it means, and by which rules, messages tell
+            return  # for a pattern, only messages show which tables and rules apply
         masks = self.of_table(TableName(None, None, table.table))
         if masks is None:
             return
         columns = masks.masks_of(table.columns or {})
-        # Types that are not declared come with messages, or never.
+        # Undeclared types come with messages, if at all.
         masks.check_key(columns, tuple(name for name in table.key if table.columns or _is_of_any_type(columns[name])))
 
     def _warn_of(self, table: str, columns: Iterable[str]) -> None:
         self._warn(f"source {self._source}, table {quote(table, 200)}: {KEY_IS_HASHED.format(', '.join(columns))}")
 
     def _announcement(self, change: OtherChange) -> OtherChange:
-        """A text of SQL may hold values of any table, wherever it is from: defaults, comments, conditions."""
+        """Remove SQL text, which can contain values of any table: defaults, comments, conditions."""
         if change.kind != "schema":
             return change
         left_out = False
@@ -123,8 +123,8 @@ class SourceMasks:
 
 
 KEY_IS_HASHED = (
-    "key columns are hashed ({}): rows are named by hashes in every output. They stay apart, and joins work, as long as"
-    " masks.key is the same; with another one, and from the day on that the mask is set, every row has another key"
+    "key columns are hashed ({}): outputs identify rows by hashes. Rows stay distinct and joins work as long as "
+    "masks.key does not change. Setting the mask, or changing masks.key, gives every row a different key"
 )
 
 
@@ -133,5 +133,5 @@ def _is_of_any_type(mask: Mask | None) -> bool:
 
 
 def full_name(name: TableName) -> str:
-    """Return `db.schema.table` without absent levels, as patterns over tables are written."""
+    """Return `db.schema.table` without absent levels, as used in table patterns."""
     return joined_name(name.db, name.schema, name.table)

@@ -1,4 +1,4 @@
-"""The process's knowledge beside the messages: schemas already written, metadata already learned."""
+"""The knowledge of a process in addition to the messages: schemas already published, metadata already learned."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from translator.message import Dialect, Lookup, Versioned
 from translator.translation.translate import Translator
 
 Named: TypeAlias = tuple[str, str]
-"""A source and a key of its metadata."""
+"""A source, and a key of its metadata."""
 
 V = TypeVar("V")
 
 REMEMBERED = 10_000
-"""Keys that were waited for in vain, or whose document was refused: messages name them, so that they need a bound."""
+"""Maximum number of missing or rejected keys to remember, because the keys come from messages."""
 
 
 def _nobody(source: str, key: str) -> None:
@@ -23,10 +23,10 @@ def _nobody(source: str, key: str) -> None:
 
 
 class MetadataCatalog:
-    """Filled from the compacted topics at start, by this process and by the tail of those topics afterwards.
+    """Filled from the compacted topics at start, then by this process and by following those topics.
 
     Args:
-        conflict: is told the source and the key of metadata of which two documents disagree.
+        conflict: called with the source and the metadata key if two documents contradict each other.
     """
 
     def __init__(self, conflict: Callable[[str, str], None] = _nobody) -> None:
@@ -38,21 +38,21 @@ class MetadataCatalog:
         self._refused: dict[Named, MessageError] = {}
 
     def is_announced(self, topic_key: str) -> bool:
-        """Say whether the schemas topic holds the schema of this key: a row may name it only then."""
+        """Return whether the schemas topic contains the schema of this key. Only then can a row refer to it."""
         return topic_key in self._announced
 
     def announced(self, topic_key: str) -> None:
-        """The schemas topic holds the schema of this key."""
+        """Record that the schemas topic contains the schema of this key."""
         self._announced.add(topic_key)
 
     def learn(self, source: str, key: str, document: bytes, dialect: Dialect) -> bool:
-        """Takes in a metadata document of a source; False when a newer one of this key is known, which stays.
+        """Learn a metadata document of a source. Returns False if a newer document of this key is known, which is kept.
 
-        Learning the same document again changes nothing. Of two that disagree the newest stands in whatever order they
-        come, so that all processes, and a replay, come to the same one (docs/formats/qlik.md §11, Metadata).
+        Learning the same document again has no effect. Of two contradicting documents the newest is kept, in whatever
+        order they arrive, so that all processes and replays reach the same state (docs/formats/qlik.md §11, Metadata).
 
         Raises:
-            MessageError: the dialect refuses the document.
+            MessageError: the dialect rejects the document.
         """
         name = source, key
         if self._documents.get(name) == document:
@@ -71,11 +71,11 @@ class MetadataCatalog:
         return True
 
     def register(self, translator: Translator, key: str, document: bytes) -> bool:
-        """`learn` for the translator's source.
+        """Call `learn` for the translator's source.
 
         Raises:
-            MessageError: the dialect refuses the document. So does INTERNAL where it stumbles over it: what somebody
-                else wrote must not stop the process.
+            MessageError: the dialect rejects the document, or raises an unexpected error (INTERNAL), because a document
+                written by somebody else must not stop the process.
         """
         try:
             return self.learn(translator.source, key, document, translator.dialect)
@@ -85,43 +85,45 @@ class MetadataCatalog:
             raise translator.unexpected(error) from None
 
     def document(self, source: str, key: str) -> bytes | None:
-        """The document that stands."""
+        """Return the current document of a key."""
         return self._documents.get((source, key))
 
     def lookup(self, source: str) -> Lookup:
-        """The look-up that the dialect of a source is built with."""
+        """Return the look-up that is passed to the dialect of a source."""
         return lambda key: self._metadata.get((source, key))
 
     def give_up(self, source: str, key: str) -> None:
-        """Waiting for this metadata took too long; later messages that need it do not wait again."""
+        """Record that this metadata did not arrive in time, so that later messages do not wait for it again."""
         remember(self._given_up, (source, key), None)
 
     def is_given_up(self, source: str, key: str) -> bool:
         return (source, key) in self._given_up
 
     def refuse(self, source: str, key: str, reason: MessageError) -> None:
-        """The document of this key cannot be read; no message needs to ask again."""
+        """Record that the document of this key cannot be read, so that no message asks for it again."""
         remember(self._refused, (source, key), reason)
 
     def refusal(self, source: str, key: str) -> MessageError | None:
-        """Return the reason why the document of this key cannot be read; None when it was not refused."""
+        """Return the reason why the document of this key cannot be read, or None if it was not rejected."""
         return self._refused.get((source, key))
 
 
 def remember(known: dict[Named, V], name: Named, value: V) -> None:
-    """Keeps what is known of a key; beyond REMEMBERED the oldest is forgotten, and its next message waits once more."""
+    """Store a fact about a key. Beyond REMEMBERED the oldest key is forgotten, and the next message for it waits
+    again.
+    """
     known[name] = value
     if len(known) > REMEMBERED:
         del known[next(iter(known))]
 
 
 def _disagree(known: object, learned: object) -> bool:
-    """Documents without versions disagree when their bytes differ, which is known by now."""
+    """Return whether two documents without versions contradict each other: their bytes differ."""
     if isinstance(known, Versioned) and isinstance(learned, Versioned):
         return known.content != learned.content
     return True
 
 
 def _newer(known: object, learned: object) -> bool:
-    """Say whether the known one is newer than the one that came; without versions the last one stands."""
+    """Return whether the known document is newer than the new one. Without versions, the new one replaces it."""
     return isinstance(known, Versioned) and isinstance(learned, Versioned) and known.version > learned.version

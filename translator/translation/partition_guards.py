@@ -1,4 +1,6 @@
-"""Guards of partitions: what one message cannot show, held against the messages before it (message.Guard)."""
+"""Partition guards compare each message with earlier ones, to find what a single message cannot show
+(message.Guard).
+"""
 
 from __future__ import annotations
 
@@ -12,10 +14,10 @@ from translator.translation.translate import Events, Result
 
 
 class Guards:
-    """The guards of a dialect's partitions. They see every message in order, before anything of it is written.
+    """The guards of a dialect's partitions. They see every message in order, before anything from it is written.
 
     Args:
-        warn: is told what does not stop the process.
+        warn: called for findings that do not stop the process.
     """
 
     def __init__(self, dialect: Dialect, warn: Callable[[str], object]) -> None:
@@ -24,10 +26,10 @@ class Guards:
         self._guards: dict[tuple[str, int], Guard | None] = {}
 
     def inspect(self, message: Message, result: Result) -> None:
-        """Takes the next message of a partition in.
+        """Inspect the next message of a partition.
 
         Raises:
-            ContradictionError: nothing of the message may be written, nor of any after it.
+            ContradictionError: neither this message nor any later one may be written.
         """
         guard = self._guard_of(message)
         if guard is None:
@@ -38,7 +40,7 @@ class Guards:
             self._tell(guard.inspect(message, result.changes))
 
     def missed(self, message: Message) -> None:
-        """Take in that the next message of a partition is not written now: what it changed is not known."""
+        """Record that the next message of a partition is not written now, so that its changes are unknown."""
         guard = self._guard_of(message)
         if guard is not None:
             guard.missed()
@@ -46,9 +48,9 @@ class Guards:
     def inspect_run(
         self, messages: Sequence[Message], results: Sequence[Result]
     ) -> tuple[int, ContradictionError | None]:
-        """Takes the next messages of a partition in.
+        """Inspect the next messages of a partition.
 
-        Returns how many of them may be written, and why not the one behind them, nor any after it.
+        Returns how many of them may be written, and the reason that stops the next one and all later ones.
         """
         if self._guard_of(messages[0]) is not None:
             for number, (message, result) in enumerate(zip(messages, results, strict=True)):
@@ -61,9 +63,9 @@ class Guards:
     def inspect_taken(
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, ContradictionError | None]:
-        """As `inspect_run`, of messages that the native path took."""
+        """Do the same as `inspect_run`, for messages that the native path translated."""
         guard = self._guard_of(messages[0])
-        # Asked by the name: what a protocol asks of an instance takes 20 us.
+        # Checked by attribute, because isinstance with a protocol takes 20 us.
         inspect: Callable[[Message, TakenMessage], list[Finding]] | None = getattr(guard, "inspect_taken", None)
         if inspect is not None:
             for number, (message, found) in enumerate(zip(messages, taken, strict=True)):
@@ -86,7 +88,7 @@ class Guards:
             self._warn(finding.text)
 
     def forget(self) -> None:
-        """Begins anew: other processes may go on with the partitions."""
+        """Start again, because other processes can have processed the partitions in the meantime."""
         self._guards.clear()
 
 

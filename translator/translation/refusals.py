@@ -1,4 +1,4 @@
-"""The words of a refusal: bounded, and without what stood in the message where columns of its source are masked."""
+"""The text of a rejection: limited in length, and without message content if columns of the source are masked."""
 
 from __future__ import annotations
 
@@ -10,31 +10,31 @@ from translator.errors import ErrorCode, MessageError
 _PACKAGE = Path(__file__).parents[1]
 
 MAX_REASON = 1_000
-"""Characters of a reason: names out of a message have no bound, and a dead letter must fit its topic."""
+"""Maximum length of a reason. Names in messages can be long, and a dead letter must fit into its topic."""
 
 _OF_NO_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.INTERNAL, ErrorCode.TOO_LARGE})
-"""Codes whose reasons name tables, sizes and lines of this package, and no other text of a message."""
+"""Codes whose reasons contain only table names, sizes and lines of this package, but no other text from a message."""
 
 _LINES = 2
-"""The line that refused a message may be one that all dialects share; the one that called it tells more."""
+"""Files whose lines are shared by all dialects. The line that called them is more useful in a reason."""
 
 
 def bounded(reason: str) -> str:
-    """Return a reason that fits a dead letter."""
+    """Shorten a reason to fit into a dead letter."""
     return reason if len(reason) <= MAX_REASON else reason[:MAX_REASON] + "…"
 
 
 def without_text(error: MessageError) -> str:
-    """Return the reason of a refusal without what it says of the message, where a masked value may stand anywhere."""
+    """Return the reason of a rejection without text from the message, which could contain a masked value."""
     if error.code in _OF_NO_MESSAGE:
         return error.reason
     lines = _our_lines(error)[-_LINES:]
     where = f"refused in {', '.join(lines)}" if lines else "refused"
-    return f"{where}; what stood there is not told, as columns of the source are masked (masks.messages)"
+    return f"{where}; the content is not shown because columns of the source are masked (masks.messages)"
 
 
 def our_line(error: BaseException) -> str:
-    """The innermost line of this package in a traceback: `dialects/canal/decode.py:120`."""
+    """Return the innermost line of this package in a traceback: `dialects/canal/decode.py:120`."""
     return _our_lines(error)[-1]
 
 

@@ -1,7 +1,7 @@
-"""`order: native`: positions by the source's own sequence instead of by arrival (docs/design.md §4.4).
+"""`order: native`: positions based on the source's own sequence instead of arrival (docs/design.md §4.4).
 
-For topics over which a tool spreads the changes of one row: their offsets do not order them, its sequence does. A
-sequence compares inside one task only, so that the task is part of the scope.
+This is for topics in which a tool distributes the changes of one row over partitions, so that offsets do not order them
+but the tool's sequence does. Sequences can only be compared within one task, so the task is part of the scope.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ class NativeOrder:
     """The positions of one source.
 
     Args:
-        epochs: rising times; from each of them on, sequences are beyond all that were before it.
-        task: of messages that do not name theirs.
+        epochs: times in ascending order. Sequences after each time are later than all sequences before it.
+        task: the task of messages that do not include one.
 
     Raises:
         ConfigError: the dialect has no sequence that orders changes.
@@ -33,7 +33,8 @@ class NativeOrder:
     def __init__(self, source: str, dialect: Dialect, epochs: Sequence[datetime] = (), task: str | None = None) -> None:
         if not isinstance(dialect, Sequenced):
             raise ConfigError(
-                f"source {source}: order: native is not for {dialect.name}, whose messages have no sequence of a task"
+                f"source {source}: order: native is not supported for {dialect.name}, whose messages have no task "
+                "sequence"
             )
         self._source = source
         self._pattern = re.compile(dialect.native_position, re.ASCII)
@@ -41,10 +42,10 @@ class NativeOrder:
         self._task = task
 
     def place(self, message: Message, n: int, change: RowChange) -> tuple[str, str]:
-        """`pos` and `pos_scope` of a row.
+        """Return `pos` and `pos_scope` of a row.
 
         Raises:
-            MessageError: it has no sequence, an irregular one, or nothing says which task it is of.
+            MessageError: its sequence is missing or irregular, or its task is unknown.
         """
         epoch = bisect_right(self._epochs, message.timestamp_ms * 1000)
         native = 0 if change.op == _SNAPSHOT else self._sequence(change.pos_native)
@@ -53,19 +54,22 @@ class NativeOrder:
 
     def _sequence(self, native: str | None) -> int:
         if native is None:
-            reason = "a change without a sequence, by which order: native orders; let the task send it, or use arrival"
+            reason = (
+                "the change has no sequence, which order: native requires; configure the task to send it, or use "
+                "order: arrival"
+            )
             raise MessageError(ErrorCode.MISSING_FIELD, reason)
         if not self._pattern.fullmatch(native):
-            reason = f"{quote(native)} is no sequence of the form that order: native needs; use order: arrival"
+            reason = f"{quote(native)} is not a sequence in the form that order: native requires; use order: arrival"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
         return int(native)
 
     def _task_of(self, change: RowChange) -> str:
         task = change.writer.task
         if task is None and self._task is None:
-            reason = "nothing says which task the change is of, whose sequence orders it; set the source's task"
+            reason = "the task of the change is unknown, but order: native requires it; set `task` of the source"
             raise MessageError(ErrorCode.MISSING_FIELD, reason)
         if task is not None and self._task not in (None, task):
-            reason = f"a change of task {quote(task)}; the source declares task {quote(self._task)}"
+            reason = f"the change belongs to task {quote(task)}, but the source declares task {quote(self._task)}"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
         return str(task or self._task)

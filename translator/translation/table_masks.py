@@ -1,4 +1,4 @@
-"""The masks of one table: which of its columns are masked, and its rows and schemas without what is."""
+"""The masks of one table: which columns are masked, and how its rows and schemas look without their values."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 
 NOTE = "MASKED"
-"""Note on an event: something was left out; `MASKED=col`: that column is masked."""
+"""Note on an event from which something was left out. `MASKED=col`: that column is masked."""
 
 KEPT = 4096
-"""Tables of a source that are kept: their names come out of messages, as do those of columns."""
+"""Maximum number of tables of a source to cache, because table and column names come from messages."""
 
 _LISTS = 16
-"""Lists of columns that are kept of a table, each with as many keys."""
+"""Maximum number of column lists to cache per table, each with as many keys."""
 
 _NAMES = 8192
-"""Columns that are kept of a list: more than a table has."""
+"""Maximum number of columns to cache per list. It exceeds the columns of a table."""
 
 _NO_TYPES: Mapping[str, str] = {}
 
@@ -42,24 +42,24 @@ class Mask(Struct, frozen=True):
 
 
 class ColumnMasks(dict[str, Mask | None]):
-    """The masks of columns by name, as far as they were asked for, under one list of types."""
+    """The masks of columns by name, computed on demand for one list of types."""
 
     def __init__(self, types: Mapping[str, str], rules: Sequence[tuple[MaskRule, Mask | None]]) -> None:
         super().__init__()
         self.types = types
         self.clear_names: set[str] = set()
-        """Columns without a mask: nearly all rows of most tables have no others."""
+        """Columns without a mask. In most tables, nearly all rows have only such columns."""
         self.checked: set[tuple[str, ...]] = set()
-        """Keys that may be as they are."""
+        """Keys that need no masking."""
         self._rules = rules
 
     @cached_property
     def none(self) -> bool:
-        """Say whether none of the columns whose types are known is masked."""
+        """Return whether none of the columns with a known type is masked."""
         return all(self[name] is None for name in self.types)
 
     def leave(self, change: RowChange) -> bool:
-        """Say whether a row is certain to have nothing to mask, as nearly all rows are: it costs them 1 us."""
+        """Return whether a row certainly needs no masking, which is true for nearly all rows. Takes 1 us."""
         clear, before, after = self.clear_names, change.before, change.after
         return (
             (after is None or after.keys() <= clear)
@@ -82,7 +82,9 @@ class ColumnMasks(dict[str, Mask | None]):
         return found
 
     def _find(self, name: str) -> Mask | None:
-        """The first rule that matches decides. One that keeps must match for certain, one that masks need not."""
+        """Return the first rule that matches. A rule that keeps a column must match for certain, a masking rule need
+        not.
+        """
         type_ = self.types.get(name)
         for rule, mask in self._rules:
             fits = rule.matches_type(type_)
@@ -109,7 +111,8 @@ class TableMasks:
 
     def masks_of(self, types: Mapping[str, str]) -> ColumnMasks:
         """Return the masks of columns of these types."""
-        # By identity: a dialect gives one mapping for all rows of a form. It is kept, so that no other has its id.
+        # Compared by identity, because a dialect uses one mapping for all rows of a form. The mapping is kept, so that
+        # no other can get the same id.
         found = self._masks.get(id(types))
         if found is None:
             if len(self._masks) >= _LISTS:
@@ -118,10 +121,10 @@ class TableMasks:
         return found
 
     def row(self, change: RowChange) -> RowChange:
-        """Mask a row, in its place.
+        """Mask a row in place.
 
         Raises:
-            ConfigError: a rule would take rows their key.
+            ConfigError: a rule would remove the key of rows.
         """
         schema = change.schema
         masks = self.masks_of(schema.column_types if schema is not None else change.types or _NO_TYPES)
@@ -147,26 +150,26 @@ class TableMasks:
         return change
 
     def check_key(self, masks: ColumnMasks, key: tuple[str, ...]) -> None:
-        """See that a key stays one.
+        """Check that masks leave a usable key.
 
         Raises:
-            ConfigError: rows would have no key, or many the same one; or a type that nobody knows decides about it.
+            ConfigError: rows would have no key, or several rows the same one; or the result depends on an unknown type.
         """
         for name in key:
             mask = masks[name]
             if mask is None:
                 continue
-            place = f"masks: table {quote(self._name, 200)}: column {quote(name)} is of the key"
+            place = f"masks: table {quote(self._name, 200)}: column {quote(name)} is part of the key"
             if mask.rule.matches_type(masks.types.get(name)) is None:
                 raise ConfigError(
-                    f"{place}, and of an unknown type, by which a rule masks: declare the type (tables:), or name the"
-                    " column in a rule before that one (mask: keep, or hash)"
+                    f"{place}, and its type, which a mask rule depends on, is unknown: declare the type (tables:), "
+                    "or put a rule for this column (mask: keep, or hash) before that one"
                 )
             if mask.rule.action != "hash":
                 raise ConfigError(
-                    f"{place}, and a rule says {mask.rule.action}: rows could not be told apart. A key column may be"
-                    " hashed, or kept by a rule before that one (mask: keep); where messages tell a wrong key, declare"
-                    " the table's (tables:)"
+                    f"{place}, and a rule applies {mask.rule.action}, which would make rows indistinguishable. A "
+                    "key column can only be hashed, or kept by an earlier rule (mask: keep). If messages contain "
+                    "a wrong key, declare the table's key (tables:)"
                 )
         if len(masks.checked) >= _LISTS:
             masks.checked.clear()
@@ -177,7 +180,7 @@ class TableMasks:
             self._warn(self._name, hashed)
 
     def schema(self, schema: TableSchema) -> TableSchema:
-        """Return the schema that masked rows have."""
+        """Return the schema of masked rows."""
         found = self._schemas.get(schema.topic_key)
         if found is None:
             if len(self._schemas) >= _LISTS:
@@ -186,9 +189,10 @@ class TableMasks:
         return found
 
     def statement(self, change: OtherChange) -> bool:
-        """Mask the announcement of a statement, in its place; say whether something was left out.
+        """Mask the announcement of a statement in place. Returns whether something was left out.
 
-        The default of a masked column is a value of it. Nobody learns it: the column was rewritten, and no more.
+        The default of a masked column is one of its values and is not passed on. The event only states that the column
+        was rewritten.
         """
         typed = {note.column: note for note in statement_notes(change.notes) if note.column is not None}
         types = {column: note.type for column, note in typed.items() if note.type and column in (change.after or ())}
@@ -210,7 +214,7 @@ class TableMasks:
             return text
         if mask.drops:
             return None
-        # The word for a type may list values, as that of an enum does.
+        # The name of a type can list values, for example of an enum.
         return StatementNote(COLUMN_REWRITTEN, note.column).text
 
     def _masked_schema(self, schema: TableSchema) -> TableSchema:
@@ -236,7 +240,7 @@ def _masked(image: Image | None, masks: ColumnMasks, touched: dict[str, Mask]) -
 
 
 def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, Mask]) -> bool:
-    """Leave columns that are dropped out of the lists of names; say whether there were any, or values of some."""
+    """Remove dropped columns from the lists of names. Returns whether any were removed, or whether values were."""
     listed = (*(change.changed or ()), *(change.unavailable or ()))
     dropped = {name for name in listed if (mask := masks[name]) is not None and mask.drops}
     dropped.update(name for name, mask in touched.items() if mask.drops)
@@ -252,14 +256,14 @@ def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, M
 
 
 _of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
-"""Of names in `ext`: a path into the message, of a member that nobody translated."""
+"""A path into the message, used as a name in `ext`, for a member that was not translated."""
 
 
 def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
-    """Leave out what the writer sent beside, where it may hold parts of the row; say whether there was something.
+    """Leave out additional members of the writer that could contain parts of the row. Returns whether there were any.
 
     Args:
-        certain: no column of the table is masked. A member that nobody translated (`$.key`) may be one all the same.
+        certain: no column of the table is masked. An untranslated member (`$.key`) can still be.
     """
     kept = {name: text for name, text in (change.ext or {}).items() if not _of_row(name)} if certain else {}
     if len(kept) == len(change.ext or {}):
@@ -269,7 +273,7 @@ def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
 
 
 def _issues(issues: Iterable[Issue], masks: ColumnMasks, touched: dict[str, Mask]) -> list[Issue] | None:
-    """A masked column keeps its issue, without the text."""
+    """Return the issues. A masked column keeps its issue without the text."""
     kept: dict[Issue, None] = {}
     for issue in issues:
         mask = masks[issue.col]
@@ -283,12 +287,12 @@ def _issues(issues: Iterable[Issue], masks: ColumnMasks, touched: dict[str, Mask
 
 
 def _column(column: Column, mask: Mask | None) -> Column | None:
-    """The column of a schema; what the source says of its type says nothing of masked text."""
+    """Return the column for a schema. The source's name of the type is removed if it could reveal masked text."""
     if mask is None:
         return column
     if mask.drops:
         return None
     if mask.rule.action in TEXT:
         return structs.replace(column, type="string", native=None, length=None, charset=None)
-    # The word for a type may list its values, as that of an enum does.
+    # The name of a type can list its values, for example of an enum.
     return structs.replace(column, nullable=True, native=None)

@@ -1,7 +1,7 @@
-"""THE CORE: a message -> its events, or one dead letter. Pure: no clock, no I/O, no other message.
+"""THE CORE: turn a message into its events or one dead letter. Pure: no clock, no I/O, no other message.
 
-A dialect says what changed; here stands once what holds for all of them: limits, positions, ids, dead letters; keys and
-images are in `event_builders`.
+A dialect determines what changed. This module contains what is common to all dialects: limits, positions, ids and dead
+letters. Keys and images are in `event_builders`.
 """
 
 from __future__ import annotations
@@ -38,22 +38,22 @@ from translator.translation.refusals import bounded, our_line, without_text
 from translator.translation.source_order import NativeOrder
 
 _PLACES = 4096
-"""Partitions whose constant texts are kept."""
+"""Maximum number of partitions whose constant texts are cached."""
 
 METADATA_MISSING = (
-    "was not learned in time; replay when its metadata message has arrived; the source must read the topic of such"
-    " messages too. Where the task publishes none: untyped: translate, and topics (options of the dialect)"
+    "was not learned in time; replay when its metadata message has arrived. The source must also read the topic of the"
+    " metadata messages. If the task publishes none, see the options untyped: translate, and topics of the dialect"
 )
-"""The reason given for metadata that another message has to bring."""
+"""The reason if the metadata has to come from another message."""
 
 RUN = 32
-"""Messages that are best translated together: more gain nothing, and whatever else the process does waits for them."""
+"""Number of messages to translate together. More bring no gain, and the process does nothing else in the meantime."""
 
 
 class Events(Struct, frozen=True, gc=False):
-    """The message was translated: its events in order, and for each the schema that its `schema_id` names.
+    """The message was translated. Contains its events in order, each with the schema of its `schema_id`.
 
-    `changes` is what the dialect gave, one for each event.
+    `changes` is the dialect's result, one per event.
     """
 
     events: list[ChangeEvent]
@@ -68,7 +68,7 @@ Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
 
 
 def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
-    """The tables of rows and announcements. Marks of transactions and watermarks carry nothing of a table."""
+    """The tables of rows and announcements. Transaction markers and watermarks belong to no table."""
     return frozenset(
         change.table
         for change in changes
@@ -77,7 +77,7 @@ def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
 
 
 class Encoder(Protocol):
-    """The part of a codec that is used here."""
+    """The part of a codec that this module uses."""
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
 
@@ -86,8 +86,8 @@ class Translator:
     """Translates the messages of one source.
 
     Args:
-        order: of its rows; None: they are ordered as they arrive.
-        masks: of its columns; None where it has none.
+        order: how to order its rows; None for the order of arrival.
+        masks: the masks of its columns, or None.
     """
 
     def __init__(
@@ -107,31 +107,31 @@ class Translator:
 
     @property
     def native_order(self) -> bool:
-        """Say whether rows are ordered by the source's own sequence, and not as they arrive."""
+        """Return whether rows are ordered by the source's own sequence instead of arrival."""
         return self._order is not None
 
     @property
     def shows_messages(self) -> bool:
-        """Say whether messages may be written or shown as they came, and reasons that name what stood in them."""
+        """Return whether original messages, and reasons that quote them, may be written or shown."""
         return self.masks is None or self.masks.keeps_messages
 
     def translate(self, message: Message) -> Result:
-        """The result for one message. An unexpected exception is a dead letter INTERNAL.
+        """Return the result for one message. An unexpected exception becomes a dead letter with INTERNAL.
 
         Raises:
-            ConfigError: a mask would take rows their key.
+            ConfigError: a mask would remove the key of rows.
         """
         (result,) = self.translate_run((message,))
         return result
 
     def translate_run(self, messages: Sequence[Message]) -> list[Result]:
-        """The results for messages in order; the last is that of the first one that learns or needs metadata.
+        """Return the results for messages in order, up to the first one that learns or needs metadata.
 
-        One message after the other gives the same results, but takes a quarter longer: what a step works with is at
-        hand in the processor for the next message (docs/benchmarks.md).
+        Translating them one by one gives the same results but takes a quarter longer: in a run, each step's code and
+        data are still in the processor's cache for the next message (docs/benchmarks.md).
 
         Raises:
-            ConfigError: a mask would take rows their key.
+            ConfigError: a mask would remove the key of rows.
         """
         outcomes: list[Outcome | DeadLetter] = []
         for message in messages:
@@ -156,7 +156,7 @@ class Translator:
     def _events(self, message: Message, changes: Sequence[Change]) -> Events | DeadLetter:
         try:
             if not changes:
-                raise ValueError("a dialect gave no changes")
+                raise ValueError("a dialect returned no changes")
             if self.masks is not None:
                 changes = [*map(self.masks.apply, changes)]
             events = [self._event(message, n, change) for n, change in enumerate(changes)]
@@ -169,12 +169,12 @@ class Translator:
             return self._internal(message, error)
 
     def lesson(self, message: Message) -> Learned | None:
-        """Return the metadata that a message brings; None for any other, whatever is wrong with it. Never raises."""
+        """Return the metadata in a message, or None for other messages, even invalid ones. Never raises."""
         outcome = self._decoded(message)
         return outcome if isinstance(outcome, Learned) else None
 
     def tables(self, message: Message) -> frozenset[TableName] | None:
-        """The tables that a message is about, also one that cannot be translated; None: nobody knows. Never raises."""
+        """Return the tables of a message, even of one that cannot be translated, or None if unknown. Never raises."""
         outcome = self._decoded(message)
         if isinstance(outcome, Changes):
             return tables_of(outcome.changes)
@@ -184,15 +184,15 @@ class Translator:
             return None
         try:
             return frozenset(self.dialect.tables(message))
-        except Exception:  # also what is unexpected: the message was refused already, and the refusal says why
+        except Exception:  # catches unexpected errors as well: the message was already rejected with a reason
             return None
 
     def announcement(self, message: Message, learned: Learned) -> Events | DeadLetter:
-        """The events that a metadata message is at the same time; it must announce something."""
+        """Return the events of a metadata message that also announces something."""
         return self._events(message, learned.announces)
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
-        """The records of all events of a message: whole before the first of them is written.
+        """Encode the records of all events of a message, before the first one is written.
 
         Raises:
             UnregisteredSchema: the id of a schema is not known yet.
@@ -212,24 +212,26 @@ class Translator:
 
     @staticmethod
     def unexpected(error: Exception) -> MessageError:
-        """A foreign exception as INTERNAL. Its text may quote row data; its type and our line do not."""
+        """Convert an unexpected exception to INTERNAL. Its text could quote row data, but its type and our line
+        cannot.
+        """
         return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {our_line(error)}")
 
     def dead(self, message: Message, error: MessageError) -> DeadLetter:
-        """The dead letter of a message that cannot be read for a reason that does not lie in it."""
+        """Return the dead letter of a message that cannot be read for an external reason."""
         return self._letter(message, error, error.reason)
 
     def missing(self, message: Message, needs: Needs) -> DeadLetter:
-        """The dead letter of a message whose metadata did not come in time."""
+        """Return the dead letter of a message whose metadata did not arrive in time."""
         if needs.registry_id is None:
             reason = f"metadata {needs.key!r} {METADATA_MISSING}"
         else:
-            reason = f"schema {needs.registry_id} of a schema registry is not known; give it with --schemas FILE"
+            reason = f"schema {needs.registry_id} of a schema registry is not known; provide it with --schemas FILE"
         return self.dead(message, MessageError(ErrorCode.SCHEMA_MISSING, reason))
 
     def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:
-        """The dead letter of a message of which one record does not fit its topic."""
-        reason = f"a record of {size} bytes for topic {topic}, which allows {allowed} (max.message.bytes)"
+        """Return the dead letter of a message with a record that does not fit its topic."""
+        reason = f"a record has {size} bytes, but topic {topic} allows {allowed} (max.message.bytes)"
         return self.dead(message, MessageError(ErrorCode.TOO_LARGE, reason))
 
     def _dead(self, message: Message, error: MessageError) -> DeadLetter:
@@ -260,7 +262,7 @@ class Translator:
         pos = position(offset, n)
         if self._order is not None and isinstance(change, RowChange):
             pos, pos_scope = self._order.place(message, n, change)
-        # By position, in the order of the fields, as `_event` of the envelope does and for the same reason.
+        # The arguments are positional, in field order, for the same reason as in `_event` of the envelope.
         return Context(
             f"{id_prefix}{offset}/{n}",
             self.source,

@@ -20,7 +20,7 @@ def test_it_stands() -> None:
     turned = SHOP.model_copy(update={"options": dict(reversed(SHOP.options.items())), "topics": ("raw", "more")})
     for declared in (SHOP, turned):
         with pytest.raises(
-            ContradictionError, match=r"offset 7 contradicts offset 3 \(found before; source shop stands"
+            ContradictionError, match=r"offset 7 contradicts offset 3 \(found earlier; source shop stays stopped"
         ):
             check(declared)
 
@@ -41,5 +41,5 @@ def test_it_is_answered(declared: Source) -> None:
 
 def test_its_key_is_no_metadata() -> None:
     """Metadata of sources lie in the same topic: no name of a source begins so."""
-    with pytest.raises(ValueError, match="expected a name of letters"):
+    with pytest.raises(ValueError, match="expected a name of at most 128 letters"):
         Source(name=PREFIX.rstrip("/"), dialect="canal", topics=("raw",))

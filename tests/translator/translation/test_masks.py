@@ -297,21 +297,23 @@ class TestKeys:
             assert change.after is not None
             assert hashed("7") == change.after["id"]
         (text,) = said
-        assert "source src, table 'shop.people': key columns are hashed (id): rows are named by hashes" in text
+        assert "source src, table 'shop.people': key columns are hashed (id): outputs identify rows by hashes" in text
 
     @pytest.mark.parametrize("action", ["drop", "set_null", "truncate", "keep_last", "replace"])
     def test_nothing_else(self, action: Any) -> None:
-        with pytest.raises(ConfigError, match=f"column 'id' is of the key, and a rule says {action}"):
+        with pytest.raises(ConfigError, match=f"column 'id' is part of the key, and a rule applies {action}"):
             masked(MaskRule(action, column="ID", length=1))
 
     def test_a_type_that_nobody_knows_decides_about_no_key(self) -> None:
         """Messages that know it would name the row otherwise."""
-        with pytest.raises(ConfigError, match="column 'id' is of the key, and of an unknown type"):
+        with pytest.raises(
+            ConfigError, match="column 'id' is part of the key, and its type, which a mask rule depends on, is unknown"
+        ):
             masked(MaskRule("hash", type="string"), types={})
 
     def test_declared_keys_are_looked_at_first(self) -> None:
         given = masks(MaskRule("drop", column="id"))
-        with pytest.raises(ConfigError, match="column 'id' is of the key"):
+        with pytest.raises(ConfigError, match="column 'id' is part of the key"):
             given.check_declared(DeclaredTable("shop.people", ("id",)))
         masks(MaskRule("drop", type="date")).check_declared(DeclaredTable("shop.people", ("id",)))
 
@@ -366,7 +368,7 @@ class TestRowsAfterClearOnes:
         given = masks(MaskRule("drop", column="ssn"))
         for _ in range(2):
             given.apply(row(after={**CLEAR}))
-        with pytest.raises(ConfigError, match="column 'ssn' is of the key"):
+        with pytest.raises(ConfigError, match="column 'ssn' is part of the key"):
             given.apply(row(after={**CLEAR}, key_columns=("ssn",)))
 
 

@@ -110,7 +110,9 @@ class TestRefused:
         """A change that cannot be ordered is a dead letter that says what to do."""
         code, reason = dead_of("u", None)
         assert ErrorCode.MISSING_FIELD == code
-        assert "a change without a sequence, by which order: native orders; let the task send it, or use" in reason
+        assert (
+            "the change has no sequence, which order: native requires; configure the task to send it, or use" in reason
+        )
 
     @pytest.mark.parametrize(
         "sequence",
@@ -120,23 +122,23 @@ class TestRefused:
         """Not 35 digits, or no date in front: it compares with nothing."""
         code, reason = dead_of("u", sequence)
         assert ErrorCode.INVALID_FIELD == code
-        assert "is no sequence of the form that order: native needs; use order: arrival" in reason
+        assert "is not a sequence in the form that order: native requires; use order: arrival" in reason
 
     def test_of_no_task(self) -> None:
         """Sequences of two tasks do not compare: without a task there is no scope, unless the operator declares it."""
         code, reason = dead_of("r", None, task=None)
-        assert (ErrorCode.MISSING_FIELD, True) == (code, "set the source's task" in reason)
+        assert (ErrorCode.MISSING_FIELD, True) == (code, "set `task` of the source" in reason)
         assert "native:erp/declared" == event_of("r", None, task=None, declared="declared").pos_scope
 
     def test_of_another_task(self) -> None:
         """A message that names another task than the declared one is not put into its scope."""
         code, reason = dead_of("u", SEQUENCE, task="t2", declared="t1")
         assert ErrorCode.INVALID_FIELD == code
-        assert "a change of task 't2'; the source declares task 't1'" in reason
+        assert "the change belongs to task 't2', but the source declares task 't1'" in reason
 
     def test_of_a_dialect_without_sequences(self) -> None:
         """Only Qlik's sequence orders the changes of a task."""
         assert NativeOrder("erp", dialects.build("qlik", Setup("erp"), {}))
         for name in ("canal", "dts_avro", "shareplex"):
-            with pytest.raises(ConfigError, match=f"source erp: order: native is not for {name}"):
+            with pytest.raises(ConfigError, match=f"source erp: order: native is not supported for {name}"):
                 NativeOrder("erp", dialects.build(name, Setup("erp"), {}))

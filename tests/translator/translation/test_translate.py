@@ -325,7 +325,7 @@ class TestKey:
         change = RowChange("c", ORDERS, WRITER, after={"at": "x"}, key_columns=("at",), notes=[f"{assumption}=at"])
         dead = dead_of(translate(Changes([change])))
         assert ErrorCode.INVALID_FIELD == dead.code
-        assert "key column 'at' has a local time that its zone has twice or never" in dead.reason
+        assert "key column 'at' has a local time that occurs twice or never in its time zone" in dead.reason
         event = event_of("c", None, {"id": 7, "at": "x"}, notes=[f"{assumption}=at"])
         assert ('{"id":7}', [f"{assumption}=at"]) == (event.key, event.notes)
 
@@ -577,7 +577,7 @@ class TestDeadLetters:
         """No message brings it."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("registry/7", 7))
         assert ErrorCode.SCHEMA_MISSING == dead.code
-        assert "schema 7 of a schema registry is not known; give it with --schemas FILE" in dead.reason
+        assert "schema 7 of a schema registry is not known; provide it with --schemas FILE" in dead.reason
 
     def test_a_reason_is_bounded(self) -> None:
         """However long a name in a message is, its dead letter is short, and still says the place."""
@@ -590,7 +590,7 @@ class TestDeadLetters:
         """A record that does not fit its topic says which topic, and both sizes."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).too_large(MESSAGE, "out", 11, 10)
         assert ErrorCode.TOO_LARGE == dead.code
-        assert "a record of 11 bytes for topic out, which allows 10 (max.message.bytes)" in dead.reason
+        assert "a record has 11 bytes, but topic out allows 10 (max.message.bytes)" in dead.reason
 
 
 def _interrupted(message: Message) -> Outcome:
