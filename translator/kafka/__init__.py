@@ -1,1 +1,1 @@
-"""Clients of Kafka and of the schema registry, without Faust and without meaning."""
+"""Clients for Kafka and the schema registry, independent of Faust and of the meaning of records."""

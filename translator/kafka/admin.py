@@ -1,4 +1,4 @@
-"""Questions to brokers: topics, offsets, rights; and the topics that are missing, made at start."""
+"""Query brokers for topics, offsets and permissions, and create missing topics at start."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ _AWAY = frozenset(
         KafkaError.NOT_CONTROLLER,
     }
 )
-"""No broker answers, or not the one that could: the same question may be answered later."""
+"""Errors that mean that no broker responds, or not the required one. The same request can succeed later."""
 SOON_SECONDS = 5.0
-"""For an answer to what is asked again when none comes."""
+"""Shorter timeout for requests that are retried."""
 
 
 class TopicFacts(Struct, frozen=True):
@@ -67,20 +67,20 @@ class TopicFacts(Struct, frozen=True):
 
 
 class Committed(Struct, frozen=True):
-    """An offset of a group, and what was written beside it."""
+    """An offset of a group, and the metadata committed with it."""
 
     offset: int
     note: str
 
 
 class TopicAdmin:
-    """The admin client and what is asked of it."""
+    """The admin client and the requests that the translator sends with it."""
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
         self._complaints: ClientErrors | None = connection.get("error_cb")
-        # We say why no broker is reached; its log would say it ten times a second.
+        # We log ourselves why no broker can be reached. librdkafka would log it ten times a second.
         self._client = {**connection, "log_level": 0}
-        # A reference is kept: an AdminClient that is collected destroys the futures it gave.
+        # Keeps a reference, because a garbage-collected AdminClient destroys the futures it returned.
         self._admin = self._new_admin()
 
     def _new_admin(self) -> AdminClient:
@@ -90,11 +90,11 @@ class TopicAdmin:
             raise ConfigError(f"kafka: {_reason(error)}") from None
 
     def wait_for_broker(self, seconds: float, say: Callable[[str], None]) -> None:
-        """Waits until a broker answers, saying so.
+        """Wait until a broker responds, and report the wait.
 
         Raises:
-            RetryableError: none did in time.
-            ConfigError: one refuses us, or is not whom we trust; waiting would not help.
+            RetryableError: no broker responded in time.
+            ConfigError: a broker rejects this client or is not trusted, so waiting would not help.
         """
         retry_until("broker", self._reach, seconds, say)
 
@@ -102,38 +102,38 @@ class TopicAdmin:
         try:
             self._admin.list_topics(timeout=min(5.0, seconds))
         except KafkaException as error:
-            self._admin.poll(0)  # complaints come in
+            self._admin.poll(0)  # errors arrive through the callback
             complaints = self._complaints
             if complaints is not None and (refusal := complaints.refusal(needed=False)):
                 raise ConfigError(f"kafka: {refusal}") from None
             raise RetryableError((complaints and complaints.last) or _reason(error)) from None
 
     def names(self) -> set[str]:
-        """All topics that this user may see.
+        """Return all topics that this user can see.
 
         Raises:
-            RetryableError: no broker answers.
+            RetryableError: no broker responds.
         """
         try:
             return set(self._admin.list_topics(timeout=_TIMEOUT).topics)
         except KafkaException as error:
-            raise RetryableError(f"no broker says which topics there are: {_reason(error)}") from None
+            raise RetryableError(f"no broker returned the list of topics: {_reason(error)}") from None
 
     def ensure(self, settings: Settings) -> None:
-        """Creates the missing output topics, or names them.
+        """Create missing output topics, or report them.
 
         Raises:
-            ConfigError: topics are missing and `topics.create` is false, or our user may not create them.
-            RetryableError: no broker answers.
-            FatalError: the broker does not create one.
+            ConfigError: topics are missing and `topics.create` is false, or this user is not allowed to create them.
+            RetryableError: no broker responds.
+            FatalError: the broker does not create a topic.
         """
         self.make(_output_topics(settings), may_create=settings.topics.create)
 
     def make(self, topics: Iterable[NewTopic], *, may_create: bool) -> None:
-        """Create those of the topics that are missing, or name them.
+        """Create those of the given topics that are missing, or report them.
 
         Raises:
-            ConfigError, RetryableError, FatalError: as `ensure`.
+            ConfigError, RetryableError, FatalError: see `ensure`.
         """
         there = self.names()
         wanted = [topic for topic in topics if topic.topic not in there]
@@ -149,30 +149,32 @@ class TopicAdmin:
                 code = error.args[0].code()
                 if code in DENIED:
                     raise ConfigError(
-                        f"topic {name}: our user may neither see nor create it: give it the right, or create the topic "
-                        "and set topics.create: false"
+                        f"topic {name}: this user can neither see nor create it. Grant the permission, or create "
+                        "the topic and set topics.create: false"
                     ) from None
-                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process of the group may have been faster
+                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process of the group can be faster
                     raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
         self._wait_for_topics({topic.topic for topic in wanted})
 
     def _wait_for_topics(self, names: set[str]) -> None:
-        """Brokers learn of a new topic a moment after it is created, and until then deny that it exists."""
+        """Wait until the brokers know a new topic. For a moment after its creation they report that it does not
+        exist.
+        """
         deadline = time.monotonic() + _TIMEOUT
         while absent := names - self.names():
             if time.monotonic() > deadline:
-                raise FatalError(f"created, but not there after {_TIMEOUT:g} s: {', '.join(sorted(absent))}")
+                raise FatalError(f"created, but still missing after {_TIMEOUT:g} s: {', '.join(sorted(absent))}")
             time.sleep(0.1)
 
     def describe(self, names: Iterable[str], right: AclOperation = AclOperation.READ) -> dict[str, TopicFacts]:
-        """Facts of topics that must exist.
+        """Return the facts of topics that must exist.
 
         Args:
-            right: what our user must be allowed to do there.
+            right: the permission that this user needs on them.
 
         Raises:
-            ConfigError: one does not exist, or the right to it is missing.
-            RetryableError: no broker answers.
+            ConfigError: a topic does not exist, or the permission is missing.
+            RetryableError: no broker responds.
         """
         facts = {}
         asked = self._admin.describe_topics(TopicCollection(list(names)), include_authorized_operations=True)
@@ -186,7 +188,8 @@ class TopicAdmin:
         return facts
 
     def check_group(self, group: str) -> None:
-        """Check that our user may be a member of the group. Where nobody can tell yet, joining it will.
+        """Check that this user may be a member of the group. If that cannot be determined yet, joining the group will
+        show it.
 
         Raises:
             ConfigError: it may not.
@@ -201,16 +204,17 @@ class TopicAdmin:
         except KafkaException as error:
             if error.args[0].code() in DENIED:
                 raise ConfigError(
-                    f"group {group}: our user may not use it; docs/operate/configuration.md lists its rights"
+                    f"group {group}: this user may not use it; docs/operate/configuration.md lists the required "
+                    "permissions"
                 ) from None
             return
         _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
-        """Ids of topics; those that do not exist are left out.
+        """Return the ids of topics. Topics that do not exist are left out.
 
         Raises:
-            RetryableError: no broker answers.
+            RetryableError: no broker responds.
         """
         found = {}
         for name, future in self._admin.describe_topics(
@@ -219,8 +223,8 @@ class TopicAdmin:
             try:
                 found[name] = str(_answer(f"topic {name}", future).topic_id)
             except RetryableError:
-                # While the broker is away that it took for the controller, this client asks no other (librdkafka 2.16);
-                # a new one does.
+                # While the broker that this client takes for the controller is down, it asks no other one (librdkafka
+                # 2.16). A new client does.
                 self._admin = self._new_admin()
                 raise
             except KafkaException as error:
@@ -229,16 +233,17 @@ class TopicAdmin:
         return found
 
     def committed(self, group: str, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Committed]:
-        """Return the offsets that a group has committed, of partitions for which it has; wait for open transactions.
+        """Return the committed offsets of a group, for partitions that have one. Waits for open transactions.
 
         Raises:
-            RetryableError: no broker answers.
+            RetryableError: no broker responds.
         """
         asked = [TopicPartition(*where) for where in partitions]
         found = {}
         try:
-            # Not by the admin client: when brokers were away its question for the offsets of a group is never answered
-            # again, or ends the process (librdkafka 2.16). A reader of committed records asks for stable offsets.
+            # The admin client is not used here: after an outage of the brokers, its request for group offsets is never
+            # answered or crashes the process (librdkafka 2.16). A consumer of committed records asks for stable
+            # offsets.
             with closing(self._reader(group)) as reader:
                 for place in reader.committed(asked, timeout=SOON_SECONDS):
                     if place.error is not None:
@@ -247,11 +252,11 @@ class TopicAdmin:
                         found[place.topic, place.partition] = Committed(place.offset, _note(place))
         except KafkaException as error:
             text = f"offsets of group {group}: {_reason(error)}"
-            raise RetryableError(f"{text}; a transaction that is open holds them up, too") from None
+            raise RetryableError(f"{text}; an open transaction can also be the cause") from None
         return found
 
     def _reader(self, group: str) -> Consumer:
-        """Knows a group, and is no member of it."""
+        """Connect to a group without joining it."""
         return Consumer(
             {**self._client, "group.id": group, "enable.auto.commit": False, "isolation.level": "read_committed"}
         )
@@ -259,56 +264,56 @@ class TopicAdmin:
     def offsets(
         self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
     ) -> dict[tuple[str, int], int]:
-        """Offsets of partitions; -1 for a time after which there is no record.
+        """Return offsets of partitions, or -1 for a time after which no record exists.
 
         Args:
-            at: milliseconds of a time, or one of the ends.
-            stable: `latest` is the end of what a reader of committed records may see by now.
+            at: a time in milliseconds, or one of the ends.
+            stable: `latest` is the last offset that a consumer of committed records can see now.
 
         Raises:
-            RetryableError: no broker answers.
+            RetryableError: no broker responds.
         """
         level = IsolationLevel.READ_COMMITTED if stable else IsolationLevel.READ_UNCOMMITTED
         spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _ENDS[at]
         asked = {TopicPartition(*where): spec for where in partitions}
         found = {}
-        admin = AdminClient(self._client)  # one that was there before a leader moved may know its old epoch for ever
+        admin = AdminClient(self._client)  # a client from before a leader change can keep the old leader epoch forever
         for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=SOON_SECONDS).items():
             place = f"{where.topic}/{where.partition}"
             try:
                 offset = int(_answer(place, future).offset)
             except KafkaException as error:
                 raise RetryableError(f"{place}: {_reason(error)}") from None
-            if offset < -1:  # librdkafka gives OFFSET_INVALID, and no error, while brokers are away
-                raise RetryableError(f"{place}: no broker says its offsets")
+            if offset < -1:  # librdkafka returns OFFSET_INVALID without an error while brokers are down
+                raise RetryableError(f"{place}: no broker returned its offsets")
             found[where.topic, where.partition] = offset
         return found
 
     def max_message_bytes(self, names: Iterable[str]) -> dict[str, int]:
-        """`max.message.bytes` of each topic: how large a record batch may be there.
+        """Return the `max.message.bytes` of each topic: the maximum size of a record batch.
 
         Raises:
-            ConfigError: a topic's configuration cannot be read.
-            RetryableError: no broker answers.
+            ConfigError: the configuration of a topic cannot be read.
+            RetryableError: no broker responds.
         """
         return {name: int(settings["max.message.bytes"].value) for name, settings in self._settings(names)}
 
     def configuration(self, name: str) -> Mapping[str, str]:
-        """All settings of a topic.
+        """Return all settings of a topic.
 
         Raises:
-            ConfigError: the topic's configuration cannot be read.
-            RetryableError: no broker answers.
+            ConfigError: the configuration of the topic cannot be read.
+            RetryableError: no broker responds.
         """
         ((_, settings),) = self._settings([name])
         return {key: entry.value for key, entry in settings.items()}
 
     def is_compacted(self, name: str) -> bool:
-        """Say whether Kafka may have taken single records out of a topic.
+        """Return whether Kafka can have removed single records from a topic (compaction).
 
         Raises:
-            ConfigError: the topic's configuration cannot be read.
-            RetryableError: no broker answers.
+            ConfigError: the configuration of the topic cannot be read.
+            RetryableError: no broker responds.
         """
         return "compact" in self.configuration(name)["cleanup.policy"]
 
@@ -323,16 +328,16 @@ class TopicAdmin:
 
 
 def _answer(what: str, future: Future[Answer]) -> Answer:
-    """Return the answer of a broker to the admin client. A refusal of its own is for the caller to judge.
+    """Return the response of a broker to the admin client. The caller handles a broker's own errors.
 
     Raises:
-        RetryableError: none answers.
-        KafkaException: it refuses.
+        RetryableError: no broker responds.
+        KafkaException: the broker rejects the request.
     """
     try:
         return future.result(_TIMEOUT)
     except TimeoutError:
-        raise RetryableError(f"{what}: no broker answered within {_TIMEOUT:g} s") from None
+        raise RetryableError(f"{what}: no broker responded within {_TIMEOUT:g} s") from None
     except KafkaException as error:
         if error.args[0].code() in _AWAY:
             raise RetryableError(f"{what}: {_reason(error)}") from None
@@ -340,22 +345,25 @@ def _answer(what: str, future: Future[Answer]) -> Answer:
 
 
 def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:
-    """Brokers that say nothing about rights find out later."""
+    """Check a permission. With brokers that do not report permissions, a missing one only shows up later."""
     if rights and right not in rights:
         raise ConfigError(
-            f"{where}: our user lacks the right {right.name}; docs/operate/configuration.md lists its rights"
+            f"{where}: this user lacks the permission {right.name}; docs/operate/configuration.md lists the "
+            "required permissions"
         )
 
 
 def _note(place: TopicPartition) -> str:
-    """Return the note beside an offset. In the text of librdkafka anything may lie behind its end (`start_offsets`)."""
+    """Return the metadata committed with an offset. In librdkafka's text, anything can follow the end
+    (`start_offsets`).
+    """
     try:
         return place.metadata or ""
     except UnicodeDecodeError as error:
         return error.object.decode(errors="replace")
 
 
-# Kafka's word for "by default.replication.factor", since version 2.4.
+# Kafka's value for "use default.replication.factor", since version 2.4.
 _AS_THE_BROKERS_DO = -1
 
 
@@ -371,7 +379,7 @@ def _output_topics(settings: Settings) -> list[NewTopic]:
             if one.template is None
         ),
         (output.dead_letter_topic, topics.partitions, plain),
-        # One partition: a reader follows them as one ordered log.
+        # A single partition, because consumers follow these topics as one ordered log.
         (output.schemas_topic, 1, compact),
         (output.metadata_topic, 1, compact),
     ]
@@ -379,7 +387,7 @@ def _output_topics(settings: Settings) -> list[NewTopic]:
 
 
 def new_topic(settings: Settings, name: str, partitions: int, config: Mapping[str, str]) -> NewTopic:
-    """Return a topic to be made, with as many copies as the settings say."""
+    """Return a new topic with the configured number of replicas."""
     copies = settings.topics.replication_factor or _AS_THE_BROKERS_DO
     return NewTopic(name, partitions, copies, config={**config})
 

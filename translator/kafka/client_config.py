@@ -1,4 +1,4 @@
-"""One configuration of the brokers -> the settings of each client library: a table for each."""
+"""Convert the broker settings to the settings of each client library, with one table for each."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from translator.kafka.client_errors import ClientErrors
 
 
 def librdkafka(kafka: Kafka) -> dict[str, Any]:
-    """Connection settings of confluent_kafka's clients; what they complain of is collected in one place for all.
+    """Return the connection settings of confluent_kafka's clients. Errors of all clients are collected in one place.
 
     Raises:
-        ConfigError: a file cannot be read, or holds no certificate or key.
+        ConfigError: a file cannot be read, or contains no certificate or key.
     """
     _check_files(kafka)
     config: dict[str, Any] = dict(librdkafka_options(kafka))
-    # otherwise librdkafka writes to standard error in a form of its own
+    # librdkafka would otherwise write to standard error in its own format.
     config["logger"] = logging.getLogger("librdkafka")
     config["error_cb"] = ClientErrors(kafka.sasl_mechanism, ssl_context(kafka))
     return config
 
 
 def ssl_context(kafka: Kafka) -> ssl.SSLContext | None:
-    """The context for aiokafka; None for a plain connection.
+    """Return the TLS context for aiokafka, or None for a plain connection.
 
     Raises:
-        ConfigError: a file holds no certificate or key.
+        ConfigError: a file contains no certificate or key.
     """
     if kafka.security_protocol not in ("SSL", "SASL_SSL"):
         return None
@@ -38,7 +38,7 @@ def ssl_context(kafka: Kafka) -> ssl.SSLContext | None:
     if kafka.ssl_certificate_file is not None:
         password = "" if kafka.ssl_key_password is None else kafka.ssl_key_password.get_secret_value()
         try:
-            # Never None: for an encrypted key Python would ask for the password on the terminal.
+            # Never None, because Python would then prompt for the password of an encrypted key.
             context.load_cert_chain(kafka.ssl_certificate_file, kafka.ssl_key_file, password)
         except (OSError, ValueError) as error:
             names = "kafka.ssl_certificate_file and ssl_key_file cannot be used (is ssl_key_password right?)"
@@ -47,10 +47,10 @@ def ssl_context(kafka: Kafka) -> ssl.SSLContext | None:
 
 
 def ssl_context_for(ca_file: Path | None, name: str) -> ssl.SSLContext:
-    """A context that trusts the certificates of a file, or those of the system.
+    """Return a context that trusts the certificates of a file, or those of the system.
 
     Raises:
-        ConfigError: the file holds no certificate; `name` is the setting.
+        ConfigError: the file contains no certificate; `name` is the setting.
     """
     try:
         return ssl.create_default_context(cafile=ca_file)
@@ -59,7 +59,7 @@ def ssl_context_for(ca_file: Path | None, name: str) -> ssl.SSLContext:
 
 
 def _check_files(kafka: Kafka) -> None:
-    """librdkafka says of a file that is not there that the `BIO lib` failed."""
+    """Check that a file exists, because librdkafka's error for a missing file only mentions `BIO lib`."""
     for name in LIBRDKAFKA:
         path = getattr(kafka, name)
         if isinstance(path, Path):

@@ -1,7 +1,7 @@
-"""The reasons why no broker is reached: librdkafka tells them beside its answers, alike to all clients of a process.
+"""Find out why no broker can be reached. librdkafka reports errors of all clients in a process through a callback.
 
-A client that is refused gets the same answer as one whose brokers are away: none. The difference is in what it
-complains of meanwhile. What waiting does not cure is a refusal; what it may cure is only worth saying.
+A rejected client gets the same result as one whose brokers are down: no response. Only the reported errors show the
+difference. An error that waiting cannot fix is a rejection. Any other error is only worth logging.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from translator.errors import quote
 _UNFETCHED = "Failed to acquire SASL OAUTHBEARER token"
 _UNTRUSTED = "certificate verify failed"
 
-# Texts of librdkafka that mean a refusal, and what to look at.
+# Texts of librdkafka that mean a rejection, and what to check.
 _REFUSALS: Sequence[tuple[re.Pattern[str], str]] = (
     (
         re.compile(rf"{_UNFETCHED}: .*certificate"),
-        "what answers at kafka.oauth_token_url is not trusted: check oauth_ca_file",
+        "the server at kafka.oauth_token_url is not trusted: check oauth_ca_file",
     ),
-    # The errors of RFC 6749, section 5.2; whatever else is said there may pass.
+    # The errors of RFC 6749, section 5.2. All others can be temporary.
     (
         re.compile(
             rf"{_UNFETCHED}: .*(invalid_request|invalid_client|invalid_grant|unauthorized_client"
@@ -33,37 +33,38 @@ _REFUSALS: Sequence[tuple[re.Pattern[str], str]] = (
         "check kafka.oauth_client_id, oauth_client_secret and oauth_scope",
     ),
     (re.compile(_UNTRUSTED), "the broker is not trusted: check kafka.ssl_ca_file, and the broker's certificate"),
-    # TLS alerts that the broker sends, but for those that tell of its own trouble (80) or of nothing (90).
+    # TLS alerts sent by the broker, except internal errors (80) and user cancellation (90).
     (
         re.compile(r"SSL alert number (?!80\b|90\b)\d+"),
-        "the broker refuses us: check kafka.ssl_certificate_file (is it given, known to the broker, and not expired?)",
+        "the broker rejects this client: check kafka.ssl_certificate_file (is it set, known to the broker and "
+        "still valid?)",
     ),
 )
 _LOGIN: Mapping[str, str] = {
-    "OAUTHBEARER": "the broker does not take the tokens of kafka.oauth_token_url for kafka.oauth_client_id",
+    "OAUTHBEARER": "the broker does not accept the tokens from kafka.oauth_token_url for kafka.oauth_client_id",
 }
 _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 
-# What librdkafka adds to a text that it says again and again.
+# The suffix that librdkafka adds to a repeated text.
 _TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
 _ADDRESS = re.compile(r"://(?P<host>[^/]+):(?P<port>\d+)/")
-# How a broker is called of which only the address is known, not its number in the cluster.
+# How librdkafka names a broker whose address is known, but not its id in the cluster.
 _BOOTSTRAP = "/bootstrap: "
 _SECONDS = 5.0
 
 
 class ClientErrors:
-    """The `error_cb` of clients of librdkafka.
+    """The `error_cb` of librdkafka clients.
 
     Args:
-        context: of TLS, as the clients have it.
+        context: the clients' TLS context.
     """
 
     def __init__(self, mechanism: str | None, context: ssl.SSLContext | None) -> None:
         self._mechanism = mechanism
         self._context = context
-        self._refusals: dict[bool, tuple[str, str]] = {}  # by whether only a bootstrap address was refused
-        self.last: str | None = None  # complaint that is no refusal
+        self._refusals: dict[bool, tuple[str, str]] = {}  # key: whether only a bootstrap address rejected the client
+        self.last: str | None = None  # an error other than a rejection
 
     def __call__(self, error: KafkaError) -> None:
         text = _TAIL.sub("", str(error.str()))
@@ -73,7 +74,7 @@ class ClientErrors:
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
             self.last = text
         elif self.last is None:
-            self.last = "connections are closed without a word: check kafka.security_protocol"
+            self.last = "connections are closed without a reason: check kafka.security_protocol"
 
     def _advice(self, code: int, text: str) -> str | None:
         for pattern, advice in _REFUSALS:
@@ -84,10 +85,10 @@ class ClientErrors:
         return None
 
     def refusal(self, *, needed: bool) -> str | None:
-        """Return the refusal and what to look at; None while nothing was refused.
+        """Return the rejection with what to check, or None if nothing was rejected.
 
         Args:
-            needed: only by brokers of the cluster; a bootstrap address may refuse as long as others answer.
+            needed: count only brokers of the cluster. A bootstrap address can reject us as long as others respond.
         """
         found = self._refusals.get(False) or (None if needed else self._refusals.get(True))
         if found is None:
@@ -99,7 +100,7 @@ class ClientErrors:
         return f"{quote(text, 300)[1:-1]}; {advice}"
 
     def _distrust(self, host: str, port: int) -> str | None:
-        """Return Python's reason for distrusting a broker's certificate: librdkafka gives none."""
+        """Return Python's reason for distrusting a broker's certificate, because librdkafka reports none."""
         if self._context is None:
             return None
         try:

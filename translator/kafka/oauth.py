@@ -1,4 +1,4 @@
-"""Tokens of OAuth for aiokafka; librdkafka asks for its own."""
+"""OAuth tokens for aiokafka. librdkafka requests its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _TIMEOUT = 10.0
 
 
 class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no types
-    """Asks for a token by client credentials, and keeps it until a minute before its end."""
+    """Requests a token with client credentials and caches it until a minute before it expires."""
 
     def __init__(self, kafka: Kafka) -> None:
         self._kafka = kafka
@@ -23,10 +23,10 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no ty
         self._token: dict[str, object] | None = None
 
     async def token(self) -> str:
-        """A token that is valid.
+        """Return a valid token.
 
         Raises:
-            KafkaConnectionError: there is none; aiokafka tries to connect again.
+            KafkaConnectionError: no token is available. aiokafka tries to connect again.
         """
         kafka = self._kafka
         async with AsyncOAuth2Client(
@@ -41,5 +41,5 @@ class Tokens(AbstractTokenProvider):  # type: ignore[misc]  # aiokafka has no ty
                 try:
                     self._token = await client.fetch_token(kafka.oauth_token_url, grant_type="client_credentials")
                 except (OAuthError, HTTPError, ValueError) as error:
-                    raise KafkaConnectionError(f"no token of kafka.oauth_token_url: {error}") from None
+                    raise KafkaConnectionError(f"no token from kafka.oauth_token_url: {error}") from None
             return str(client.token["access_token"])

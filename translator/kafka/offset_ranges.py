@@ -1,4 +1,4 @@
-"""Topics and parts of them, single partitions from one offset to another, read without joining a group."""
+"""Read topics, single partitions, or offset ranges of a partition without joining a group."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ _TIMEOUT = 20.0
 _SILENCE = 60.0
 _PAUSE = 0.1
 
-# Said in the moment in which another broker takes a partition over, and of a topic that was made just now.
+# Errors that occur while a partition moves to another broker, and for a topic that was just created.
 _LEADER_MOVES = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 
 Place: TypeAlias = tuple[str, int]
-"""A topic and the number of a partition."""
+"""A topic and a partition number."""
 
 
 class Range(Struct, frozen=True):
-    """The offsets of a partition from `first` up to, and without, `end`.
+    """The offsets of a partition from `first` (inclusive) to `end` (exclusive).
 
-    Not every offset holds a record: transactions and compaction leave gaps.
+    Some offsets have no record, because of transactions and compaction.
     """
 
     topic: str
@@ -44,10 +44,10 @@ class Range(Struct, frozen=True):
 
 
 class Partitions:
-    """Reads partitions as a reader of committed records.
+    """Reads the committed records of partitions.
 
     Args:
-        group: whose committed offsets are asked for; it is never joined, and nothing is committed.
+        group: the group whose committed offsets are requested. It is never joined, and nothing is committed.
     """
 
     def __init__(self, connection: Mapping[str, Any], group: str) -> None:
@@ -59,15 +59,15 @@ class Partitions:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 50,  # many partitions are read one after the other, and most ends are near
+                "fetch.wait.max.ms": 50,  # many partitions are read one after another, and most ends are close
             }
         )
 
     def bounds(self, topic: str, partition: int) -> Range:
-        """All that a partition holds now.
+        """Return the range of all records that a partition contains now.
 
         Raises:
-            RetryableError: no broker answers for it.
+            RetryableError: no broker responds for it.
         """
         deadline = time.monotonic() + _TIMEOUT
         while True:
@@ -81,10 +81,10 @@ class Partitions:
             time.sleep(_PAUSE)
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return the offsets at which the group would go on; a partition of which it has committed nothing is missing.
+        """Return the offsets at which the group would resume. Partitions without a committed offset are missing.
 
         Raises:
-            RetryableError: the broker cannot say.
+            RetryableError: the broker cannot return them.
         """
         asked = [TopicPartition(*place) for place in places]
         try:
@@ -94,11 +94,11 @@ class Partitions:
         return {(found.topic, found.partition): found.offset for found in answer if found.offset != OFFSET_INVALID}
 
     def read(self, wanted: Range) -> Iterator[Any]:
-        """The records of a range, in order.
+        """Yield the records of a range, in order.
 
         Raises:
             FatalError: the partition cannot be read.
-            RetryableError: nothing came for a minute.
+            RetryableError: nothing arrived for a minute.
         """
         if wanted.first >= wanted.end:
             return
@@ -114,23 +114,23 @@ class Partitions:
                     if record.offset() >= wanted.end - 1:
                         return
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    return  # what is left of the range are gaps
+                    return  # the rest of the range has no records
                 elif error.fatal() or not error.retriable():
                     raise FatalError(f"cannot read {wanted.topic}: {error.str()}")
             if records:
                 heard = time.monotonic()
             elif time.monotonic() - heard > _SILENCE:
-                raise RetryableError(f"nothing came of {wanted.topic}/{wanted.partition} for {_SILENCE:g} s")
+                raise RetryableError(f"no record of {wanted.topic}/{wanted.partition} arrived for {_SILENCE:g} s")
 
     def close(self) -> None:
         self._consumer.close()
 
 
 def narrowed(whole: Range, first: int | None, end: int | None) -> Range:
-    """The part of a range that somebody asked for.
+    """Return the requested part of a range.
 
     Raises:
-        ConfigError: it does not lie inside.
+        ConfigError: it is not inside the range.
     """
     begin = whole.first if first is None else first
     stop = whole.end if end is None else end
@@ -158,11 +158,11 @@ def records_of(
     count: int,
     say: Callable[[str], None],
 ) -> Iterator[Message]:
-    """So many records of a topic that are there now: of one partition, or of one after the other.
+    """Yield up to this many existing records of a topic, from one partition or from all, one after another.
 
     Raises:
-        ConfigError: a topic, a partition or an offset that is not there.
-        RetryableError: no broker answers.
+        ConfigError: the topic, partition or offset does not exist.
+        RetryableError: no broker responds.
         FatalError: the topic cannot be read.
     """
     client = client_config.librdkafka(settings.kafka)
@@ -182,7 +182,7 @@ def records_of(
 
 
 def messages_of(client: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> Iterator[Message]:
-    """Every record that these topics hold now.
+    """Yield every record that these topics contain now.
 
     Raises:
         FatalError: a topic cannot be read.
@@ -195,10 +195,10 @@ def messages_of(client: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> I
 
 
 def places_of(topic: str, facts: TopicFacts, partition: int | None) -> list[Place]:
-    """The partitions of a topic, or the one that is asked for.
+    """Return the partitions of a topic, or only the requested one.
 
     Raises:
-        ConfigError: it is not there.
+        ConfigError: it does not exist.
     """
     if partition is not None and partition not in range(facts.partitions):
         raise ConfigError(f"topic {topic} has no partition {partition}; it has {facts.partitions}")
@@ -206,10 +206,10 @@ def places_of(topic: str, facts: TopicFacts, partition: int | None) -> list[Plac
 
 
 def message_of(record: Any, topic_id: str) -> Message:
-    """A record of a raw topic as the service reads it.
+    """Return a record of a raw topic as the service reads it.
 
     Args:
-        topic_id: Kafka's id of the topic, which positions name.
+        topic_id: Kafka's id of the topic, to which positions refer.
     """
     return Message(
         record.topic(),

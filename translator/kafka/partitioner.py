@@ -1,4 +1,4 @@
-"""The partition, of each topic that is written, for all that comes of a raw partition (docs/design.md §4.3)."""
+"""The partition in each output topic for everything from a raw partition (docs/design.md §4.3)."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from aiokafka.partitioner import murmur2
 
 
 def output_place(topic: str, partition: int) -> int:
-    """Return a number for a raw partition; modulo its partitions, it is the partition of any topic that is written.
+    """Return a number for a raw partition. Modulo the partition count, it is the partition in any output topic.
 
-    It is Kafka's own hash of the name of the raw topic, made positive as Kafka does, plus the number of the raw
-    partition: two partitions of a topic go to different partitions wherever there are enough.
+    The number is Kafka's hash of the raw topic's name, made positive as in Kafka, plus the raw partition number.
+    Partitions of one raw topic therefore map to different partitions, if the output topic has enough.
     """
     return (int(murmur2(topic.encode())) & 0x7FFFFFFF) + partition
 
 
 def output_partition(topic: str, partition: int, partitions: int) -> int:
-    """Return the partition, of so many, for whatever comes of a raw partition."""
+    """Return the partition, out of this many, for everything from a raw partition."""
     return output_place(topic, partition) % partitions

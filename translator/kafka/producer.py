@@ -13,38 +13,38 @@ from translator.errors import FatalError
 
 DEFAULT_BOUNDS = Bounds()
 NEVER = 0.0
-"""As `delivery_seconds`: the producer never gives a record up."""
+"""As `delivery_seconds`: the producer never drops a record."""
 
 Report = Callable[[KafkaError | None, Any], None]
-"""The report about one record, as librdkafka gives it: an error or None, and the record with its place."""
+"""The delivery report of a record from librdkafka: an error or None, and the record with its position."""
 
 NOT_ACKNOWLEDGED = (
-    "not acknowledged within timing.delivery: no broker for its partition, or "
-    "fewer replicas in sync than its min.insync.replicas"
+    "not acknowledged within timing.delivery: no broker is available for its partition, or "
+    "fewer than min.insync.replicas replicas are in sync"
 )
-# What to say of an error beside the library's own words, which name neither our setting nor what to look at.
+# Explanations to add to the library's error text, which mentions neither our settings nor what to check.
 _CAUSES: Mapping[int, str] = {
     KafkaError._MSG_TIMED_OUT: NOT_ACKNOWLEDGED,
-    KafkaError._UNKNOWN_TOPIC: "the topic is gone",
-    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic is gone",
-    KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than at the start",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "the user may not write there",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the user may not write as an idempotent producer",
+    KafkaError._UNKNOWN_TOPIC: "the topic does not exist any more",
+    KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic does not exist any more",
+    KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than at start",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user may not write to it",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user may not write as an idempotent producer",
 }
 
 
 def producer_config(
     connection: Mapping[str, Any], delivery_seconds: float, limits: Collection[int], bounds: Bounds = DEFAULT_BOUNDS
 ) -> dict[str, Any]:
-    """Return the settings of the idempotent producer (facts: docs/decisions/0001-delivery.md).
+    """Return the settings of the idempotent producer (see docs/decisions/0001-delivery.md).
 
     Args:
-        delivery_seconds: after which the producer drops a record. What it was handed later it still sends: only who
-            writes nothing after an error may let it drop some.
-        bounds: of its queue; whatever they are, one record of the largest size has room.
-        limits: `max.message.bytes` of the topics that are written. The broker applies it to a whole batch, and the
-            producer has one size of batches for all topics: the smallest limit sets it. A record that is larger than
-            that travels alone, up to the largest.
+        delivery_seconds: time after which the producer drops a record. It still sends records that were queued later,
+            so dropping is safe only if nothing is written after an error.
+        bounds: limits of its queue, which always has room for one record of maximum size.
+        limits: `max.message.bytes` of the output topics. The broker applies it to whole batches, but the producer has
+            one batch size for all topics, so the smallest limit applies. A larger record is sent alone, up to the
+            largest limit.
     """
     return {
         **connection,
@@ -63,31 +63,31 @@ def producer_config(
 
 
 def write_failure(topic: str, error: KafkaError) -> str:
-    """Return why a record could not be written to a topic, and what to look at."""
+    """Return why a record could not be written to a topic, and what to check."""
     cause = _CAUSES.get(error.code())
     return f"cannot write to {topic}: {error.str()}" + (f" ({cause})" if cause else "")
 
 
 class RecordProducer:
-    """A producer of librdkafka. Its reports come in while `poll` is called, in the thread that calls."""
+    """A producer of librdkafka. Its reports arrive during `poll`, in the calling thread."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> Self:
-        """Return a producer with these settings of librdkafka."""
+        """Return a producer with these librdkafka settings."""
         return cls(Producer(dict(config)))
 
     def __len__(self) -> int:
-        """Return the number of records whose reports have not been taken."""
+        """Return the number of records whose reports have not been processed."""
         return len(self._producer)
 
     def offer(self, topic: str, partition: int, record: Record, report: Report) -> bool:
-        """Hand a record over; False while the queue of the producer is full.
+        """Queue a record. Returns False while the producer's queue is full.
 
         Raises:
-            FatalError: the producer has given up for good.
+            FatalError: the producer has failed permanently.
         """
         try:
             self._producer.produce(
@@ -100,10 +100,10 @@ class RecordProducer:
         return True
 
     def poll(self, seconds: float = 0) -> int:
-        """Let reports come in, and return how many did.
+        """Process reports and return their number.
 
         Raises:
-            FatalError: the producer has given up for good. Any poll may be the one that is told.
+            FatalError: the producer has failed permanently. Any poll can be the first to learn this.
         """
         try:
             return self._producer.poll(seconds)
@@ -111,11 +111,11 @@ class RecordProducer:
             raise self._fatal(error) from None
 
     def flush(self) -> int:
-        """Return when every report has come in, with the number of records that have none."""
+        """Wait for all reports, and return the number of records that have none."""
         return self._producer.flush()
 
     def purge(self) -> None:
-        """Drop what was not sent yet."""
+        """Drop everything that was not sent yet."""
         self._producer.purge()
 
     def _fatal(self, error: KafkaException) -> FatalError:

@@ -1,4 +1,6 @@
-"""The progress of a command that reads partitions in several runs: committed offsets of a group that nobody joins."""
+"""The progress of a command that reads partitions in several runs, stored as committed offsets of a group without
+members.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +16,10 @@ from translator.kafka.offset_ranges import Place
 
 
 class RangeProgress:
-    """The offsets that the runs before reached.
+    """The offsets that earlier runs reached.
 
     Args:
-        group: of this command and what it does alone.
+        group: a group that only this command, with these arguments, uses.
     """
 
     def __init__(self, client: Mapping[str, Any], topics: TopicAdmin, group: str) -> None:
@@ -26,20 +28,20 @@ class RangeProgress:
         self._topics = topics
 
     def read(self, places: Collection[Place]) -> tuple[dict[Place, int], str]:
-        """Return where to go on in each partition, and the note of the last run; nothing where there was none.
+        """Return where to resume in each partition and the note of the last run. Empty without an earlier run.
 
         Raises:
-            RetryableError: no broker answers.
+            RetryableError: no broker responds.
         """
         found = self._topics.committed(self.group, places)
         notes = {committed.note for committed in found.values()}
         return {place: committed.offset for place, committed in found.items()}, max(notes, default="")
 
     def write(self, ends: Mapping[Place, int], note: str) -> None:
-        """Keep where to go on, and a note.
+        """Store where to resume, and a note.
 
         Raises:
-            RetryableError: no broker takes it.
+            RetryableError: no broker accepts it.
         """
         config = {**self._client, "group.id": self.group, "enable.auto.commit": False}
         reached = [TopicPartition(*place, offset, note) for place, offset in ends.items()]

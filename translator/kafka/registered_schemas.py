@@ -1,4 +1,4 @@
-"""The schemas of tables that projections in Avro register, and the ids that the registry gave them."""
+"""Table schemas that Avro projections register, and the ids assigned by the registry."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from translator.kafka.schema_registry import SchemaRefused, SchemaRegistry
 T = TypeVar("T")
 
 ASK_AGAIN = 10.0
-"""Seconds after which the registry is asked again for a schema that it refused: its rules may be others by then."""
+"""Seconds after which to ask the registry again about a schema that it rejected, because its rules can change."""
 
 _KEPT = 65_536
-"""Schemas whose ids are kept: the names in them come out of messages."""
+"""Maximum number of schemas whose ids are cached, because names in them come from messages."""
 
 
 class RegisteredSchemas:
-    """Ids by subject and schema; `id_of` is for codecs and waits for nothing, `register` asks.
+    """Ids by subject and schema. Codecs call `id_of`, which never waits; `register` asks the registry.
 
     Args:
-        clock: monotonic, in seconds.
+        clock: a monotonic clock, in seconds.
     """
 
     def __init__(self, registry: SchemaRegistry, clock: Callable[[], float] = time.monotonic) -> None:
@@ -36,8 +36,8 @@ class RegisteredSchemas:
         """Return the id of a schema.
 
         Raises:
-            UnregisteredSchema: it is not known, or was refused a while ago; `register` asks for it.
-            MessageError: the registry has just refused it.
+            UnregisteredSchema: the id is unknown, or the rejection is outdated. Call `register`.
+            MessageError: the registry rejected the schema recently.
         """
         found = self._ids.get((subject, text))
         if found is not None:
@@ -51,8 +51,8 @@ class RegisteredSchemas:
         """Ask the registry, so that `id_of` knows the answer.
 
         Raises:
-            RetryableError: the registry does not answer, or not now.
-            ConfigError: it lets nobody in, or the settings lead to no registry.
+            RetryableError: the registry does not respond, or cannot answer now.
+            ConfigError: the registry denies access, or the settings do not point to a registry.
         """
         try:
             found = self._registry.schema_id(subject, text)

@@ -1,4 +1,4 @@
-"""Waiting at start for a service that does not answer yet."""
+"""Wait at start for a service that does not respond yet."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ _LONGEST_PAUSE = 10.0
 
 
 def retry_until(what: str, ask: Callable[[float], Answer], seconds: float, say: Callable[[str], None]) -> Answer:
-    """Asks until it is not answered by RetryableError, with growing pauses, and says so; with 0 seconds, once.
+    """Call `ask` again after each RetryableError, with growing pauses, and report the wait. With 0 seconds, call it
+    once.
 
     Args:
         what: the service, without an article.
-        ask: is told how many seconds are left.
+        ask: receives the number of remaining seconds.
 
     Raises:
-        RetryableError: it would have to be asked again later than `seconds` from now.
+        RetryableError: the next attempt would be more than `seconds` from now.
     """
     deadline = time.monotonic() + seconds
     pause = _FIRST_PAUSE
@@ -31,7 +32,7 @@ def retry_until(what: str, ask: Callable[[float], Answer], seconds: float, say: 
             return ask(max(0.1, deadline - time.monotonic()))
         except RetryableError as error:
             if time.monotonic() + pause > deadline:
-                raise RetryableError(f"no {what} answered within {seconds:g} s: {error}") from None
+                raise RetryableError(f"no {what} responded within {seconds:g} s: {error}") from None
             say(f"waiting for a {what}: {error}")
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)

@@ -1,4 +1,4 @@
-"""The schema registry: which id our own schema has there, asked once, at start; which schema a writer's id names."""
+"""The schema registry: the id of our own schema, requested once at start, and the schemas of writers by id."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ Answer = TypeVar("Answer")
 
 _TIMEOUT = 10.0
 
-# What fits the header of a record.
+# The range that fits into a record's header.
 _IDS = range(1, 1 << 31)
 
-# The statuses that a later call may get past; all others stay until somebody changes something.
+# Statuses that a retry can fix. All others persist until somebody changes something.
 _PASSING = frozenset({408, 429, *range(500, 600)})
 
 _UNKNOWN_SUBJECT_VERSION_OR_SCHEMA = frozenset({40401, 40402, 40403})
 
-# The statuses that are about the schema, not about us.
+# Statuses that are about the schema and not about this client.
 _OF_SCHEMA = frozenset({409, 422})
 
 # What to do, by status.
 _REMEDIES: Mapping[int, str] = {
     401: "check registry.username and registry.password",
-    403: "the user may not do this: give it the right, or set registry.auto_register: false and register another way",
-    404: "check registry.url: it is the root of an API like Confluent's, such as https://host/apis/ccompat/v7",
-    409: "a version of this subject is not compatible with this schema: is the topic used for something else? "
-    "A subject with another history must be deleted, or the output topic renamed",
+    403: "this user is not permitted: grant the permission, or register the schema another way and set "
+    "registry.auto_register: false",
+    404: "check registry.url: it must be the root of a Confluent-compatible API, such as https://host/apis/ccompat/v7",
+    409: "a version of this subject is not compatible with this schema. Is the topic used for something else? "
+    "Delete the subject with its other history, or rename the output topic",
     422: "this registry does not accept the Avro schema",
 }
 
@@ -42,23 +43,25 @@ _NOT_REGISTERED = "register the schema (docs/operate/outputs.md), or set registr
 
 
 def value_subject(topic: str) -> str:
-    """The subject of a topic's values (Confluent's TopicNameStrategy)."""
+    """Return the subject of a topic's values (Confluent's TopicNameStrategy)."""
     return f"{topic}-value"
 
 
 class SchemaRegistry:
-    """A registry with Confluent's API. Nothing is kept open between two questions: they are few, and far apart."""
+    """A registry with Confluent's API. No connection stays open between requests, because they are few and far
+    apart.
+    """
 
     def __init__(self, settings: Registry) -> None:
         self._register = settings.auto_register
         self._config = _client_config(settings)
 
     def schema_id(self, subject: str, schema_text: str) -> int:
-        """The id of exactly this Avro schema under the subject; registered first, if settings say so.
+        """Return the id of exactly this Avro schema under the subject, after registering it if the settings say so.
 
         Raises:
-            RetryableError: the registry does not answer, or not now.
-            ConfigError: it refuses, or the settings lead to no registry.
+            RetryableError: the registry does not respond, or cannot answer now.
+            ConfigError: the registry rejects the request, or the settings do not point to a registry.
         """
         schema = Schema(schema_text, "AVRO")
         found = self._asked(lambda client: self._id_of(client, subject, schema), f"subject {subject}")
@@ -72,12 +75,12 @@ class SchemaRegistry:
         return client.lookup_schema(subject, schema).schema_id
 
     def schema_text(self, schema_id: int, *, limit: int) -> str | None:
-        """The text of the Avro schema with that id; None when the registry knows none.
+        """Return the text of the Avro schema with this id, or None if the registry does not know the id.
 
         Raises:
-            MessageError: it is no schema that stands for itself, or longer than `limit` bytes.
-            RetryableError: the registry does not answer, or not now.
-            ConfigError: it refuses, or the settings lead to no registry.
+            MessageError: the schema refers to other schemas, or is longer than `limit` bytes.
+            RetryableError: the registry does not respond, or cannot answer now.
+            ConfigError: the registry rejects the request, or the settings do not point to a registry.
         """
         try:
             schema = self._asked(lambda client: client.get_schema(schema_id), f"schema {schema_id}")
@@ -86,7 +89,7 @@ class SchemaRegistry:
         return _alone(schema, schema_id, limit)
 
     def _asked(self, question: Callable[[SchemaRegistryClient], Answer], about: str) -> Answer:
-        """An answer of the registry, its refusals by class."""
+        """Return a response of the registry, and raise its errors by class."""
         try:
             with SchemaRegistryClient(self._config) as client:
                 return question(client)
@@ -96,14 +99,14 @@ class SchemaRegistry:
             raise RetryableError(str(error) or type(error).__name__) from None
         except httpx2.InvalidURL as error:
             raise ConfigError(f"registry.url: {error}") from None
-        except OSError as error:  # also of a file that holds no certificate
+        except OSError as error:  # also raised for a file without a certificate
             raise ConfigError(f"registry.ssl_*_file cannot be used: {error.strerror or error}") from None
         except (AttributeError, TypeError, ValueError):
-            # The client takes whatever has the status 200 for a registry's answer.
+            # The client accepts anything with status 200 as a response of a registry.
             raise _no_registry() from None
 
     def wait_for_id(self, subject: str, schema_text: str, seconds: float, say: Callable[[str], None]) -> int:
-        """`schema_id`, asked again for that long while the registry does not answer."""
+        """Call `schema_id`, and retry for this long while the registry does not respond."""
         return retry_until("schema registry", lambda _: self.schema_id(subject, schema_text), seconds, say)
 
 
@@ -119,34 +122,39 @@ def _client_config(settings: Registry) -> dict[str, Any]:
     config = {
         "url": settings.url,
         "basic.auth.user.info": login,
-        "timeout": _TIMEOUT,  # the client's own default is to wait for ever
-        "max.retries": 0,  # we wait and say so; the client would be silent
+        "timeout": _TIMEOUT,  # the client's default is to wait forever
+        "max.retries": 0,  # we wait and report it; the client would wait silently
         **{name: None if path is None else str(path) for name, path in files.items()},
     }
     return {name: value for name, value in config.items() if value is not None}
 
 
 class SchemaRefused(ConfigError):
-    """The registry does not take this schema, or does not have it; others it may."""
+    """The registry does not accept or have this schema. Other schemas can succeed."""
 
 
 class _UnknownSchema(SchemaRefused):
-    """The registry has no such schema."""
+    """The registry does not have the schema."""
 
 
 def _alone(schema: Schema, schema_id: int, limit: int) -> str:
-    """The text of an Avro schema that stands for itself; schemas of the registry that refer to others are not read."""
+    """Return the text of a self-contained Avro schema. Registry schemas that refer to others are not supported."""
     kind, text = schema.schema_type or "AVRO", schema.schema_str
     if kind != "AVRO" or not isinstance(text, str):
-        reason = f"schema {schema_id} of the registry is of type {quote(kind)}; allowed: AVRO"
+        reason = f"schema {schema_id} of the registry has type {quote(kind)}; expected AVRO"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
     if schema.references:
         names = ", ".join(quote(reference.name, 100) for reference in schema.references[:5])
-        reason = f"schema {schema_id} of the registry refers to others ({names}), which this release does not follow"
+        reason = (
+            f"schema {schema_id} of the registry refers to other schemas ({names}), which this release does not support"
+        )
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
     size = len(text.encode())
     if size > limit:
-        reason = f"schema {schema_id} of the registry has {size} bytes; {limit} are allowed (limits.schema_text_bytes)"
+        reason = (
+            f"schema {schema_id} of the registry has {size} bytes, but only {limit} are allowed "
+            "(limits.schema_text_bytes)"
+        )
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     return text
 
@@ -156,7 +164,7 @@ def _refused(about: str, error: SchemaRegistryError) -> RetryableError | ConfigE
     answer = f"status {status} for {about}: {quote(error.error_message, 300)}"
     if status in _PASSING:
         return RetryableError(answer)
-    answer = f"the schema registry refused: {answer}"
+    answer = f"the schema registry rejected the request: {answer}"
     if error.error_code in _UNKNOWN_SUBJECT_VERSION_OR_SCHEMA:
         return _UnknownSchema(f"{answer}; {_NOT_REGISTERED}")
     refusal = SchemaRefused if status in _OF_SCHEMA else ConfigError
@@ -164,4 +172,6 @@ def _refused(about: str, error: SchemaRegistryError) -> RetryableError | ConfigE
 
 
 def _no_registry() -> ConfigError:
-    return ConfigError(f"what answers at registry.url gives no schema id, so it is no registry; {_REMEDIES[404]}")
+    return ConfigError(
+        f"the server at registry.url returned no schema id, so it is not a schema registry; {_REMEDIES[404]}"
+    )

@@ -1,4 +1,4 @@
-"""The raw topics that there are: the names and patterns of the sources, held against the topics of the brokers."""
+"""The existing raw topics: the sources' names and patterns, matched with the brokers' topics."""
 
 from __future__ import annotations
 
@@ -15,14 +15,15 @@ Subscribed: TypeAlias = dict[str, Source]
 """Raw topics by name, each with its source."""
 
 INTERNAL = "__"
-"""The beginning of the names of Kafka's own topics: no pattern means them."""
+"""Prefix of Kafka's internal topics, which patterns never match."""
 
 
 def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, list[str]]:
-    """The topics that the sources read, and a sentence for each that more than one source claims.
+    """Return the topics that the sources read, and a sentence for each topic that more than one source claims.
 
-    A name stands for itself, there or not; a pattern for every topic there is, but for Kafka's own and those that we
-    write. A topic that two sources claim could be read in two ways: it is in neither.
+    A name represents its topic, whether it exists or not. A pattern represents every existing topic except Kafka's
+    internal topics and those that we write. A topic claimed by two sources could be read in two ways, so neither gets
+    it.
     """
     open_to_patterns = [topic for topic in there if not topic.startswith(INTERNAL) and not settings.writes(topic)]
     claims: dict[str, list[tuple[Source, str]]] = defaultdict(list)
@@ -45,14 +46,14 @@ def _named_by(entry: str, there: Iterable[str]) -> list[str]:
 
 
 def metadata_topics(source: Source, topics: Iterable[str]) -> list[str]:
-    """Those of a source's topics that carry metadata messages."""
+    """Return those of a source's topics that contain metadata messages."""
     return [topic for topic in topics if any(matches(topic, entry) for entry in source.metadata_topics)]
 
 
 def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Callable[[str], None]) -> Subscribed:
-    """The topics to begin with. A pattern without a topic is said; topics that match it later are found later.
+    """Return the topics to start with. A pattern without a match is reported, and matching topics are added later.
 
-    Where that leaves nothing at all to read, it is waited for, as brokers are (`timing.broker_wait`).
+    If nothing at all can be read, wait for it as for brokers (`timing.broker_wait`).
 
     Raises:
         ConfigError: two sources claim a topic.
@@ -79,9 +80,9 @@ def _some(settings: Settings, there: Collection[str]) -> Subscribed:
 
 
 def added(settings: Settings, known: Mapping[str, Source], there: Collection[str]) -> tuple[Subscribed, list[str]]:
-    """Topics that came since, and what is doubtful about those that are not taken on.
+    """Return topics that were created since the start, and warnings about those that are not added.
 
-    What is read stays: that another source's pattern matches it too is a matter for the next start.
+    Topics that are already being read stay. If another source's pattern matches one as well, the next start rejects it.
     """
     subscribed, doubtful = resolve(settings, there)
     return {topic: source for topic, source in subscribed.items() if topic not in known}, doubtful

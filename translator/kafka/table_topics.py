@@ -1,4 +1,4 @@
-"""The topics of a projection whose setting `topic` is a template: looked at, or made, when their first records come."""
+"""The topics of a projection with a template as its `topic`, checked or created when their first records arrive."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ LIMIT = "max.message.bytes"
 
 
 def limit_of(projection: Projection, canonical: int) -> int:
-    """Return how large a record may be in each topic of a projection: as in the canonical topic, or as `config` says.
+    """Return the maximum record size in each topic of a projection: the canonical topic's, or the value in `config`.
 
     Raises:
-        ConfigError: it says no number.
+        ConfigError: the value is not a number.
     """
     given = projection.config.get(LIMIT)
     if given is None:
         return canonical
     if not given.isdecimal():
-        raise ConfigError(f"topic {projection.topic}: {LIMIT} is no number of bytes")
+        raise ConfigError(f"topic {projection.topic}: {LIMIT} is not a number of bytes")
     return int(given)
 
 
@@ -33,7 +33,7 @@ class TableTopics:
     """Opens topics of one projection.
 
     Args:
-        max_bytes: how large a record may be there.
+        max_bytes: the maximum size of a record in them.
     """
 
     def __init__(
@@ -54,11 +54,11 @@ class TableTopics:
         self._config = {**projection.config, LIMIT: str(max_bytes)}
 
     def open(self, topic: str) -> int:
-        """Return the number of partitions of a topic, which is made when it is missing. Waits for brokers.
+        """Return the number of partitions of a topic. Creates the topic if it is missing, and waits for brokers.
 
         Raises:
-            ConfigError: it is missing and may not be made, or takes smaller records than it must.
-            RetryableError: no broker answered within `timing.delivery`.
+            ConfigError: it is missing and must not be created, or its maximum record size is too small.
+            RetryableError: no broker responded within `timing.delivery`.
             FatalError: the broker does not create it.
         """
         return retry_until("broker", lambda _: self._open(topic), self._settings.timing.delivery, self._say)
@@ -73,7 +73,7 @@ class TableTopics:
             raise ConfigError(f"projection {self.template.text}: {error}") from None
         if largest < self.max_bytes:
             raise ConfigError(
-                f"projection {self.template.text}: topic {topic} takes records of {largest} bytes, and must take "
-                f"{self.max_bytes}: raise its {LIMIT}, or set {LIMIT} in `config` of the projection"
+                f"projection {self.template.text}: topic {topic} accepts records of up to {largest} bytes, but "
+                f"must accept {self.max_bytes}: raise its {LIMIT}, or set {LIMIT} in `config` of the projection"
             )
         return facts.partitions

@@ -1,4 +1,4 @@
-"""A few records of each topic: the oldest and the newest, for writers change over the years."""
+"""A few records of each topic: the oldest and the newest, because writers change over the years."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from translator.message import Message
 def samples(
     client: Mapping[str, Any], facts: Mapping[str, TopicFacts], count: int
 ) -> Iterator[tuple[str, list[Message]]]:
-    """Topics with about so many of their records each: half from the beginnings of partitions, half from their ends.
+    """Yield topics with about this many records each, half from the beginnings of partitions and half from their ends.
 
     Raises:
-        RetryableError: no broker answers.
+        RetryableError: no broker responds.
         FatalError: a topic cannot be read.
     """
-    partitions = Partitions(client, "unused")  # nothing is committed and nothing is joined
+    partitions = Partitions(client, "unused")  # nothing is committed or joined
     try:
         for topic, known in facts.items():
             share = max(1, count // known.partitions // 2)

@@ -1,6 +1,6 @@
 """The producer that writes transactions: its settings, its calls, and its errors in our words and classes.
 
-Every call blocks; the seconds that it is given are those that librdkafka is told.
+Every call blocks and passes its timeout in seconds on to librdkafka.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from confluent_kafka import KafkaError, KafkaException, TopicPartition
 from translator.errors import ConfigError, FatalError, RetryableError
 from translator.kafka.producer import RecordProducer
 
-_MOVED = "the group has given the partitions to another process, or is about to; nothing of the transaction is visible"
+_MOVED = "the group has reassigned the partitions to another process, or is about to; the transaction stays invisible"
 _FENCED = (
-    "the broker ended the transaction after timing.delivery, or another process has the same transactional.id: host "
-    "name and web.port must not be those of another one of the group"
+    "the broker aborted the transaction after timing.delivery, or another process uses the same transactional.id: "
+    "every process of the group needs its own combination of host name and web.port"
 )
 _MOVES: Mapping[int, str] = {
     KafkaError.ILLEGAL_GENERATION: _MOVED,
@@ -30,58 +30,58 @@ _CAUSES: Mapping[int, str] = {
     KafkaError._FENCED: _FENCED,
     KafkaError.PRODUCER_FENCED: _FENCED,
     KafkaError.INVALID_PRODUCER_EPOCH: _FENCED,
-    KafkaError._TIMED_OUT: "no broker answered within timing.delivery; the next owner waits until it is known whether "
-    "the transaction stands",
+    KafkaError._TIMED_OUT: "no broker responded within timing.delivery; the next owner waits until it is known whether "
+    "the transaction was committed",
 }
 # What the operator must change before any start can succeed.
 _REFUSALS: Mapping[int, str] = {
-    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "the user needs write and describe on it",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "the user may not write as an idempotent producer",
-    KafkaError.INVALID_TRANSACTION_TIMEOUT: "timing.delivery is above the brokers' transaction.max.timeout.ms",
+    KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the permissions write and describe on it",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user may not write as an idempotent producer",
+    KafkaError.INVALID_TRANSACTION_TIMEOUT: "timing.delivery exceeds the brokers' transaction.max.timeout.ms",
 }
 
 
 class PartitionsMovedError(FatalError):
-    """The group has given the partitions of a transaction to another process, or is about to."""
+    """The group has reassigned the partitions of a transaction to another process, or is about to."""
 
 
 def transactional_config(config: Mapping[str, Any], transactional_id: str, seconds: float) -> dict[str, Any]:
-    """Return the settings of a producer that writes transactions, over those of the idempotent one.
+    """Return the settings of a producer that writes transactions, based on those of the idempotent producer.
 
     Args:
-        seconds: after which the broker aborts a transaction of a process that is gone; until then readers of committed
-            records wait. At least the time that a record may take.
+        seconds: time after which the broker aborts a transaction of a dead process. Until then, consumers of committed
+            records wait. At least the maximum time to deliver a record.
     """
     return {
         **config,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": max(1000, int(seconds * 1000)),
-        # After all brokers were away librdkafka 2.16 forgets them and begins anew ("rebootstrap"), but sends offsets to
-        # the group's coordinator over a connection that it has given up, until it runs out of time.
+        # After an outage of all brokers, librdkafka 2.16 forgets them and starts again ("rebootstrap"). It then sends
+        # offsets to the group's coordinator over a connection that it has abandoned, until it times out.
         "metadata.recovery.strategy": "none",
     }
 
 
 def group_metadata(group: str, generation: int, member: str) -> bytes:
-    """Return a member of a group in the form that librdkafka's consumers write for `send_offsets_to_transaction`.
+    """Return a group member in librdkafka's format for `send_offsets_to_transaction`.
 
-    The form is librdkafka's own: a test holds it against `Consumer.consumer_group_metadata()`. Only a member that has
-    joined may be written: generation -1 would be committed without any check.
+    The format is internal to librdkafka; a test compares it with `Consumer.consumer_group_metadata()`. Only a member
+    that has joined may be used, because generation -1 would be committed without any check.
     """
     if generation < 0 or not member:
-        raise ValueError(f"no member of {group}: generation {generation}")
+        raise ValueError(f"not a member of {group}: generation {generation}")
     return b"CGMDv2:" + struct.pack("<i", generation) + group.encode() + b"\0" + member.encode() + b"\0\1"
 
 
 class TransactionalProducer(RecordProducer):
-    """A producer of which a transaction is always open, from `open` on; to the broker an empty one is nothing."""
+    """A producer that always has an open transaction after `open`. Empty transactions do not exist for the broker."""
 
     def open(self, seconds: float) -> None:
-        """End what an earlier process of the same transactional.id left open.
+        """Finish what an earlier process with the same transactional.id left open.
 
         Raises:
-            ConfigError: this user cannot write transactions, or not so long ones.
-            RetryableError: no broker answers.
+            ConfigError: this user may not write transactions, or not of this duration.
+            RetryableError: no broker responds.
         """
         try:
             self._producer.init_transactions(seconds)
@@ -93,15 +93,15 @@ class TransactionalProducer(RecordProducer):
             raise RetryableError(f"no transactions: {cause.str()}") from None
 
     def send_offsets(self, offsets: Sequence[tuple[str, int, int, str]], membership: bytes, seconds: float) -> None:
-        """Put offsets of a group into the transaction.
+        """Add offsets of a group to the transaction.
 
         Args:
-            offsets: topic, partition, the offset of the next record to read, and the note beside it.
+            offsets: topic, partition, offset of the next record to read, and the metadata to commit with it.
             membership: the member that reads the partitions, see `group_metadata`.
 
         Raises:
-            PartitionsMovedError: the group has another generation by now.
-            FatalError: the broker does not take them.
+            PartitionsMovedError: the group has a newer generation.
+            FatalError: the broker does not accept them.
         """
         partitions = [TopicPartition(*offset) for offset in offsets]
         try:
@@ -110,10 +110,10 @@ class TransactionalProducer(RecordProducer):
             raise self._fatal(error) from None
 
     def commit(self, seconds: float) -> None:
-        """Commit the transaction and begin the next.
+        """Commit the transaction and begin the next one.
 
         Raises:
-            FatalError: it is not known to stand.
+            FatalError: it is unknown whether the transaction was committed.
         """
         try:
             self._producer.commit_transaction(seconds)
@@ -122,7 +122,7 @@ class TransactionalProducer(RecordProducer):
             raise self._fatal(error) from None
 
     def abort(self, seconds: float) -> None:
-        """Abort the transaction and begin the next.
+        """Abort the transaction and begin the next one.
 
         Raises:
             FatalError: it was not aborted.
@@ -134,8 +134,8 @@ class TransactionalProducer(RecordProducer):
             raise self._fatal(error) from None
 
     def abort_last(self, seconds: float) -> None:
-        """Abort the transaction of a process that ends. Where that fails, the broker aborts it later."""
-        with suppress(KafkaException):  # a commit is under way, or the broker aborted it: there is nothing to do
+        """Abort the transaction of a process that is stopping. If that fails, the broker aborts it later."""
+        with suppress(KafkaException):  # a commit is in progress, or the broker aborted it: nothing to do
             self._producer.abort_transaction(seconds)
 
     def _fatal(self, error: KafkaException) -> FatalError:

@@ -1,4 +1,4 @@
-"""The Faust app: topics in, `translate`, topics out, commit. The only file that builds one."""
+"""The Faust app: read topics, `translate`, write topics, commit. No other file creates an app."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ log = structlog.get_logger("translator")
 
 
 def create_app(components: Components, datadir: str) -> BoundedStopApp:
-    """Build the Faust app over components that are prepared."""
+    """Create the Faust app from prepared components."""
     settings = components.settings
     app = BoundedStopApp(settings.group, **checked(faust_settings(settings, datadir)))
     app.stop_seconds = settings.timing.rebalance
@@ -49,7 +49,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
     @app.agent(source_topics, name="translate")
     async def translate(stream: Any) -> None:
-        # noack: a batch is acknowledged by its delivery, never by the stream
+        # noack, because a batch is acknowledged by its delivery and not by the stream
         async for event in stream.noack().events():
             await workers.put(event.message.tp, event)
 
@@ -74,7 +74,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
 
 def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> None:
-    """Make the consumer give partitions away as the pipeline needs it."""
+    """Make the consumer hand over partitions in the way the pipeline requires."""
 
     def given_up() -> None:
         components.pipeline.forget()
@@ -88,10 +88,10 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
 
 
 async def _process(app: BoundedStopApp, components: Components, stopper: FailStop, event: Any) -> None:
-    """Take one batch of a partition through the pipeline."""
+    """Send a batch of a partition through the pipeline."""
     tp = event.message.tp
     membership = b"" if components.transactions is None else batches(app).membership(event.message)
-    if membership is None:  # its records are read again by whoever has the partition now
+    if membership is None:  # its records are read again by the new owner of the partition
         batches(app).give_back(event.message)
         return
     try:
@@ -110,23 +110,23 @@ def _resume(app: BoundedStopApp, tp: TP) -> None:
 def _watchdog(app: BoundedStopApp, components: Components) -> Watchdog:
     timing = components.settings.timing
     watched = [
-        Watched(timing.stuck, lambda: app.turns, "the event loop has not turned"),
+        Watched(timing.stuck, lambda: app.turns, "the event loop is blocked"),
         Watched(
             timing.delivery + timing.stuck,
             lambda: components.delivery.progress,
-            "nothing was heard of records to deliver",
+            "no delivery report arrived for pending records",
         ),
         Watched(
             timing.rebalance + timing.stuck,
             lambda: app.rebalancing_count if app.rebalancing else None,
-            "partitions have been moving",
+            "a rebalance does not finish",
         ),
     ]
     return Watchdog(watched, timing.stuck)
 
 
 def run(settings: Settings, *, accept_gap: bool = False) -> int:
-    """Runs the service until a signal (0) or an error (1)."""
+    """Run the service until a signal (0) or an error (1)."""
     components = prepare(settings, accept_gap=accept_gap)
     log.info("prepared", sources=len(components.translators), topics=len(components.subscribed))
     identity = {"service.name": "cdc-translator", "cdc.group": settings.group}
@@ -136,7 +136,7 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
         worker = PromptWorker(app, loglevel="INFO", quiet=True, override_logging=False, redirect_stdouts=False)
         worker.spinner = None
         app.watchdog.start()
-        gc.freeze()  # what stands now stays: not to look at it again and again is 6 % of the time of SharePlex messages
+        gc.freeze()  # not collecting existing objects saves 6 % of the time for SharePlex messages
         try:
             worker.execute_from_commandline()  # always ends with SystemExit
         except SystemExit as end:
@@ -145,4 +145,4 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
             components.delivery.fail_stop()
             components.reader.close()
             if components.transactions is not None and components.transactions.overstayed:
-                os._exit(1)  # its thread does not come back, and an orderly end would wait for it
+                os._exit(1)  # its thread does not return, and an orderly shutdown would wait for it

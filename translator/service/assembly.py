@@ -1,4 +1,4 @@
-"""Parts of the service, built from its settings: translators, codecs, the registry, transactions."""
+"""Create parts of the service from its settings: translators, codecs, the registry, transactions."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ log = structlog.get_logger("translator")
 def build_native_paths(
     settings: Settings, translators: Mapping[str, Translator], outputs: Outputs, metrics: Metrics
 ) -> dict[str, NativePath]:
-    """The native path of each source that has one; the log says why others have none."""
+    """Return the native path of each source that has one, and log why others have none."""
     wanted = [(output.codec, output.to.max_bytes) for output in outputs.events]
     paths = {}
     for source, translator in translators.items():
@@ -43,7 +43,7 @@ def build_native_paths(
 
 
 def _report_difference(metrics: Metrics, source: str, found: PathDifference) -> None:
-    """Log a difference between the two paths, and set the metric that the alert watches."""
+    """Log a difference between the two paths, and set the metric for the alert."""
     metrics.native_disabled.labels(source).set(1)
     log.error(
         "native path disabled",
@@ -53,8 +53,8 @@ def _report_difference(metrics: Metrics, source: str, found: PathDifference) -> 
         offset=found.offset,
         native_sha256=found.native,
         plain_sha256=found.plain,
-        reason="the native and the plain path differ on this message; the plain result was written",
-        remedy="set native: off and report it; compare what was written since the start with translator audit",
+        reason="the native and the plain path differ for this message; the plain result was written",
+        remedy="set native: off and report the problem; check what was written since the start with translator audit",
     )
 
 
@@ -62,10 +62,10 @@ def build_table_topics(settings: Settings, topics: TopicAdmin, canonical: int) -
     """Return the topics of each projection that has a template, by its text.
 
     Args:
-        canonical: how large a record may be in the canonical topic.
+        canonical: the maximum record size of the canonical topic.
 
     Raises:
-        ConfigError: the size of records that a projection names is none.
+        ConfigError: the record size in a projection is not a number.
     """
     return {
         one.topic: TableTopics(topics, settings, one, one.template, limit_of(one, canonical), log.warning)
@@ -85,7 +85,7 @@ def open_transactions(
     """Return the delivery that writes transactions.
 
     Args:
-        on_end: is told how long the end of a transaction took, in seconds.
+        on_end: called with the duration of the end of each transaction, in seconds.
     """
     seconds = settings.timing.delivery
     name = transactional_id(settings)
@@ -103,9 +103,9 @@ def open_transactions(
 
 
 def transactional_id(settings: Settings) -> str:
-    """A name that no other running process has, and that the next process in this place has again.
+    """Return a name that no other running process uses, and that the next process in the same place uses again.
 
-    So the next one ends at once what a killed one left open. What keeps processes apart on a host is the port of the
-    probes.
+    The next process can then immediately finish what a killed one left open. On one host, the port of the probes
+    distinguishes the processes.
     """
     return f"{settings.group}-{socket.gethostname()}-{settings.web.port}"

@@ -1,4 +1,4 @@
-"""The loops beside the stream: reports, the state of the group, new topics, and what is told of the work."""
+"""Background loops: delivery reports, shared state of the group, new topics, and reports about the work."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _REAP_SECONDS = 0.005
 
 
 class BackgroundTasks:
-    """The loops of the service beside its stream. An error in one of them ends the process; but a broker may be away
-    while topics are looked at.
+    """The background loops of the service. An error in one of them stops the process, except that brokers can be down
+    while topics are checked.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class BackgroundTasks:
         self._workers = workers
 
     async def reap(self) -> None:
-        """Take reports and acknowledge batches, and tell the metrics what is under way."""
+        """Process reports, acknowledge batches, and update the metrics of work in progress."""
         components, metrics, delivery = self._components, self._components.metrics, self._components.delivery
         while not self._stopper.dead:
             try:
@@ -53,7 +53,7 @@ class BackgroundTasks:
             await asyncio.sleep(_REAP_SECONDS)
 
     async def follow_state(self) -> None:
-        """Take in what other processes of the group write to the compacted topics."""
+        """Process what other processes of the group write to the compacted topics."""
         components = self._components
         while not self._stopper.dead:
             try:
@@ -63,8 +63,8 @@ class BackgroundTasks:
                 await self._stopper.trigger(error)
 
     async def watch_topics(self) -> None:
-        """End the process when a topic was made again, for its records would get the id of the old one; take topics on
-        that match a pattern and were not there before.
+        """Stop the process if a topic was recreated, because its records would get the id of the old one. Add topics
+        that match a pattern and are new.
         """
         components = self._components
         has_patterns = any(is_pattern(topic) for topic in components.settings.raw_topics)
@@ -78,13 +78,13 @@ class BackgroundTasks:
                     wanted = set(components.subscribed)
                     if wanted != reading and await resubscribe(self._app, wanted):
                         reading = wanted
-            except (RetryableError, ConfigError) as error:  # no broker answers, or a new topic is gone already
-                log.warning("looking at topics failed; it is tried again", error=str(error))
+            except (RetryableError, ConfigError) as error:  # no broker responds, or a new topic was already deleted
+                log.warning("topic refresh failed, will retry", error=str(error))
             except Exception as error:
                 await self._stopper.trigger(error)
 
     async def watch_lag(self) -> None:
-        """Look at how far behind our partitions are."""
+        """Measure the lag of our partitions."""
         while not self._stopper.dead:
             await asyncio.sleep(LOOK_SECONDS)
             try:
@@ -93,7 +93,7 @@ class BackgroundTasks:
                 await self._stopper.trigger(error)
 
     async def summarise(self) -> None:
-        """Log a line about the work, also when there is none: that one comes is what tells that somebody works."""
+        """Log a summary line even if nothing was done, because the line shows that the process is alive."""
         components, seconds = self._components, self._components.settings.timing.summary
         while seconds and not self._stopper.dead:
             await asyncio.sleep(seconds)
@@ -111,14 +111,14 @@ class BackgroundTasks:
 
 
 async def _take_on_new(components: Components) -> None:
-    """Finds new topics and makes them ready to be read."""
+    """Finds new topics and prepares them for reading."""
     there = await asyncio.to_thread(components.topics.names)
     fresh, doubtful = added(components.settings, components.subscribed, there)
     for text in doubtful:
-        log.error("topic is not read", reason=text)
+        log.error("topic not added", reason=text)
     if fresh:
         ahead = await asyncio.to_thread(preview_topics, components, fresh)
         add_topics(
             components, fresh, ahead, lambda _: "earliest"
-        )  # whatever `start` says: nothing of them was there before us
+        )  # regardless of `start`, because the topic is newer than the process
         log.info("new topics", topics=sorted(fresh))

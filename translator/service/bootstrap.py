@@ -1,4 +1,4 @@
-"""Everything that is ready before Faust starts, so that data flows only when the catalog is loaded."""
+"""Prepare everything before Faust starts, so that data is read only after the catalog is loaded."""
 
 from __future__ import annotations
 
@@ -45,21 +45,21 @@ from translator.state.hold_journal import TopicJournal
 from translator.state.table_holds import Holds
 from translator.translation.metadata_catalog import MetadataCatalog
 
-# At least, of opening transactions: the broker ends one of a process before us first, if there is one.
+# Minimum time for opening transactions: the broker first ends one of an earlier process, if there is one.
 _OPEN_SECONDS = 30.0
 
 log = structlog.get_logger("translator")
 
 
 def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
-    """Connect, and take the raw topics on that are there.
+    """Connect, and add the existing raw topics.
 
     Args:
         accept_gap: see `start_offsets.StartOffsets`.
 
     Raises:
-        ConfigError: as `connect`, or two sources claim one topic, or our user may not read as that group.
-        RetryableError: as `connect`, or there is no topic to read.
+        ConfigError: as `connect`; or two sources claim one topic; or this user may not read as that group.
+        RetryableError: as `connect`; or there is no topic to read.
         ContradictionError: as `connect`.
     """
     components = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
@@ -74,12 +74,12 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
 def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> Components:
     """Wait for registry and brokers, check or create topics, and read the compacted topics to their end.
 
-    The components that it gives read no raw topic.
+    The returned components read no raw topic.
 
     Raises:
-        ConfigError: options of a dialect or a codec are wrong, or topics are missing.
-        RetryableError: no registry or no broker answered in time.
-        ContradictionError: an earlier process met one, and the declaration is still the same.
+        ConfigError: options of a dialect or codec are invalid, or topics are missing.
+        RetryableError: no registry or no broker responded in time.
+        ContradictionError: an earlier process found a contradiction, and the options have not changed since.
     """
     version = installed_version("cdc-translator")
     metrics = Metrics(version, settings.metrics.tables, settings.digest)
@@ -101,7 +101,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     account = _to_each(metrics.account, lag.acknowledged, summary.add)
     delivery: Delivery = open_delivery(client, limits.values(), account, settings.bounds, settings.timing.delivery)
     if transactional:
-        # In a transaction the producer may give a record up: nothing of what is behind it will ever be seen.
+        # In a transaction the producer may drop a record, because records after it never become visible.
         config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
         delivery = open_transactions(
             settings, config, delivery, account, metrics.transactions.observe, lambda topic: positions.note(topic)
@@ -188,4 +188,4 @@ def _target(
 
 def _say_conflict(metrics: Metrics, source: str, key: str) -> None:
     metrics.conflicts.labels(source).inc()
-    log.warning("metadata of one id disagree; the newest stands", source=source, id=key)
+    log.warning("conflicting metadata, keeping the newest", source=source, id=key)

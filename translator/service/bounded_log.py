@@ -1,4 +1,6 @@
-"""Log lines of things that may happen thousands of times a second: a few of each kind, and how many were left out."""
+"""Rate-limited log lines for events that can happen thousands of times a second: a few of each kind, and a count of the
+rest.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 SECONDS = 60.0
-"""The time in which so many lines of a kind are written, and no more."""
+"""The period in which at most this many lines of a kind are written."""
 
 
 class _Kind(Struct):
@@ -19,14 +21,14 @@ class _Kind(Struct):
 
 
 class BoundedLog:
-    """Writes the first lines of each kind in a minute; the next line of that kind tells how many were left out.
+    """Writes the first lines of each kind in a minute. The next line of that kind reports how many were left out.
 
-    Kinds must be few, for each is remembered: a source and a code, never a name that comes out of messages.
+    The number of kinds must be small, because each is remembered: a source and a code, but never a name from a message.
 
     Args:
-        write: writes a line, as the methods of a logger do.
-        lines: how many of a kind in a minute.
-        clock: seconds that only grow.
+        write: writes a line, like the methods of a logger.
+        lines: maximum lines of a kind per minute.
+        clock: monotonic seconds.
     """
 
     def __init__(
@@ -38,7 +40,7 @@ class BoundedLog:
         self._kinds: dict[Hashable, _Kind] = {}
 
     def tell(self, text: str, *kind: Hashable, **fields: Any) -> None:
-        """Write a line, unless its kind had its share."""
+        """Write a line, unless its kind has reached the limit."""
         now = self._clock()
         of = self._kinds.setdefault((text, *kind), _Kind(now))
         if now - of.since >= SECONDS:

@@ -43,7 +43,7 @@ class Components(Struct):
     waiter: MetadataWaiter
     pipeline: Pipeline
     outdated: set[Named]
-    """Metadata whose last record in the metadata topic is not the newest document; it is to be written again."""
+    """Metadata whose last record in the metadata topic is not the newest document and has to be written again."""
     target: Target
     holds: Holds
     journal: TopicJournal
@@ -52,5 +52,5 @@ class Components(Struct):
 
     @property
     def transactions(self) -> ExactlyOnceDelivery | None:
-        """The delivery, where it writes transactions."""
+        """The delivery, if it writes transactions."""
         return self.delivery if isinstance(self.delivery, ExactlyOnceDelivery) else None

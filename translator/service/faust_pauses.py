@@ -1,4 +1,4 @@
-"""Faust's fixed pauses, replaced by waits for what they are there for: a second less at each start and at each end."""
+"""Replace Faust's fixed pauses by waits for the actual condition. Saves a second at each start and each stop."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ _LAST_TASKS_SECONDS = 1.0
 
 
 class PromptTables(TableManager):
-    """Goes on as soon as the agent's topic is known, so that it is in the first subscription; we have no tables."""
+    """Return as soon as the agent's topic is known, so that it is part of the first subscription. The app has no
+    tables.
+    """
 
     async def on_start(self) -> None:
         while not self.app.topics and not self.should_stop:
@@ -23,7 +25,7 @@ class PromptTables(TableManager):
 
 
 class PromptWorker(faust.Worker):
-    """Ends as soon as all tasks have ended. They are cancelled before."""
+    """Return as soon as all cancelled tasks have ended."""
 
     async def _sentinel_task(self) -> None:
         if others := asyncio.all_tasks() - {asyncio.current_task()}:

@@ -1,4 +1,4 @@
-"""Faust's settings, made of ours."""
+"""Faust's settings, derived from ours."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "processing_guarantee": "at_least_once",
         "consumer_group_instance_id": settings.group_instance_id,
         "broker_commit_interval": timing.commit_interval,
-        "broker_commit_every": 1_000_000_000,  # by the timer only: an inline commit stalls fetching
-        "stream_buffer_maxsize": 8,  # batches
+        "broker_commit_every": 1_000_000_000,  # only by the timer, because an inline commit stalls fetching
+        "stream_buffer_maxsize": 8,  # counted in batches
         "stream_wait_empty": True,
         "broker_max_poll_records": 1000,
         "consumer_max_fetch_size": 1024 * 1024,
-        "consumer_auto_offset_reset": "none",  # the library would jump silently (start_offsets)
+        "consumer_auto_offset_reset": "none",  # the library would skip records silently (start_offsets)
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
-        # Faust goes on without the places of partitions after this time: it must be above that for finding them.
+        # After this time Faust continues without the positions of partitions, so it must exceed the time for finding
+        # them.
         "broker_request_timeout": max(60.0, timing.session, offset_lookup_timeout(settings) + 5),
         "broker_rebalance_timeout": timing.rebalance,
         "broker_max_poll_interval": 300.0,
@@ -62,7 +63,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Faust ignores a misspelt setting without a word; here it is an error."""
+    """Check names of settings, because Faust silently ignores unknown ones."""
     unknown = set(given) - faust.Settings.setting_names() - {"env"}
     if unknown:
         raise TypeError(f"Faust has no setting {', '.join(sorted(unknown))}")

@@ -1,10 +1,10 @@
-"""Batch transport: one Faust event is one batch of one partition.
+"""Batch transport: a Faust event is a batch of records from one partition.
 
-Plain Faust hands over one event a record (3 to 7 thousand a second), keeps offsets in a way that loses messages when
-an acknowledgement overtakes another, and commits nothing on a rebalance. Here one event carries the records of one
-fetch of one partition, acknowledgements come strictly in order per partition, so that one number per partition is the
-whole bookkeeping, and a rebalance drains first. Every name of Faust, mode and aiokafka used here is pinned by
-tests/translator/service/test_transport_contract.py; private ones are used here, in faust_pauses.py and in
+Plain Faust handles one event per record (3 to 7 thousand a second), loses messages when one acknowledgement overtakes
+another, and commits nothing on a rebalance. Here, an event contains the records of one fetch of one partition.
+Acknowledgements are strictly in order per partition, so that one offset per partition is all the bookkeeping. A
+rebalance drains first. Every name of Faust, mode and aiokafka that is used here is checked by
+tests/translator/service/test_transport_contract.py. Private names are only used here, in faust_pauses.py and in
 fetched_records.py.
 """
 
@@ -30,17 +30,18 @@ from translator.service.start_offsets import Partition, StartOffsets
 
 _PAUSED_SECONDS = 0.01
 
-# How long the broker may hold a fetch that finds nothing. One fetch at a time is under way per broker, so an idle
-# partition would keep the busy ones waiting for Faust's fixed 1.5 s: 3.2 against 9.7 thousand records a second were
-# measured on a topic whose second partition had ended.
+# How long the broker may hold an empty fetch. Each broker serves one fetch at a time, so an idle partition would block
+# busy ones for Faust's fixed 1.5 s. On a topic whose second partition was idle, this increased the rate from 3.2 to 9.7
+# thousand records a second.
 FETCH_WAIT_MS = 50
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """A fetcher with what Faust's lacks: committed records only, short waits for idle partitions, notes beside offsets.
+    """A fetcher with what Faust's lacks: only committed records, short waits for idle partitions, metadata with
+    offsets.
 
     Args:
-        note: what to commit beside an offset of a topic.
+        note: returns the metadata to commit with an offset of a topic.
     """
 
     def __init__(self, *args: Any, note: Callable[[str], str], **kwargs: Any) -> None:
@@ -54,7 +55,7 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """As upstream, but for the note."""
+        """Same as upstream, plus the metadata."""
         mine = self.assignment()
         noted = {
             driver.ensure_aiokafka_TP(tp): OffsetAndMetadata(offset, self._note(tp.topic))
@@ -74,12 +75,12 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 class Drain(NamedTuple):
-    """The way in which partitions are given away.
+    """The procedure for handing over partitions.
 
-    `begin` is called first: what waits for something else than delivery is to be given back (`give_back`). Then there
-    are `seconds` to deliver what is in flight; it must be below `broker_rebalance_timeout`, or the broker gives the
-    partitions away while we still deliver. After that `failed` is called, which ends the process. `given_up` is called
-    when they are no longer ours. While `dead`, nothing is delivered any more, and nothing is waited for.
+    `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`). Then
+    in-flight records have `seconds` to be delivered. This must be less than `broker_rebalance_timeout`, or the broker
+    reassigns the partitions while we still deliver. If time runs out, `failed` is called, which stops the process.
+    `given_up` is called once we no longer own them. While `dead`, nothing is delivered any more, so there is no wait.
     """
 
     seconds: float
@@ -90,7 +91,7 @@ class Drain(NamedTuple):
 
 
 class BatchConsumer(driver.Consumer):
-    """Faust's consumer with one event per (partition, fetch) and offsets of its own; `attach` completes it."""
+    """Faust's consumer with one event per (partition, fetch) and its own offsets. `attach` completes it."""
 
     drain: Drain
     positions: StartOffsets
@@ -99,27 +100,29 @@ class BatchConsumer(driver.Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
-        self._accepted: dict[TP, int] = {}  # what the broker has accepted
-        self._placed: dict[TP, int] = {}  # where the assigned partitions begin
-        self._placings = 0  # how often assigned partitions were placed
-        self._joined = (-1, b"")  # the generation of the last placing, and who we are in it
+        self._accepted: dict[TP, int] = {}  # accepted by the broker
+        self._placed: dict[TP, int] = {}  # start of the assigned partitions
+        self._placings = 0  # number of assignments
+        self._joined = (-1, b"")  # generation and member id of the last assignment
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> Any:
         return BatchConsumerThread(self, note=self.positions.note, loop=self.loop, beacon=self.beacon)
 
     def on_buffer_full(self, tp: TP) -> None:
-        """Nothing: a full queue blocks the fetch loop, which is the back-pressure. Stock Faust sleeps a second here."""
+        """Do nothing: a full queue blocks the fetch loop, which provides back-pressure. Stock Faust sleeps for a second
+        here.
+        """
 
     @property
     def placed(self) -> Mapping[Partition, int]:
-        """The partitions that are ours, and where the reading of each began."""
+        """The assigned partitions, and the offset at which we started reading each."""
         return {(tp.topic, tp.partition): offset for tp, offset in self._placed.items()}
 
     # -- offsets
 
     def ack(self, message: Any) -> bool:
-        """Marks a batch as done. An acknowledgement of an older generation is no longer ours to commit."""
+        """Mark a batch as done. Acknowledgements of an older generation may not be committed any more."""
         if message.acked:
             return False
         message.acked = True
@@ -131,7 +134,7 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def give_back(self, message: Any) -> None:
-        """Forgets a batch that will not be done: its records are read again from the last committed offset."""
+        """Forget a batch that will not be completed. Its records are read again from the last committed offset."""
         self._unacked_messages.discard(message)
         notify(self._waiting_for_ack)
 
@@ -145,19 +148,19 @@ class BatchConsumer(driver.Consumer):
         return True
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        # A refused commit is tried again at the next tick; stock Faust would forget it.
+        # A rejected commit is retried at the next tick. Stock Faust would forget it.
         accepted: bool = await super()._commit(offsets)
         if accepted:
             self._accepted.update(offsets)
         return accepted
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """Nothing: offsets that compaction or transactions left out need no bookkeeping here."""
+        """Do nothing: offsets without records, from compaction or transactions, need no bookkeeping here."""
 
     # -- rebalance
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Delivers, acknowledges and commits what is in flight while the partitions are still ours."""
+        """Deliver, acknowledge and commit what is in flight while the partitions are still ours."""
         if self.assignment():
             await self._drained()
         await super().on_partitions_revoked(revoked)
@@ -167,7 +170,9 @@ class BatchConsumer(driver.Consumer):
         self.drain.given_up()
 
     async def wait_empty(self) -> None:
-        """Waits until nothing is in flight and commits; the service is about to give partitions away, or to stop."""
+        """Wait until nothing is in flight, then commit. Called before partitions are handed over or the service
+        stops.
+        """
         if self.drain.dead():
             return
         self.drain.begin()
@@ -187,10 +192,11 @@ class BatchConsumer(driver.Consumer):
             await asyncio.Event().wait()
 
     async def perform_seek(self) -> None:
-        """Places what was assigned; upstream calls it after each assignment, before it lets records through.
+        """Set the start positions of assigned partitions. Upstream calls this after each assignment, before passing on
+        records.
 
-        A partition without a committed offset gets one first: where it begins is decided once. What cannot be placed
-        stops the process.
+        A partition without a committed offset first gets one, so that its start is decided only once. If a position
+        cannot be determined, the process stops.
         """
         assigned = self.assignment()
         if not assigned:
@@ -214,9 +220,9 @@ class BatchConsumer(driver.Consumer):
         return await self._commit({TP(*where): offset for where, offset in new.items()})
 
     def _join(self) -> bool:
-        """Keeps who we are in the group, for transactions; false: we are nobody just now."""
+        """Store our group membership for transactions. Returns False if we have none at the moment."""
         coordinator = self._thread._ensure_consumer()._coordinator
-        # The member first: when it is forgotten meanwhile, so is the generation that is read after it.
+        # The member id is read first: if it is reset in between, so is the generation that is read after it.
         member, generation = coordinator.member_id, coordinator.generation
         if generation < 0 or generation != self.app.consumer_generation_id:
             return False
@@ -224,7 +230,7 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def membership(self, message: Any) -> bytes | None:
-        """Return our membership of the group when a batch was fetched; None: we are another member by now."""
+        """Return our group membership when a batch was fetched, or None if it has changed since."""
         generation, membership = self._joined
         return membership if message.generation_id == generation else None
 
@@ -233,10 +239,10 @@ class BatchConsumer(driver.Consumer):
         await _moving()
 
     async def resubscribe(self, topics: set[str]) -> bool:
-        """Subscribes to other topics, which makes the group move its partitions; False: not now, they move already.
+        """Subscribe to other topics, which triggers a rebalance. Returns False if one is already in progress.
 
-        Everything is delivered and committed before: aiokafka forgets the assignment at once, so that the revocation
-        that follows finds nothing to drain and may commit nothing any more.
+        Everything is delivered and committed before, because aiokafka forgets the assignment immediately. The following
+        revocation finds nothing to drain and cannot commit anything.
         """
         generation = self.app.consumer_generation_id
         if self.app.rebalancing:
@@ -251,10 +257,10 @@ class BatchConsumer(driver.Consumer):
     # -- fetching
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
-        """One message per partition, whose value is the list of its records."""
+        """Yield one message per partition; its value is the list of the records."""
         if self.flow_active and not self._get_active_partitions():
-            # Every partition is full, or waits for metadata. Upstream would sleep a whole second; and aiokafka takes a
-            # consumer that does not fetch for dead, and leaves the group.
+            # Every partition is full or waits for metadata. Upstream would sleep for a second, and aiokafka considers a
+            # consumer dead that does not fetch and leaves the group.
             with self._thread._ensure_consumer()._subscription.fetch_context():
                 pass
             await asyncio.sleep(_PAUSED_SECONDS)
@@ -264,7 +270,7 @@ class BatchConsumer(driver.Consumer):
             fetched, _ = await self._wait_next_records(timeout)
         except (OffsetOutOfRangeError, NoOffsetForPartitionError) as error:
             if not self.flow_active or placings != self._placings:
-                return  # asked for before the partitions were placed, and a seek leaves nothing of it
+                return  # fetched before positions were set; a seek discards it
             await self._end(await self.positions.lost(self.assignment(), f"reading stopped: {error!r}"))
         generation = self.app.consumer_generation_id
         if fetched is None or self.should_stop:
@@ -276,26 +282,26 @@ class BatchConsumer(driver.Consumer):
             if not records:
                 continue
             if not self.flow_active or generation != self.app.consumer_generation_id:
-                return  # the next assignment seeks back to the committed offsets
-            # What was fetched is handed over whatever has become of the partition's activity: upstream would drop the
-            # records of a partition that was paused in between, and the next batch would commit past them.
+                return  # the next assignment seeks to the committed offsets
+            # Fetched records are passed on even if the partition was paused in the meantime. Upstream would drop them,
+            # and the next batch would commit past them.
             tp = TP(fetched_tp.topic, fetched_tp.partition)
             yield tp, _batch(tp, records, generation)
 
     async def _seek_back(self) -> None:
-        """Fetch again, from where the partitions begin, what was fetched while the flow stood still.
+        """Fetch again, from the start positions, what was fetched while the flow was stopped.
 
-        A fetch that began before a rebalance may end after the partitions were placed, and take their first records.
-        Upstream seeks to the committed offsets then, but never to offset 0: the records would be lost.
+        A fetch that began before a rebalance can end after the positions were set, and consume the first records.
+        Upstream then seeks to the committed offsets, but never to offset 0, so those records would be lost.
         """
         try:
             await self.seek_wait(self._placed)
-        except Exception as error:  # as upstream: while partitions are moving any seek may fail, and the next one heals
+        except Exception as error:  # as upstream: during a rebalance any seek can fail, and the next one corrects it
             self.log.warning("seek while the flow is stopped: %r", error)
 
 
 async def _moving() -> NoReturn:
-    """Partitions move again, or the process ends: whatever comes next cancels this."""
+    """Cancelled by the next rebalance or by the end of the process."""
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -320,10 +326,10 @@ def _batch(tp: TP, records: list[FetchedRecord], generation: int) -> ConsumerMes
 
 
 def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: ExactlyOnceDelivery | None) -> None:
-    """Gives a new app the batch transport, before anything asks it for its consumer.
+    """Install the batch transport in a new app before its consumer is created.
 
     Args:
-        transactions: commit all offsets; without them the consumer does.
+        transactions: commits all offsets. Without it, the consumer does.
     """
 
     class Consumer(BatchConsumer):
@@ -341,12 +347,12 @@ def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: 
 
 
 def batches(app: faust.App) -> BatchConsumer:
-    """The consumer of an app that has the batch transport."""
+    """Return the consumer of an app with batch transport."""
     return cast(BatchConsumer, app.consumer)
 
 
 async def resubscribe(app: faust.App, topics: set[str]) -> bool:
-    """Makes the one agent of an app read these topics; see `BatchConsumer.resubscribe`."""
+    """Make the app's only agent read these topics; see `BatchConsumer.resubscribe`."""
     conductor: Any = app.topics
     for channel in conductor:
         channel.topics = sorted(topics)

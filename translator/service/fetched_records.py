@@ -1,4 +1,4 @@
-"""The records of a fetch as small objects: what aiokafka makes of each costs as much as handing it to the producer."""
+"""Fetched records as small objects: aiokafka's objects cost as much as passing each record to the producer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class FetchedRecord(Struct, gc=False):
-    """A `RawRecord`, and the meaning of its time; its partition is the batch's."""
+    """A `RawRecord` plus its timestamp type. The partition is that of the batch."""
 
     offset: int
     timestamp: int
@@ -30,8 +30,8 @@ class FetchedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # aiokafk
 
 
 def make_fetched_records_small() -> None:
-    """Let aiokafka make these in place of its own, in this whole process: its class has no other door.
+    """Make aiokafka create these objects in the whole process, because its class offers no other hook.
 
-    SharePlex messages of 290 bytes cost the service a tenth less so.
+    This saves a tenth of the service's time for SharePlex messages of 290 bytes.
     """
     fetcher.PartitionRecords = FetchedRecords

@@ -1,8 +1,8 @@
-"""The lag of the partitions that this process owns: against the brokers' word, not that of the last fetch.
+"""The lag of the partitions that this process owns, based on the brokers' end offsets instead of the last fetch.
 
-A number out of fetches stands still when fetching does, which is when it is looked at. So the ends of partitions are
-asked for, and where nothing was acknowledged since the last look, the time of the first record behind that: its age
-grows while somebody is stuck, and where all was read, both numbers are 0.
+A number based on fetches stops changing when fetching stops, which is exactly when it matters. End offsets are
+therefore requested from the brokers. If nothing was acknowledged since the last check, the time of the first
+unacknowledged record is used: its age grows while the partition is stuck. When everything was read, both numbers are 0.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from translator.service.metrics import BatchAccount, Metrics
 log = structlog.get_logger("translator")
 
 LOOK_SECONDS = 5.0
-"""Between two looks."""
+"""Seconds between two checks."""
 
 
 class Reached(Struct, frozen=True):
     """The point up to which a partition was acknowledged.
 
     Args:
-        next_offset: of the first record that was not.
-        newest_ms: time of the last record that was, milliseconds since 1970; None: none was since the assignment.
+        next_offset: offset of the first unacknowledged record.
+        newest_ms: timestamp of the last acknowledged record, in milliseconds since 1970; None if there is none since
+            the assignment.
     """
 
     next_offset: int
@@ -42,9 +43,8 @@ class PartitionLag(Struct, frozen=True):
     """The lag of a partition.
 
     Args:
-        records: offsets that were not acknowledged; some may hold no record.
-        since_ms: time of the oldest of them, milliseconds since 1970; None: none of the offsets holds a record.
-        is_read: it is of that record; else of the last one before, which was acknowledged.
+        records: unacknowledged offsets; some have no record.
+        since_ms: timestamp of the oldest of them, in milliseconds since 1970; None if none of the offsets has a record.
     """
 
     records: int
@@ -52,19 +52,21 @@ class PartitionLag(Struct, frozen=True):
     is_read: bool
 
     def seconds(self, now: float) -> float:
-        """Return the age of what was not acknowledged, by its own time; `now` in seconds since 1970."""
+        """Return the age of unacknowledged records by their timestamp; `now` is in seconds since 1970."""
         return 0.0 if self.since_ms is None else max(0.0, now - self.since_ms / 1000)
 
 
 LookAtEnds = Callable[[Iterable[Place]], Mapping[Place, int]]
-"""Partitions -> the end of what a reader of committed records may see; blocks."""
+"""Partitions -> the end offset for a consumer of committed records; blocks."""
 
 TimeOfFirst = Callable[[Range], int | None]
-"""The time of the first record of a range, milliseconds since 1970; None where it has none; blocks."""
+"""Returns the timestamp of the first record of a range, in milliseconds since 1970, or None without a record;
+blocks.
+"""
 
 
 class RawTopicLag:
-    """Looks at the lag, and tells the metrics.
+    """Measures the lag and updates the metrics.
 
     Args:
         source_of: the source of a raw topic.
@@ -78,17 +80,17 @@ class RawTopicLag:
         self._ends = ends
         self._time_of_first = time_of_first
         self._reached: dict[Place, Reached] = {}
-        self._seen: dict[Place, Reached] = {}  # at the last look
+        self._seen: dict[Place, Reached] = {}  # at the last check
         self._lags: dict[Place, PartitionLag] = {}
         self._assignments = 0
 
     def acknowledged(self, account: BatchAccount) -> None:
-        """Take an acknowledged batch in."""
+        """Add an acknowledged batch."""
         if account.next_offset is not None:
             self._reached[account.topic, account.partition] = Reached(account.next_offset, account.newest_record_ms)
 
     def forget(self) -> None:
-        """Forget the partitions: they were given up."""
+        """Forget the partitions, because they were handed over."""
         self._reached.clear()
         self._seen.clear()
         self._lags.clear()
@@ -97,7 +99,7 @@ class RawTopicLag:
 
     @property
     def records(self) -> int:
-        """The offsets that were not acknowledged at the last look, of all partitions."""
+        """The unacknowledged offsets of all partitions at the last check."""
         return sum(lag.records for lag in self._lags.values())
 
     @property
@@ -107,17 +109,17 @@ class RawTopicLag:
         return max((lag.seconds(now) for lag in self._lags.values()), default=0.0)
 
     async def look(self, assigned: Mapping[Place, int]) -> None:
-        """Look at partitions, and tell the metrics; while no broker answers, what was seen grows older.
+        """Check partitions and update the metrics. While no broker responds, the last result ages.
 
         Args:
-            assigned: where the reading of each began.
+            assigned: the offset at which we started reading each partition.
         """
         assignments = self._assignments
         reached = {place: self._reached.get(place, Reached(offset)) for place, offset in assigned.items()}
         try:
             lags = await asyncio.to_thread(self._look, reached)
         except (RetryableError, FatalError) as error:
-            log.warning("looking at the lag failed; it is tried again", error=str(error))
+            log.warning("lag check failed, will retry", error=str(error))
         else:
             if assignments != self._assignments:
                 return
@@ -132,7 +134,9 @@ class RawTopicLag:
         return {place: self._lag(place, of, ends[place]) for place, of in reached.items()}
 
     def _lag(self, place: Place, of: Reached, end: int) -> PartitionLag:
-        """Return the lag of a partition; only one that stands still is read, and one record of it once."""
+        """Return the lag of a partition. A record is read only if the partition made no progress, and each only
+        once.
+        """
         records = max(0, end - of.next_offset)
         if not records:
             return PartitionLag(0, None, True)
@@ -153,7 +157,7 @@ class RawTopicLag:
 def lag_of(
     client: Mapping[str, Any], topics: TopicAdmin, group: str, metrics: Metrics, source_of: Callable[[str], str]
 ) -> RawTopicLag:
-    """Return the lag against real brokers; `group` is not joined."""
+    """Return the lag with real brokers. `group` is not joined."""
 
     def time_of_first(unread: Range) -> int | None:
         reader = Partitions(client, group)

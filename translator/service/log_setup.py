@@ -9,7 +9,8 @@ from typing import Any
 
 import structlog
 
-# aiokafka repeats itself many times a second while a broker is away; httpx2 tells every request to the registry
+# aiokafka repeats itself many times a second during an outage of a broker, and httpx2 logs every request to the
+# registry.
 _LEVELS: Mapping[str, int] = {
     "aiokafka": logging.ERROR,
     "faust": logging.WARNING,
@@ -22,13 +23,13 @@ _CRASH = "We experienced a crash! Reraising original exception..."
 
 
 def configure(log_format: str, log_level: str) -> None:
-    """Sets logging up for the process.
+    """Set up logging for the process.
 
     Args:
-        log_format: json, console, or auto (console when stderr is a terminal).
-        log_level: info, warning or error: lines below it are not written.
+        log_format: json, console, or auto (console if stderr is a terminal).
+        log_level: info, warning or error. Lines below it are not written.
 
-    The root logger stays at INFO: at a higher level Faust would switch every debug line on (facts/faust.md 3.4).
+    The root logger stays at INFO, because at a higher level Faust would enable all debug lines (facts/faust.md 3.4).
     """
     console = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     shared: list[Any] = [
@@ -50,7 +51,7 @@ def configure(log_format: str, log_level: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)
-    # Ours is the last critical line, with the reason; that of Faust, at the end of such a process, has none.
+    # Our last critical line contains the reason. Faust's line at the end of such a process does not.
     logging.getLogger("faust.worker").addFilter(lambda record: not record.getMessage().endswith(_CRASH))
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

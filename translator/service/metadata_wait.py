@@ -1,8 +1,8 @@
-"""Messages that need metadata which has not come: how long they wait, and what becomes of them.
+"""Messages that need metadata that has not arrived: how long they wait, and what happens to them.
 
-A wait holds its own partition and no other (`partition_workers`). It ends when the metadata is learned, when the time
-is over, or when the partition is given away: then nothing of the message was written, and whoever reads the partition
-next waits.
+A wait blocks only its own partition (`partition_workers`). It ends when the metadata is learned, when the time is over,
+or when the partition is handed over. In that case nothing from the message was written, and the next owner of the
+partition waits.
 """
 
 from __future__ import annotations
@@ -32,27 +32,29 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 
 ASK_AGAIN = 10.0
-"""Seconds after which the registry is asked again for a schema that it did not know; no message waits for that."""
+"""Seconds after which to ask the registry again about an unknown schema. No message waits for that."""
 
 RegisterSchema = Callable[[str, str], None]
-"""Subject and text of a schema of ours, for which the registry is asked (`RegisteredSchemas.register`)."""
+"""Registers one of our schemas, by subject and text (`RegisteredSchemas.register`)."""
 
-NO_REGISTRY = "is in a schema registry, and none is configured: set registry.url"
-NOT_REGISTERED = "is not in the schema registry; is registry.url the one of the writer? Replay when it is there"
+NO_REGISTRY = "is in a schema registry, but none is configured: set registry.url"
+NOT_REGISTERED = (
+    "is not in the schema registry. Check that registry.url is the registry of the writer, and replay once it is there"
+)
 
 
 class WaitCancelled(Exception):
-    """The wait was cut short."""
+    """The wait was cancelled."""
 
 
 class MetadataWaiter:
-    """Gets messages what they need: out of other messages, or out of the schema registry.
+    """Gets what messages need: from other messages, or from the schema registry.
 
     Args:
         seconds: how long a message waits (`timing.metadata_wait`).
-        fetch: asks the registry, in a thread; None where none is configured.
-        say: is told while the registry does not answer.
-        register: asks the registry for the id of a schema of ours, in a thread; None where no output wants one.
+        fetch: queries the registry, in a thread; None without a registry.
+        say: called while the registry does not respond.
+        register: requests the id of one of our schemas, in a thread; None if no output needs one.
     """
 
     def __init__(
@@ -75,20 +77,20 @@ class MetadataWaiter:
         self.waiting = 0
 
     def cancel_all(self) -> None:
-        """Cuts every wait short, and those that would begin."""
+        """Cancel every current and future wait."""
         self._leaving.set()
 
     def resume(self) -> None:
-        """Lets messages wait again."""
+        """Allow messages to wait again."""
         self._leaving.clear()
 
     async def resolve(
         self, resolver: Resolver, translator: Translator, message: Message, result: Result | None = None
     ) -> Translation:
-        """Resolve a message, as soon as what it needs is there or is given up.
+        """Resolve a message once its dependency is available or given up on.
 
         Raises:
-            WaitCancelled: neither is known yet.
+            WaitCancelled: the wait was cancelled first.
         """
         resolved = resolver.resolve(translator, message, result)
         while isinstance(resolved, Needs):
@@ -99,7 +101,7 @@ class MetadataWaiter:
         return resolved
 
     def _tell(self, source: str, message: Message, needs: Needs) -> None:
-        """Log the first wait of a source in a minute; a message whose metadata was given up does not wait."""
+        """Log the first wait of a source in a minute. Messages whose metadata was given up on do not wait."""
         if not self._catalog.is_given_up(source, needs.key) and self._catalog.refusal(source, needs.key) is None:
             of = "another message" if needs.registry_id is None else f"the registry: schema {needs.registry_id}"
             if needs.schema_text is not None:
@@ -109,10 +111,10 @@ class MetadataWaiter:
             )
 
     async def obtain(self, translator: Translator, needs: Needs) -> MessageError | None:
-        """None as soon as the metadata is learned; else why the message cannot be read.
+        """Wait for metadata. Returns None once it is learned, or the reason why the message cannot be read.
 
         Raises:
-            WaitCancelled: neither is known yet.
+            WaitCancelled: the wait was cancelled first.
         """
         if needs.schema_text is None:
             refusal = self._catalog.refusal(translator.source, needs.key)
@@ -130,14 +132,14 @@ class MetadataWaiter:
             self.waiting -= 1
 
     async def pause(self) -> None:
-        """A short pause.
+        """Pause briefly.
 
         Raises:
-            WaitCancelled: the partition is about to be given away.
+            WaitCancelled: the partition is about to be handed over.
         """
         await self._pause(_POLL)
 
-    # -- by another message
+    # -- metadata from another message
 
     async def _announced(self, source: str, key: str) -> MessageError | None:
         found = self._catalog.lookup(source)
@@ -150,14 +152,14 @@ class MetadataWaiter:
         return None
 
     def _over(self, source: str, key: str, deadline: float) -> bool:
-        """Say whether to wait no longer; then later messages of that key do not begin to."""
+        """Return whether to stop waiting. Later messages with that key then do not wait at all."""
         if not self._catalog.is_given_up(source, key):
             if asyncio.get_running_loop().time() < deadline:
                 return False
             self._catalog.give_up(source, key)
         return True
 
-    # -- by the registry
+    # -- metadata from the registry
 
     async def _registered(self, translator: Translator, key: str, registry_id: int) -> MessageError | None:
         if self._fetch is None:
@@ -179,8 +181,8 @@ class MetadataWaiter:
                 self._catalog.refuse(source, key, refusal)
                 return refusal
             except RetryableError as error:
-                # That it is down says nothing about the schema: the message waits on, and its time begins anew.
-                self._say(f"waiting for the schema registry, which is asked for schema {registry_id}: {error}")
+                # An outage says nothing about the schema, so the message keeps waiting and its time starts again.
+                self._say(f"waiting for the schema registry to return schema {registry_id}: {error}")
                 await self._pause(pause)
                 deadline, pause = loop.time() + self._seconds, min(pause * 2, _LONGEST_PAUSE)
                 continue
@@ -192,20 +194,20 @@ class MetadataWaiter:
         return None
 
     async def _id_given(self, subject: str, schema_text: str) -> None:
-        """Return when the registry said what it makes of a schema of ours, as long as that takes."""
+        """Wait, however long it takes, until the registry accepts or rejects one of our schemas."""
         if self._register is None:
-            raise ValueError("an output wants ids of a registry, and none can be asked")
+            raise ValueError("an output needs schema ids, but no registry is configured")
         pause = _FIRST_PAUSE
         while True:
             try:
                 return await self._ask((subject, schema_text), partial(self._register, subject, schema_text))
             except RetryableError as error:
-                self._say(f"waiting for the schema registry, which is asked for an id under {subject}: {error}")
+                self._say(f"waiting for the schema registry to return an id under {subject}: {error}")
                 await self._pause(pause)
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _ask(self, about: Hashable, question: Callable[[], T]) -> T:
-        """Asks in a thread, once for all partitions that want to know."""
+        """Ask in a thread, only once for all partitions that need the answer."""
         task: asyncio.Task[T] | None = self._asking.get(about)
         if task is None:
             task = self._asking[about] = asyncio.create_task(asyncio.to_thread(question))
@@ -216,9 +218,9 @@ class MetadataWaiter:
     def _asked_once(self, about: Hashable, done: asyncio.Task[Any]) -> None:
         del self._asking[about]
         if not done.cancelled():
-            done.exception()  # whoever asked may be gone, and asyncio would complain
+            done.exception()  # the caller can be gone, and asyncio would log a warning
 
-    # -- pauses that end when the partition is given away
+    # -- pauses that end when the partition is handed over
 
     async def _pause(self, seconds: float) -> None:
         await self._until(asyncio.create_task(asyncio.sleep(seconds)))

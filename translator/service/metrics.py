@@ -1,7 +1,7 @@
-"""Every metric with its labels and help text.
+"""All metrics, with labels and help texts.
 
-The accounting counters advance together when a batch is acknowledged, so at any scrape
-`records_in = translated + dead + skipped + learned` holds per partition.
+The accounting counters are incremented together when a batch is acknowledged. At any scrape, `records_in = translated +
+dead + skipped + learned` is true for each partition.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdc_core.statement_notes import statement_notes
 PARTITION = ("source", "topic", "partition")
 
 Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
-"""Database, schema, table, and operation, or kind of what is no row."""
+"""Database, schema, table, and the operation, or the kind of other events."""
 
 
 class BatchAccount(Struct):
@@ -36,23 +36,23 @@ class BatchAccount(Struct):
     skipped: Tallies[str] = field(default_factory=Tallies)
     changes: Tallies[Counted] = field(default_factory=Tallies)
     committed_us: dict[Counted, int] = field(default_factory=dict)
-    """Commit times of the last events of each that told one, microseconds since 1970."""
+    """Commit times of the last events per table, where known, in microseconds since 1970."""
     newest_us: int | None = None
-    """Commit time of the last event that tells one."""
+    """Commit time of the last event that has one."""
     statements: Tallies[tuple[Counted, str]] = field(default_factory=Tallies)
-    """Announcements that rows changed which no event has, by table and the word of the note."""
+    """Announced changes of rows that no event contains, by table and note."""
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
-    """By projection and code: translated, but without a form there."""
+    """By projection and code: records that were translated but could not be written there."""
     native: Tallies[str] = field(default_factory=Tallies)
-    """By what the native path did with a record: took it, or left it to the plain way for a reason."""
+    """By what the native path did with a record: translated it, or left it to the plain path for a reason."""
     next_offset: int | None = None
-    """Of the raw record behind the batch; None where the batch is no part of a partition."""
+    """Offset of the raw record after the batch; None if the batch is not part of a partition."""
     newest_record_ms: int | None = None
-    """Time of the last raw record, milliseconds since 1970; None where its writer gave none."""
+    """Timestamp of the last raw record, in milliseconds since 1970; None if it has none."""
 
     def count(self, events: Iterable[ChangeEvent]) -> None:
-        """Counts the events of a record."""
+        """Count the events of a record."""
         for event in events:
             counted = (event.db, event.schema, event.table, event.op or event.kind)
             self.changes[counted] += 1
@@ -64,7 +64,7 @@ class BatchAccount(Struct):
 
     @property
     def events(self) -> Tallies[str]:
-        """Events by operation or kind."""
+        """Return the events by operation or kind."""
         found: Tallies[str] = Tallies()
         for (*_, op), count in self.changes.items():
             found[op] += count
@@ -72,21 +72,21 @@ class BatchAccount(Struct):
 
 
 OTHER = "other"
-"""Stands for all tables beyond the cap."""
+"""Label for all tables beyond the limit."""
 
 ALL = "all"
-"""Stands for all tables of a database or a source, where a statement concerns them."""
+"""Label for all tables of a database or source, for a statement that affects them."""
 
 _NAME = 256
-"""Characters of a table's name in a label; a longer one is among the others."""
+"""Maximum length of a table name in a label. Longer names count as OTHER."""
 
 
 class Metrics:
-    """The process's metrics in a registry of their own.
+    """The metrics of the process, in a registry of their own.
 
     Args:
-        tables: how many tables get a label of their own; those that are met first.
-        configuration: what tells one configuration from another.
+        tables: number of tables with their own label, on a first-come basis.
+        configuration: the digest of the configuration.
     """
 
     def __init__(self, version: str, tables: int = 0, configuration: str = "") -> None:
@@ -99,70 +99,78 @@ class Metrics:
 
         self._in = counter("cdc_records_in_total", "Raw records read and accounted for.")
         self._translated = counter("cdc_records_translated_total", "Raw records that became events.")
-        self._learned = counter("cdc_records_learned_total", "Raw records that taught the catalog metadata.")
+        self._learned = counter("cdc_records_learned_total", "Raw records that contained metadata for the catalog.")
         self._dead = counter("cdc_records_dead_total", "Raw records that became dead letters.", "code")
-        self._skipped = counter("cdc_records_skipped_total", "Raw records that carry nothing by design.", "reason")
+        self._skipped = counter("cdc_records_skipped_total", "Raw records that contain no change by design.", "reason")
         self._events = counter("cdc_events_out_total", "Events translated, by operation (rows) or kind.", "op")
         self._changes = Counter(
             "cdc_table_events_total",
-            "Events translated by table (db.schema.table), as far as metrics.tables allows.",
+            "Events translated, by table (db.schema.table). Limited by metrics.tables.",
             ("source", "table", "op"),
             registry=self.registry,
         )
         self._committed = Gauge(
             "cdc_table_commit_timestamp_seconds",
-            "Commit at the source of the newest acknowledged event of a table, seconds since 1970; as metrics.tables.",
+            "Source commit time of the newest acknowledged event of a table, seconds since 1970. Limited by "
+            "metrics.tables.",
             ("source", "table"),
             registry=self.registry,
         )
         self._statements = Counter(
             "cdc_statements_not_applied_total",
-            "Announced changes of existing rows that no event of a row has, by table and note; as metrics.tables.",
+            "Announced changes of existing rows that no row event contains, by table and note. Limited by "
+            "metrics.tables.",
             ("source", "table", "note"),
             registry=self.registry,
         )
         self._newest: dict[tuple[str, str], int] = {}
         self._lag = Gauge(
             "cdc_source_lag_seconds",
-            "From the commit of the last event at its source to its acknowledgement; absent where no commit time came.",
+            "Time from the source commit of the last event to its acknowledgement. Absent without commit times.",
             ("source",),
             registry=self.registry,
         )
         self._lag_records = Gauge(
             "cdc_partition_lag_records",
-            "Offsets of an owned partition that were not acknowledged; some may hold no record.",
+            "Unacknowledged offsets of an owned partition. Some have no record.",
             PARTITION,
             registry=self.registry,
         )
         self._lag_seconds = Gauge(
             "cdc_partition_lag_seconds",
-            "Age of the oldest record of an owned partition that was not acknowledged, by its own time; 0 at rest.",
+            "Age of the oldest unacknowledged record of an owned partition, by its timestamp. 0 when idle.",
             PARTITION,
             registry=self.registry,
         )
         self.lag_seen = Gauge(
             "cdc_lag_seen_timestamp_seconds",
-            "When brokers were last asked for the ends of partitions, seconds since 1970.",
+            "Time of the last query for end offsets, seconds since 1970.",
             registry=self.registry,
         )
         self.given_up = Counter(
-            "cdc_rebalances_total", "How often this process gave its partitions up.", registry=self.registry
+            "cdc_rebalances_total", "Number of times this process gave up its partitions.", registry=self.registry
         )
-        self._written = counter("cdc_records_out_total", "Records of events written, by topic.", "output")
+        self._written = counter("cdc_records_out_total", "Event records written, by topic.", "output")
         self._refused = counter(
-            "cdc_records_refused_total", "Raw records translated, but dead letters of a projection.", "output", "code"
+            "cdc_records_refused_total",
+            "Raw records that were translated but became dead letters of a projection.",
+            "output",
+            "code",
         )
         self._native = counter(
-            "cdc_native_messages_total", "Raw records of sources with a native path: taken, or why not.", "outcome"
+            "cdc_native_messages_total",
+            "Raw records of sources with a native path: translated there, or the reason why not.",
+            "outcome",
         )
         self.native_disabled = Gauge(
             "cdc_native_path_disabled",
-            "1 after the self-check found that the native and the plain path differ, until the process ends; else 0.",
+            "1 after the self-check found a difference between the native and the plain path, until the process "
+            "ends. Otherwise 0.",
             ("source",),
             registry=self.registry,
         )
-        self.gaps = counter("cdc_gaps_accepted_total", "Gaps that were accepted (--accept-gap).")
-        self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, where their number is known.")
+        self.gaps = counter("cdc_gaps_accepted_total", "Accepted gaps (--accept-gap).")
+        self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, if their number is known.")
         self.transactions = Summary(
             "cdc_transaction_seconds", "Ends of transactions (delivery: exactly_once).", registry=self.registry
         )
@@ -170,34 +178,36 @@ class Metrics:
             "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
         )
         self.events_in_flight = Gauge(
-            "cdc_events_in_flight", "Records with the producer, not yet reported on.", registry=self.registry
+            "cdc_events_in_flight",
+            "Records passed to the producer without a delivery report yet.",
+            registry=self.registry,
         )
         self.bytes_waiting = Gauge(
-            "cdc_bytes_waiting", "Bytes of raw records read and not yet translated.", registry=self.registry
+            "cdc_bytes_waiting", "Bytes of raw records read but not yet translated.", registry=self.registry
         )
         self.waiting = Gauge(
             "cdc_partitions_waiting", "Partitions whose next record waits for metadata.", registry=self.registry
         )
         self.held = Gauge(
             "cdc_tables_held",
-            "Tables of raw partitions that wait for the replay of a dead letter (on_error: hold_table).",
+            "Tables of raw partitions that are held until a dead letter is replayed (on_error: hold_table).",
             registry=self.registry,
         )
         self.conflicts = Counter(
             "cdc_metadata_conflicts_total",
-            "Metadata documents that contradict one of the same id.",
+            "Metadata documents that contradict another one with the same id.",
             ("source",),
             registry=self.registry,
         )
-        self.topics = Gauge("cdc_topics_subscribed", "Raw topics this process reads.", registry=self.registry)
-        self.assigned = Gauge("cdc_partitions_assigned", "Partitions this process owns.", registry=self.registry)
+        self.topics = Gauge("cdc_topics_subscribed", "Raw topics that this process reads.", registry=self.registry)
+        self.assigned = Gauge("cdc_partitions_assigned", "Partitions that this process owns.", registry=self.registry)
         info = Gauge("cdc_build_info", "Always 1; the version is the label.", ("version",), registry=self.registry)
         info.labels(version).set(1)
         config = Gauge("cdc_config_info", "Always 1; the label is a digest.", ("hash",), registry=self.registry)
         config.labels(configuration).set(1)
 
     def account(self, account: BatchAccount) -> None:
-        """Adds an acknowledged batch."""
+        """Add an acknowledged batch."""
         where = (account.source, account.topic, str(account.partition))
         self._in.labels(*where).inc(account.records)
         self._translated.labels(*where).inc(account.translated)
@@ -231,18 +241,18 @@ class Metrics:
         self._lag_seconds.labels(*where).set(seconds)
 
     def forget_lag(self) -> None:
-        """Tell nothing of partitions that were given up: another process does."""
+        """Remove the metrics of partitions that were handed over, because another process reports them."""
         self._lag_records.clear()
         self._lag_seconds.clear()
 
     def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
-        """Partitions of a table are acknowledged in any order: the newest stands."""
+        """Set the newest commit time of a table. Its partitions are acknowledged in any order."""
         if committed_us > self._newest.get(table, -1):
             self._newest[table] = committed_us
             self._committed.labels(*table).set(committed_us / 1e6)
 
     def _table(self, source: str, counted: Counted) -> str | None:
-        """The name of a table, or OTHER: names come out of messages, and each is a series for ever."""
+        """Return the label of a table, or OTHER. Names come from messages, and each creates a permanent series."""
         db, schema, last, _ = counted
         if last is None:
             return None
@@ -255,5 +265,5 @@ class Metrics:
         return name
 
     def exposition(self) -> bytes:
-        """The metrics in Prometheus' text format."""
+        """Return the metrics in Prometheus' text format."""
         return generate_latest(self.registry)

@@ -1,4 +1,4 @@
-"""One worker per partition: what waits (for metadata, say) holds its own partition and no other."""
+"""One worker per partition: a wait (for metadata, for example) blocks only its own partition."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ import asyncio
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, Generic, TypeVar
 
-P = TypeVar("P")  # a partition
-B = TypeVar("B")  # a batch
+P = TypeVar("P")  # partition
+B = TypeVar("B")  # batch
 
-# A queue with this many waiting batches is not fetched for any more; it is again when it has none left.
+# Fetching for a queue pauses at this many waiting batches, and resumes when the queue is empty.
 PAUSE_AT = 2
-# All workers together.
+# For all workers together.
 MAX_WAITING = 256
 
 
 class PartitionWorkers(Generic[P, B]):
-    """Takes batches of all partitions and processes each partition's in order, the partitions side by side.
+    """Processes the batches of each partition in order, with partitions in parallel.
 
     Args:
         process: handles one batch; it must not raise.
         start: runs a coroutine for as long as the app lives.
         pause, resume: stop and restart fetching for a partition.
-        size: bytes of a batch.
-        max_bytes: of all batches that wait or are being processed; a single one may be larger.
+        size: returns the bytes of a batch.
+        max_bytes: limit for all batches that wait or are being processed; a single one can be larger.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class PartitionWorkers(Generic[P, B]):
         return self._bytes
 
     async def put(self, partition: P, batch: B) -> None:
-        """Hand a batch to its partition's worker; wait only while all of them together are full."""
+        """Pass a batch to its partition's worker. Waits only while the workers together are at their limit."""
         size = self._size(batch)
         while self._waiting >= MAX_WAITING or (self._bytes and self._bytes + size > self._max_bytes):
             self._freed.clear()
@@ -80,6 +80,6 @@ class PartitionWorkers(Generic[P, B]):
             await self._process(batch)
             self._bytes -= size
             self._freed.set()
-            # a reference kept while waiting for the next batch would keep this one from being forgotten on a rebalance
+            # A reference kept while waiting for the next batch would keep this one alive after a rebalance.
             del batch
-            await asyncio.sleep(0)  # a busy queue lets the others and the probes have their turn
+            await asyncio.sleep(0)  # gives the other queues and the probes a turn while this queue is busy

@@ -1,4 +1,6 @@
-"""One batch of one partition: translate each record, write what comes of it, keep the account. No Faust here."""
+"""Process one batch of one partition: translate each record, write the results, keep the account. Independent of
+Faust.
+"""
 
 from __future__ import annotations
 
@@ -32,30 +34,32 @@ log = structlog.get_logger("translator")
 
 
 class Route(Struct, frozen=True):
-    """A raw topic: its translator, and which incarnation of it this is."""
+    """A raw topic with its translator and the id of its current incarnation."""
 
     translator: Translator
     topic_id: str
 
 
 class Target(Struct, frozen=True):
-    """The output side: where everything goes, and what becomes of messages that cannot be translated."""
+    """The output side: where records are written, and what happens to messages that cannot be translated."""
 
     outputs: Outputs
     dead_letters: OutputTopic
     version: str
     stops: frozenset[ErrorCode] = frozenset()
-    """Codes that stop the process instead of becoming a dead letter (`on_error`)."""
+    """Codes that stop the process instead of producing a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
-    """Codes of dead letters that later messages of their table follow, until they are replayed (`on_error`)."""
+    """Codes whose dead letters hold later messages of their table until they are replayed (`on_error`)."""
     holds_contradictions: bool = False
-    """A message that contradicts its source's declaration holds its partition instead of stopping the process."""
+    """A message that contradicts the options of its source holds its partition instead of stopping the process."""
     repeats_letters: bool = True
-    """False: dead letters of whole messages lie in the topic already (a replay); those of one projection are new."""
+    """False during a replay: dead letters of whole messages are already in the topic. Those of one projection are
+    new.
+    """
 
 
 class Pipeline:
-    """Batches in, records out; one instance a process."""
+    """Turns batches into records. One instance per process."""
 
     def __init__(
         self,
@@ -83,20 +87,20 @@ class Pipeline:
             self.add(topic, route)
 
     def add(self, topic: str, route: Route) -> None:
-        """Take a raw topic on."""
+        """Add a raw topic."""
         self._routes[topic] = route
         self._guards[topic] = Guards(route.translator.dialect, log.warning)
 
     async def process(
         self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge, membership: bytes = b""
     ) -> bool:
-        """Translate a batch and hand everything to the delivery; `done` is called when all of it was delivered.
+        """Translate a batch and pass all records to the delivery. `done` is called when everything was delivered.
 
-        False: the partition is given away while a message of it waits for metadata. The batch, and any after it, will
-        never be done; the next owner reads it again.
+        Returns False if the partition is handed over while a message of it waits for metadata. This batch and later
+        ones are never completed, and the next owner reads them again.
 
         Args:
-            membership: the member of the group that fetched it.
+            membership: the group member that fetched the batch.
         """
         if (topic, partition) in self._given_back:
             return False
@@ -121,11 +125,11 @@ class Pipeline:
         return True
 
     def cancel_waits(self) -> None:
-        """Leave what waits for metadata to the next owner: partitions are about to be given up."""
+        """Leave messages that wait for metadata to the next owner, because partitions are about to be handed over."""
         self._waits.cancel_all()
 
     def forget(self) -> None:
-        """Forget what is known of partitions: they were given up, and what comes next of them may be anything."""
+        """Forget all state of the partitions: they were handed over, and the next records can begin anywhere."""
         for guards in self._guards.values():
             guards.forget()
         self._holds.forget()
@@ -135,7 +139,7 @@ class Pipeline:
     async def _process_run(
         self, translator: Translator, batch: Batch, place: int, messages: Sequence[Message], run: Sequence[Resolved]
     ) -> None:
-        """Process messages of a partition in order; in one go those of which nothing has to be waited for."""
+        """Process messages of a partition in order. Those that need no wait are processed together."""
         at = 0
         for settled, found in parts(run):
             part = messages[at : at + len(found)]
@@ -149,7 +153,7 @@ class Pipeline:
                 await batch.end_message(message.offset)
 
     def _plainly(self, context: MessageContext, resolved: Resolved) -> Translation | Learned | Needs:
-        """Return the translation of a message by the plain way: holds want to know its tables."""
+        """Return the plain path's translation of a message, because holds need to know its tables."""
         return resolved if _is_plain(resolved) else self._resolver.resolve(context.translator, context.message)
 
     async def _write_settled(
@@ -160,10 +164,10 @@ class Pipeline:
         messages: Sequence[Message],
         found: Sequence[Settled],
     ) -> None:
-        """Write the records of messages, and count them.
+        """Write and count the records of messages.
 
         Raises:
-            ContradictionError: as `_process_message`; those before the contrary one are written.
+            ContradictionError: as `_process_message`. Messages before the contradicting one are written.
         """
         count, contradiction = inspect(self._guards[messages[0].topic], messages, found)
         if count:
@@ -172,19 +176,20 @@ class Pipeline:
             return
         await self._contradicted(MessageContext(messages[count], translator, batch, place), contradiction)
         await batch.end_message(messages[count].offset)
-        # What follows is held.
+        # Later messages are held.
         for message, resolved in zip(messages[count + 1 :], found[count + 1 :], strict=True):
             context = MessageContext(message, translator, batch, place)
             await self._process_message(context, self._plainly(context, resolved))
             await batch.end_message(message.offset)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
-        """Write what becomes of a message, and count it.
+        """Write and count the result of a message.
 
         Raises:
-            ContradictionError: nothing of it may be written; the mark that says so is. Not where its partition is held.
-            FatalError: its code is one at which the operator wants the process to stop.
-            WaitCancelled: the partition is given away.
+            ContradictionError: nothing of the message may be written except the mark. Not raised if its partition is
+                held.
+            FatalError: the operator configured its code to stop the process.
+            WaitCancelled: the partition is handed over.
         """
         if not isinstance(translation, Translation):
             translation = await self._waits.resolve(self._resolver, context.translator, context.message, translation)
@@ -220,10 +225,10 @@ class Pipeline:
                 account.skipped[reason] += 1
 
     async def _contradicted(self, context: MessageContext, error: ContradictionError) -> None:
-        """Stop at a message that contradicts its source's declaration, or hold its partition, as the operator chose.
+        """Stop at a message that contradicts the options of its source, or hold its partition, depending on the policy.
 
         Raises:
-            ContradictionError: the policy is to stop. The next process knows of it by a mark.
+            ContradictionError: the policy is to stop. A mark informs the next process.
         """
         translator, message = context.translator, context.message
         if not self._target.holds_contradictions:
@@ -238,13 +243,13 @@ class Pipeline:
         await self._write_dead_letter(context, dead, None, on_stored)
 
     async def _write_learned(self, record: Record) -> None:
-        """Tell the other processes what was learned, before anything that is read by it."""
+        """Publish what was learned to the other processes before it is used."""
         await self._delivery.confirm(self._target.outputs.metadata.topic, record)
 
     async def _held(self, context: MessageContext, translation: Translation) -> DeadLetter | None:
-        """Give the dead letter of a message that was read, but comes after one of its table that was not.
+        """Return the dead letter of a readable message that follows an unreadable one of its table.
 
-        Of metadata, that concerns what they announce: other messages can be read by them all the same.
+        For metadata this only affects the announcements, because other messages can still use the metadata.
         """
         match translation.read, translation.outcome:
             case Events(changes=changes), _:
@@ -259,18 +264,18 @@ class Pipeline:
         return context.translator.dead(context.message, MessageError(ErrorCode.HELD, str(held)))
 
     def _stop_at(self, dead: DeadLetter) -> None:
-        """End the process where the operator wants no dead letter, before anything of the message is written.
+        """Stop the process if the policy for this code is to stop, before anything of the message is written.
 
         Raises:
-            FatalError: it is of that kind.
+            FatalError: the policy is to stop.
         """
         if dead.code in self._target.stops:
-            raise FatalError(f"{dead.code}: {dead.reason}; on_error says stop")
+            raise FatalError(f"{dead.code}: {dead.reason}; on_error for this code is stop")
 
     async def _hold(self, context: MessageContext, code: ErrorCode) -> OnStored | None:
-        """Hold what comes after a dead letter, where its code says so. Gives what is to be told where it lies.
+        """Hold what follows a dead letter if its code requires it. Returns a function to call with the letter's offset.
 
-        A message that is held itself holds all of its tables: the others have a hole now, too.
+        A message that is held itself holds all of its tables, because the others now have a gap as well.
         """
         if code is not ErrorCode.HELD and code not in self._target.holds:
             return None
@@ -281,7 +286,7 @@ class Pipeline:
     async def _write_dead_letter(
         self, context: MessageContext, dead: DeadLetter, output: str | None, on_stored: OnStored | None = None
     ) -> None:
-        """Write a dead letter; `output` names the projection when only that one is without the message."""
+        """Write a dead letter. `output` is the projection if the message is missing only there."""
         if output is None and not self._target.repeats_letters:
             return
         to, version, source = self._target.dead_letters, self._target.version, context.translator.source
@@ -290,15 +295,16 @@ class Pipeline:
         await context.batch.send(to.topic, context.partition_in(to), [letter], on_stored)
 
     def _tell(self, message: Message, source: str, dead: DeadLetter, output: str | None) -> None:
-        """Log the first dead letter of a code in a minute; its reason holds no row data."""
+        """Log the first dead letter of a code in a minute. Its reason contains no row data."""
         fields = place_of(message) if output is None else {**place_of(message), "output": output}
         kind = source, dead.code, output
         self._letters_log.tell("dead letter", *kind, source=source, code=dead.code, **fields, reason=dead.reason)
 
     async def _write(self, context: MessageContext, translation: Translation) -> None:
-        """Write all events of a message, and before them the schemas that they name.
+        """Write all events of a message, after the schemas that they refer to.
 
-        That is so for each output: one that cannot take them gets none, and the dead letter says why.
+        This happens separately for each output: one that cannot take the events gets none, and a dead letter gives the
+        reason.
         """
         if self._target.stops:
             for records in translation.outputs:

@@ -13,9 +13,9 @@ View = Callable[[Any, Any], Awaitable[Any]]
 
 
 def pages(metrics: Metrics, ready: Callable[[], str | None]) -> dict[str, View]:
-    """Path -> view. `ready` says what is still missing, or None.
+    """Return the views by path. `ready` returns what is still missing, or None.
 
-    /livez answers whenever the event loop turns. A standby without partitions is healthy.
+    /livez responds whenever the event loop runs. A standby without partitions is healthy.
     """
 
     async def livez(view: Any, _request: Any) -> Any:

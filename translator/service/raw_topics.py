@@ -1,4 +1,4 @@
-"""Raw topics taken on: what their metadata topics hold is learned before their data flows."""
+"""Add raw topics. The contents of their metadata topics are learned before their data is read."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from translator.service.start_offsets import AddedTopic
 
 
 class TopicPreview(Struct, frozen=True):
-    """Facts and metadata of raw topics, gathered before they are read."""
+    """Facts and metadata of raw topics, collected before they are read."""
 
     facts: dict[str, TopicFacts]
     metadata: dict[str, list[Message]]  # by source
 
 
 def preview_topics(components: Components, subscribed: Subscribed) -> TopicPreview:
-    """Asks about raw topics and reads their metadata topics to the end. It changes nothing, so that a thread may do it.
+    """Query raw topics and read their metadata topics to the end. Changes nothing, so it can run in a thread.
 
     Raises:
-        ConfigError: one does not exist.
+        ConfigError: a topic does not exist.
     """
     facts = components.topics.describe(subscribed)
     metadata = {}
@@ -43,9 +43,9 @@ def preview_topics(components: Components, subscribed: Subscribed) -> TopicPrevi
 def add_topics(
     components: Components, subscribed: Subscribed, preview: TopicPreview, start_of: Callable[[Source], Start]
 ) -> None:
-    """Makes raw topics ready to be read: what their metadata topics hold is learned before their data flows.
+    """Prepare raw topics for reading: the contents of their metadata topics are learned before their data is read.
 
-    The group reads these metadata messages as well, accounts for them and tells the other processes.
+    The group also reads these metadata messages. It accounts for them and publishes them to the other processes.
     """
     for source in components.settings.sources:
         translator = components.translators[source.name]
@@ -62,7 +62,7 @@ def add_topics(
 
 
 def configured_start(settings: Settings, source: Source) -> Start:
-    """Return where the topics of a source begin that are there when the process starts."""
+    """Return the start position in a source's topics that exist when the process starts."""
     return settings.start if source.start is None else source.start
 
 

@@ -1,4 +1,4 @@
-"""Schemas before rows: none is written that names a schema before the schemas topic holds it."""
+"""Schemas before rows: no row that refers to a schema is written before the schemas topic contains the schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.translation.metadata_catalog import MetadataCatalog
 log = structlog.get_logger("translator")
 
 _LINES = 20
-"""In a minute: a start over thousands of tables announces as many schemas."""
+"""Maximum log lines per minute, because a start with thousands of tables announces as many schemas."""
 
 
 class SchemaAnnouncements:
@@ -29,21 +29,23 @@ class SchemaAnnouncements:
         self._log = BoundedLog(log.info, _LINES)
 
     async def announce(self, schemas: Mapping[str, Record]) -> None:
-        """Return when the schemas topic holds these. One that another partition is writing is waited for.
+        """Return when the schemas topic contains these schemas. Waits for those that another partition is writing.
 
         Raises:
-            FatalError: one was not written. It stays so for whoever needs the schema next.
+            FatalError: one was not written, now or in an earlier attempt.
         """
         missing = {key: record for key, record in schemas.items() if not self._catalog.is_announced(key)}
         for key, record in missing.items():
             if key not in self._writing:
                 self._writing[key] = asyncio.create_task(self._write(key, record))
-        # Shielded: a partition that is given up while it waits must not take the schema from the others.
+        # Shielded, because a partition that is handed over during the wait must not cancel the schema for the others.
         await asyncio.gather(*(asyncio.shield(self._writing[key]) for key in missing))
 
     async def _write(self, key: str, record: Record) -> None:
         await self._delivery.confirm(self._topic, record)
         self._catalog.announced(key)
-        source, *_, schema_id = key.split("/")  # not the names between: those of a masked source shall not be logged
+        source, *_, schema_id = key.split(
+            "/"
+        )  # not the names in the middle, because those of a masked source must not be logged
         self._log.tell("schema announced", source=source, schema_id=schema_id)
-        del self._writing[key]  # a failure stays
+        del self._writing[key]  # a failure is permanent

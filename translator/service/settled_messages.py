@@ -1,6 +1,6 @@
-"""Messages of which all records can be written at once: nothing has to be waited for, told before them, or refused.
+"""Messages whose records can all be written immediately: nothing to wait for, to publish first, or to reject.
 
-As a rule these are all messages of a run; they are written and counted together, whichever way translated them.
+Usually these are all messages of a run. They are written and counted together, whichever path translated them.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from translator.service.delivery.base import Batch
 from translator.translation.partition_guards import Guards
 
 Settled: TypeAlias = Translation | TakenMessage
-"""`Translation.is_settled`, or what the native path took."""
+"""Return `Translation.is_settled`, or True for a message from the native path."""
 
 
 def parts(run: Sequence[Resolved]) -> Iterator[tuple[bool, list[Resolved]]]:
-    """Parts of a run in their order, and whether all of each is settled; no part is of both ways."""
-    # By the type first, which is grouped in C: a look at each message that was taken would cost it 0.2 us.
+    """Split a run into parts in order, each with whether it is settled. No part mixes native and plain results."""
+    # Grouped by type first, which happens in C. Checking each native result in Python would cost 0.2 us.
     for kind, group in groupby(run, key=type):
         if kind is Translation:
             for settled, part in groupby(group, key=_is_settled):
@@ -40,7 +40,7 @@ def _is_settled(translation: Any) -> bool:
 def inspect(
     guards: Guards, messages: Sequence[Message], found: Sequence[Settled]
 ) -> tuple[int, ContradictionError | None]:
-    """Show a part to the guard of its partition: how many of it may be written, and why not the one behind."""
+    """Pass a part to the guard of its partition. Returns how many may be written, and why not the next one."""
     if isinstance(found[0], Translation):
         return guards.inspect_run(messages, [one.read for one in found])  # type: ignore[union-attr]  # of one way
     return guards.inspect_taken(messages, found)  # type: ignore[arg-type]  # of one way
@@ -55,10 +55,10 @@ class TopicRecords(NamedTuple):
 
 
 async def by_topic(output: EventOutput, number: int, source: str, found: Sequence[Settled]) -> list[TopicRecords]:
-    """Return the records of messages for an output; its topics exist then.
+    """Return the records of messages for an output whose topics exist.
 
     Args:
-        number: of the output.
+        number: number of the output.
 
     Raises:
         ConfigError, RetryableError, FatalError: a topic cannot be opened.
@@ -78,14 +78,14 @@ def _by_table(one: Settled, number: int, source: str) -> Iterable[tuple[Levels, 
 
 
 async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: int, found: Sequence[Settled]) -> None:
-    """Write the records of messages, and count them.
+    """Write and count the records of messages.
 
     Args:
-        place: `output_place` of their partition.
+        place: the `output_place` of their partition.
         last: the offset of the last message.
     """
     account = batch.account
-    # Before the first is sent: an open transaction waits for no topic that is to be made.
+    # Done before the first record is sent, because an open transaction must not wait for the creation of a topic.
     ready = [await by_topic(output, number, account.source, found) for number, output in enumerate(outputs)]
     for output, parts in zip(outputs, ready, strict=True):
         for part in parts:

@@ -1,7 +1,7 @@
-"""The offset at which the reading of a partition begins: where the group left it, and no other without a word.
+"""The offset at which to start reading a partition: the group's committed offset, and never another one silently.
 
-The client library would jump: from a committed offset that is gone to the earliest there is, and, when a topic was made
-again, to whatever lies at the same number. Here both are a gap (docs/design.md §6), and end the process.
+The client library would jump: from a deleted committed offset to the earliest one, and after a topic was recreated, to
+whatever record has the same offset. Here both are a gap (docs/design.md §6) and stop the process.
 """
 
 from __future__ import annotations
@@ -27,32 +27,32 @@ from translator.service.metrics import Metrics
 log = structlog.get_logger("translator")
 
 GAP_PREFIX = "!gap/"
-"""Of keys in the metadata topic: gaps that an operator accepted. No source has such a name."""
+"""Key prefix for accepted gaps in the metadata topic. No source name begins with it."""
 
 _NOTE = "topic="
-# librdkafka copies what is noted beside an offset without its end; whoever reads it there needs one inside. It is
-# no zero byte, as it was in commits of earlier versions: librdkafka, which commits in transactions, cannot write one.
+# librdkafka returns the metadata of an offset without a terminator, so the metadata itself contains one. It is not a
+# zero byte, as in commits of earlier versions, because librdkafka, which commits in transactions, cannot write one.
 _NOTE_END = ";"
 _PATIENCE = 20.0
-# Brokers look for transactions that are too old every so often (transaction.abort.timed.out.…interval.ms: 10 s).
+# Interval at which brokers look for expired transactions (transaction.abort.timed.out.…interval.ms: 10 s).
 _ABORTED_AFTER = 15.0
 
 _TOLD = 50
-"""Partitions of which the log tells the offsets at an assignment."""
+"""Maximum number of partitions whose offsets are logged at an assignment."""
 
 Partition: TypeAlias = tuple[str, int]
 
 
 def offset_lookup_timeout(settings: Settings) -> float:
-    """Return the seconds for which the offsets of partitions are asked for.
+    """Return for how many seconds to retry reading the offsets of partitions.
 
-    While a transaction of a process that is gone is open, its offsets are not known: that ends with its timeout.
+    While a dead process has an open transaction, its offsets are unknown until the transaction times out.
     """
     return _PATIENCE if settings.delivery == "at_least_once" else settings.timing.delivery + _ABORTED_AFTER
 
 
 class AddedTopic(Struct, frozen=True):
-    """A raw topic as it was when the process took it on. Partitions that it got since are read from their beginning."""
+    """A raw topic when the process added it. Partitions added to it since are read from their beginning."""
 
     source: str
     facts: TopicFacts
@@ -60,16 +60,16 @@ class AddedTopic(Struct, frozen=True):
 
 
 class PartitionOffsets(Struct, frozen=True):
-    """The broker's facts about a partition: the group's offset with its note, and the offsets there are."""
+    """The broker's facts about a partition: the group's offset with its metadata, and the existing offsets."""
 
     committed: Committed | None
     earliest: int
     end: int
-    """One past the last record, of open transactions too."""
+    """One past the last record, including records of open transactions."""
 
 
 class Gap(Struct, frozen=True):
-    """An offset that is committed and is not there any more, or is another topic's."""
+    """A committed offset that no longer exists, or belongs to another topic."""
 
     topic: str
     topic_id: str
@@ -78,35 +78,35 @@ class Gap(Struct, frozen=True):
     earliest: int
     end: int
     missing: int | None
-    """The number of offsets; None where nobody can know."""
+    """The number of missing offsets, or None if it cannot be determined."""
     cause: str
 
     def __str__(self) -> str:
         many = "an unknown number of" if self.missing is None else str(self.missing)
         return (
             f"topic {self.topic} partition {self.partition}: {self.cause}; committed offset {self.committed}, earliest "
-            f"offset there is {self.earliest}, end {self.end}: {many} records are missing"
+            f"available offset {self.earliest}, end {self.end}: {many} records are missing"
         )
 
 
 class GapError(FatalError):
-    """Records that the group has not read are gone."""
+    """Records that the group has not read were deleted."""
 
 
 class FoundOffsets(Struct, frozen=True):
-    """The offsets at which to read on. `new`: those that are not committed yet, and must be before reading."""
+    """The offsets at which to resume. `new` are not committed yet and must be committed before reading."""
 
     offsets: dict[Partition, int]
     new: dict[Partition, int]
 
 
 class StartOffsets:
-    """Finds the places of partitions.
+    """Finds the start positions of partitions.
 
     Args:
-        accept_gap: go on from the earliest offset, and record it.
+        accept_gap: resume at the earliest offset, and record the gap.
         confirm: writes a record to the metadata topic.
-        patience: how long one look may take, in seconds.
+        patience: time limit for one query, in seconds.
     """
 
     def __init__(
@@ -129,20 +129,20 @@ class StartOffsets:
         self._fresh_log = BoundedLog(log.info, _TOLD)
 
     def add(self, topic: str, known: AddedTopic) -> None:
-        """Takes a raw topic on."""
+        """Add a raw topic."""
         self._known[topic] = known
 
     def note(self, topic: str) -> str:
-        """Return the note to commit beside an offset: the incarnation of the topic that it belongs to."""
+        """Return the metadata to commit with an offset: the incarnation of the topic that it belongs to."""
         return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
 
     async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:
-        """The places of partitions that were just assigned.
+        """Return the start positions of newly assigned partitions.
 
         Raises:
-            GapError: there is a gap, and none is to be accepted.
-            FatalError: a topic was made again since the start.
-            RetryableError: no broker answers.
+            GapError: there is a gap that must not be accepted.
+            FatalError: a topic was recreated since the start.
+            RetryableError: no broker responds.
         """
         places = await asyncio.to_thread(self._ask, sorted(partitions))
         gaps = self._gaps(places)
@@ -159,7 +159,9 @@ class StartOffsets:
         return found
 
     async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
-        """Return the reason why an offset that was found is not there any more. While running, none is accepted."""
+        """Return the reason why a committed offset no longer exists. While the service is running, no gap is
+        accepted.
+        """
         try:
             places = await asyncio.to_thread(self._ask, sorted(partitions))
         except (FatalError, RetryableError) as error:
@@ -167,15 +169,16 @@ class StartOffsets:
         if gaps := self._gaps(places):
             return GapError(f"{'; '.join(map(str, gaps))}. {_REMEDY}")
         return FatalError(
-            f"{said}. What the group has committed is there: nothing is missing, and the next start goes on"
+            f"{said}. The offsets that the group has committed exist: nothing is missing, and the next start "
+            "resumes there"
         )
 
     def look(self) -> None:
-        """Looks whether the topics are still those that were taken on; blocks. A topic that is gone is no news.
+        """Check that the added topics have not been recreated; blocks. A deleted topic is not an error.
 
         Raises:
-            FatalError: one was made again.
-            RetryableError: no broker answers.
+            FatalError: a topic was recreated.
+            RetryableError: no broker responds.
         """
         self._same(self._topics.ids(self._known))
 
@@ -183,8 +186,8 @@ class StartOffsets:
         for topic, topic_id in ids.items():
             if topic_id != self._known[topic].facts.id:
                 raise FatalError(
-                    f"topic {topic} was deleted and made again since the start: its id was "
-                    f"{self._known[topic].facts.id} and is {topic_id}. What was not read of the old one is missing; "
+                    f"topic {topic} was deleted and recreated since the start: its id changed from "
+                    f"{self._known[topic].facts.id} to {topic_id}. Unread records of the old topic are lost; "
                     "the next start reads the new one"
                 )
 
@@ -198,7 +201,7 @@ class StartOffsets:
             raise RetryableError(f"the broker does not know {', '.join(sorted(absent))}")
         self._same(ids)
         committed = self._topics.committed(self._group, partitions)
-        # The end first: what comes in between may not look as if it were committed beyond it.
+        # The end is read first, so that an offset committed in between does not appear to be beyond it.
         end = self._topics.offsets(partitions, "latest")
         earliest = self._topics.offsets(partitions, "earliest")
         return {where: PartitionOffsets(committed.get(where), earliest[where], end[where]) for where in partitions}
@@ -213,9 +216,9 @@ class StartOffsets:
             note, _, _ = committed.note.partition(_NOTE_END)
             missing = None
             if note.startswith(_NOTE) and note != f"{_NOTE}{topic_id}":
-                cause = f"the topic was deleted and made again ({note}, now {topic_id})"
+                cause = f"the topic was deleted and recreated ({note}, now {topic_id})"
             elif offset > place.end:
-                cause = "the topic ends before the committed offset: it was made again, or lost records"
+                cause = "the topic ends before the committed offset: it was recreated or has lost records"
             elif offset < place.earliest:
                 cause, missing = "records were deleted before they were read", place.earliest - offset
             else:
@@ -224,18 +227,18 @@ class StartOffsets:
         return found
 
     async def _accept(self, gap: Gap) -> None:
-        """Records a gap where it stays: one record for each, in the metadata topic."""
+        """Record accepted gaps permanently, as one record each in the metadata topic."""
         key = f"{GAP_PREFIX}{gap.topic}/{gap.partition}/{gap.topic_id}/{gap.committed}"
         await self._confirm(Record(key.encode(), msgspec.json.encode(gap), []))
         where = (self._known[gap.topic].source, gap.topic, str(gap.partition))
         self._metrics.gaps.labels(*where).inc()
         self._metrics.missing.labels(*where).inc(gap.missing or 0)
-        log.error("gap accepted; reading goes on from the earliest offset", gap=str(gap))
+        log.error("gap accepted, resuming at earliest offset", gap=str(gap))
 
     def _starts(
         self, partitions: list[Partition], places: Mapping[Partition, PartitionOffsets]
     ) -> dict[Partition, int]:
-        """Return the offsets of partitions that the group never committed."""
+        """Return offsets for partitions without a committed offset."""
         starts = {}
         for where in partitions:
             known = self._known[where[0]]
@@ -250,18 +253,18 @@ class StartOffsets:
         return starts
 
     def _at(self, where: Partition, time: datetime) -> int:
-        """The first record of that time or later; where there is none yet, the next to come."""
-        end = self._stable_end(where)  # asked before, or a record that comes in between would be left out
+        """Return the offset of the first record at or after that time, or of the next new record."""
+        end = self._stable_end(where)  # queried first, or a record that arrives in between would be skipped
         found = self._topics.offsets([where], int(time.timestamp() * 1000))[where]
         return found if found >= 0 else end
 
     def _stable_end(self, where: Partition) -> int:
-        """Not beyond the records of open transactions: they become readable later."""
+        """Return the end offset before records of open transactions, because those become readable later."""
         return self._topics.offsets([where], "latest", stable=True)[where]
 
 
 def _told(offsets: Mapping[Partition, int]) -> Mapping[str, Any]:
-    """Return offsets for the log: not of more partitions than a line can hold."""
+    """Return offsets for the log, limited to the number of partitions that fits into a line."""
     told = dict(sorted(offsets.items())[:_TOLD])
     fields: dict[str, Any] = {
         "offsets": {f"{topic}/{partition}": offset for (topic, partition), offset in told.items()}
@@ -270,6 +273,6 @@ def _told(offsets: Mapping[Partition, int]) -> Mapping[str, Any]:
 
 
 _REMEDY = (
-    "Events of these records were never written: load the tables anew, or repair the target in another way. Then start "
-    "once with `translator run --accept-gap`, which goes on from the earliest offset and records the gap"
+    "Events of these records were never written: reload the tables, or repair the target in another way. Then start "
+    "once with `translator run --accept-gap`, which resumes at the earliest offset and records the gap"
 )

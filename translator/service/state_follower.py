@@ -1,4 +1,4 @@
-"""The follower of the compacted topics: it takes in what other processes of the group write there."""
+"""Follows the compacted topics and applies what other processes of the group write there."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ log = structlog.get_logger("translator")
 
 
 def follow(components: Components, records: Iterable[Any]) -> None:
-    """Take in what came of the compacted topics since the start, to where the reader is.
+    """Apply records written to the compacted topics since the start, up to the reader's position.
 
     Raises:
-        ContradictionError: a record marks one that stands.
+        ContradictionError: a record marks a valid contradiction.
     """
     for record in records:
         apply_state_record(components, record, fresh=True)
@@ -27,13 +27,13 @@ def follow(components: Components, records: Iterable[Any]) -> None:
 
 
 def apply_state_record(components: Components, record: Any, *, fresh: bool) -> None:
-    """Take one record of a compacted topic in.
+    """Apply one record of a compacted topic.
 
     Args:
-        fresh: it came since the start.
+        fresh: it was written after the start.
 
     Raises:
-        ContradictionError: it marks one that stands.
+        ContradictionError: it marks a valid contradiction.
     """
     key = (record.key() or b"").decode()
     if components.holds.apply_state_record(key, record.value(), fresh=fresh) or record.value() is None:
@@ -54,9 +54,9 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
 
 
 async def restore(components: Components) -> None:
-    """Write newest documents that the metadata topic would forget: of a key, compaction keeps the last record.
+    """Write newest documents again that compaction would remove, because it keeps the last record of a key.
 
-    Two processes that learn two documents of one id at the same time may write them in either order.
+    Two processes that learn two documents of one id at the same time can write them in either order.
     """
     for source, key in sorted(components.outdated):
         record = document_record(source, key, components.catalog.document(source, key))

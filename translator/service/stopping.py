@@ -1,4 +1,4 @@
-"""Ends of the process: within its time in order, and at once after an error."""
+"""Stop the process: in order and in time, or immediately after an error."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _FATAL_EXIT_SECONDS = 10
 
 
 class BoundedStopApp(faust.App):
-    """Ends within `stop_seconds`, delivered or not: a supervisor's grace period must be longer."""
+    """The process stops within `stop_seconds`, delivered or not. A supervisor's grace period must be longer."""
 
     stop_seconds: float
     watchdog: Watchdog
     owned: Callable[[int], object]
-    """Is told of how many partitions were assigned, when they are placed."""
-    ending = False  # after an error: less time is left than for an end in order
-    placed = False  # what the group has assigned, be it nothing, at least once
-    turns = 0  # of the event loop, as far as our own work sees them
+    """Called with the number of assigned partitions once their positions are set."""
+    ending = False  # after an error, less time is left than for an orderly stop
+    placed = False  # the group has made an assignment, even an empty one
+    turns = 0  # iterations of the event loop that include our own work
 
     def on_rebalance_end(self) -> None:
         super().on_rebalance_end()
@@ -42,24 +42,24 @@ class BoundedStopApp(faust.App):
 
 
 class FailStop:
-    """After an error nothing is produced, acknowledged or committed, and the process ends with code 1."""
+    """After an error, nothing is produced, acknowledged or committed, and the process exits with code 1."""
 
     def __init__(self, app: BoundedStopApp, delivery: Delivery) -> None:
         self._app = app
         self._delivery = delivery
         self.dead = False
-        self._crash: asyncio.Task[None] | None = None  # kept: the loop alone would forget it
+        self._crash: asyncio.Task[None] | None = None  # kept, because the loop holds only a weak reference
 
     async def trigger(self, error: BaseException) -> None:
-        """Ends the process; does not return."""
+        """Stop the process; does not return."""
         self.stop_work(error)
         await asyncio.Event().wait()
 
     def stop_work(self, error: BaseException) -> None:
-        """From here on nothing leaves the process, and it ends within seconds.
+        """Let nothing more leave the process, and exit within seconds.
 
-        It leaves the group before, unless records are under way: the group has to miss it first, which takes a session,
-        and by then they have arrived or never will.
+        The process leaves the group first, unless records are in flight. In that case the group must notice its
+        absence, which takes a session timeout. By then the records have arrived or never will.
         """
         if self.dead:
             return
@@ -75,10 +75,10 @@ class FailStop:
 
 
 def exit_within(seconds: float) -> None:
-    """Ends the process with code 1 after that time.
+    """Exit with code 1 after this time.
 
-    With the broker gone, Faust's own way out never ends (its consumer thread hangs in LeaveGroup). A hard exit loses
-    nothing: what is not delivered is not committed.
+    Without brokers, Faust's own shutdown never ends (its consumer thread hangs in LeaveGroup). A hard exit loses
+    nothing, because undelivered records are not committed.
     """
     timer = threading.Timer(seconds, os._exit, (1,))
     timer.daemon = True

@@ -1,4 +1,4 @@
-"""The line that tells, once a minute, what was done since the last one, and how far behind the process is."""
+"""The log line that reports, once a minute, the work since the last line and the lag of the process."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from translator.service.metrics import BatchAccount
 
 
 class Summary:
-    """Adds acknowledged batches up."""
+    """Sums up acknowledged batches."""
 
     def __init__(self) -> None:
         self._begin()
@@ -31,7 +31,7 @@ class Summary:
             self._refused[code] += count
 
     def take(self) -> dict[str, Any]:
-        """Return the fields of the line, and begin anew."""
+        """Return the fields of the line, and start again."""
         names = ("read", "translated", "learned", "skipped", "written")
         fields: dict[str, Any] = {name: self._records[name] for name in names}
         fields["dead"] = dict(sorted(self._dead.items()))

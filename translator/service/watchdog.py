@@ -1,8 +1,9 @@
-"""Ends a process that hangs: a supervisor restarts what has ended, and nothing else.
+"""Stops a process that hangs, because a supervisor restarts only processes that have ended.
 
-The watch is a thread of its own, for a blocked event loop cannot watch itself. It counts its own turns, not seconds: a
-process that was stopped as a whole (SIGSTOP, a suspended machine) has not hung. Code that never lets another thread
-have its turn (a regular expression that runs away, say) stops the watch too; for that there is a second timer, in C.
+The watchdog is a separate thread, because a blocked event loop cannot watch itself. It counts its own iterations
+instead of seconds: a process that was suspended as a whole (SIGSTOP, a suspended machine) has not hung. Code that never
+releases the interpreter (a runaway regular expression, for example) blocks this thread too, so there is a second timer
+in C.
 """
 
 from __future__ import annotations
@@ -27,9 +28,9 @@ class Watched(Struct, frozen=True):
     """A number that must change from time to time.
 
     Args:
-        seconds: how long it may stand.
-        state: None while there is nothing to wait for; else a value that changes when it moves.
-        said: what is wrong when it does not.
+        seconds: maximum time without a change.
+        state: None while there is nothing to wait for; otherwise a value that changes on progress.
+        said: what is wrong if it does not change.
     """
 
     seconds: float
@@ -38,10 +39,10 @@ class Watched(Struct, frozen=True):
 
 
 class Watchdog:
-    """Looks at what is watched, once per `turn` seconds, and ends the process with code 1 when something stands.
+    """Checks the watched values once per `turn` seconds, and exits with code 1 if one stops changing.
 
     Args:
-        hard: seconds after which the timer in C ends a process in which no other thread has had its turn.
+        hard: seconds after which the timer in C stops a process in which no other thread can run.
     """
 
     def __init__(self, watched: list[Watched], hard: float, turn: float = 1.0) -> None:
@@ -53,18 +54,20 @@ class Watchdog:
         self._main = threading.get_ident()
 
     def start(self) -> None:
-        """To be called from the thread of the event loop."""
+        """Start; call this from the event loop's thread."""
         self._main = threading.get_ident()
         self._arm()
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def retire(self, seconds: float) -> None:
-        """The process is ending, and something else sees to it that it does within `seconds`: if that hangs too, C."""
+        """Note that the process is stopping and should end within `seconds`. If that hangs too, the timer in C ends
+        it.
+        """
         self._ended.set()
         faulthandler.dump_traceback_later(seconds + _LAST_WORDS, exit=True)
 
     def _arm(self) -> None:
-        """Wind the timer in C, which writes the stacks of all threads to standard error and ends with code 1."""
+        """Reset the timer in C, which writes the stacks of all threads to standard error and exits with code 1."""
         faulthandler.dump_traceback_later(self._hard, exit=True)
 
     def _run(self) -> None:
@@ -74,7 +77,7 @@ class Watchdog:
                 self._end(said)
 
     def look(self) -> str | None:
-        """One turn: what is wrong, or None."""
+        """Run one check. Returns what is wrong, or None."""
         for number, watched in enumerate(self._watched):
             state = watched.state()
             before, stood = self._seen[number]
@@ -85,18 +88,18 @@ class Watchdog:
         return None
 
     def _end(self, said: str) -> NoReturn:
-        # The log may hang as well: whoever holds its lock may be what hangs.
+        # Logging can hang as well, if the thread that holds its lock hangs.
         timer = threading.Timer(_LAST_WORDS, os._exit, (1,))
         timer.daemon = True
         timer.start()
-        log.critical("stopping", error=f"{said}; it was at {self._place()}", error_type="Stuck")
+        log.critical("stopping", error=f"{said}; the event loop was at {self._place()}", error_type="Stuck")
         os._exit(1)
 
     def _place(self) -> str:
-        """Return the place of the event loop: code only, no data."""
+        """Return the current position of the event loop: code locations only, no data."""
         frame = sys._current_frames().get(self._main)
         places: list[str] = []
         while frame is not None and len(places) < 3:
             places.append(f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno} {frame.f_code.co_name}")
             frame = frame.f_back
-        return " < ".join(places) or "no known place"
+        return " < ".join(places) or "an unknown position"

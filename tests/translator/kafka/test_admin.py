@@ -84,7 +84,7 @@ def test_topics_of_tables_are_made_as_their_projection_says(settings: Settings) 
     assert topics.is_compacted(topic)
     assert {topic: 5_000} == topics.max_message_bytes([topic])
     larger = TableTopics(topics, projected, wanted, wanted.template, 6_000, print)
-    with pytest.raises(ConfigError, match=r"orders takes records of 5000 bytes, and must take 6000"):
+    with pytest.raises(ConfigError, match=r"orders accepts records of up to 5000 bytes, but must accept 6000"):
         larger.open(topic)
     strict = projected.model_copy(update={"topics": TopicsSettings(create=False)})
     with pytest.raises(ConfigError, match=r"projection .*: missing topics: .*shop\.items; .*topics\.create: true"):
@@ -135,7 +135,7 @@ def test_a_broker_that_does_not_answer_is_said_and_waited_for(free_port: int) ->
     topics = TopicAdmin({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
     with pytest.raises(Said, match=r"^waiting for a broker: "):
         topics.wait_for_broker(60, tell)
-    with pytest.raises(RetryableError, match="no broker answered within 1 s"):
+    with pytest.raises(RetryableError, match="no broker responded within 1 s"):
         topics.wait_for_broker(1, lambda _: None)
 
 

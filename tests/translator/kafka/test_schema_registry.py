@@ -221,13 +221,13 @@ class TestSchemaText:
         assert ErrorCode.LIMIT_EXCEEDED == refused.value.code
 
     def test_references(self, server: RegistryServer, topic: str) -> None:
-        """A schema that refers to others is refused, and they are named."""
+        """A schema that refers to other schemas is refused, and they are named."""
         self.registered(server, f"{topic}-other", OTHER)
         fields = [{"name": "o", "type": "Other"}]
         text = json.dumps({"type": "record", "name": "Outer", "fields": fields})
         references = [SchemaReference("Other", f"{topic}-other", 1)]
         schema_id = self.registered(server, value_subject(topic), Schema(text, "AVRO", references))
-        with pytest.raises(MessageError, match=r"refers to others \('Other'\), which this release") as refused:
+        with pytest.raises(MessageError, match=r"refers to other schemas \('Other'\), which this release") as refused:
             client(server).schema_text(schema_id, limit=10_000)
         assert ErrorCode.UNSUPPORTED_SHAPE == refused.value.code
 
@@ -238,7 +238,7 @@ class TestSchemaText:
             value_subject(topic),
             Schema('{"$schema": "http://json-schema.org/draft-07/schema#", "type": "object"}', "JSON"),
         )
-        with pytest.raises(MessageError, match="is of type 'JSON'; allowed: AVRO"):
+        with pytest.raises(MessageError, match="has type 'JSON'; expected AVRO"):
             client(server).schema_text(schema_id, limit=10_000)
 
 
@@ -351,10 +351,10 @@ class TestAnswers:
             (400, 400, "check registry.url"),
             (401, 401, "check registry.username and registry.password"),
             (403, 40301, "set registry.auto_register: false"),
-            (404, 404, "check registry.url: it is the root of an API"),
+            (404, 404, "check registry.url: it must be the root of"),
             (404, 40403, "register the schema"),
             (405, 405, "check registry.url"),
-            (409, 40901, "is the topic used for something else?"),
+            (409, 40901, "Is the topic used for something else?"),
             (422, 42201, "does not accept the Avro schema"),
         ],
     )
@@ -379,7 +379,7 @@ class TestAnswers:
     def test_no_registry(self, answers: Answers, body: bytes, auto_register: bool) -> None:
         """A friendly answer without an id that fits a header is no registry's."""
         answers.body = body
-        with pytest.raises(ConfigError, match="gives no schema id"):
+        with pytest.raises(ConfigError, match="returned no schema id"):
             SchemaRegistry(Registry(url=answers.url, auto_register=auto_register)).schema_id("s", schema_text())
 
     def test_silent(self, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,7 +163,7 @@ def test_no_token() -> None:
         oauth_client_id="client",
         oauth_client_secret="correct horse",
     )
-    with pytest.raises(KafkaConnectionError, match=r"no token of kafka\.oauth_token_url") as caught:
+    with pytest.raises(KafkaConnectionError, match=r"no token from kafka\.oauth_token_url") as caught:
         asyncio.run(Tokens(kafka).token())
     assert "correct horse" not in str(caught.value)
 

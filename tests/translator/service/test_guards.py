@@ -37,7 +37,7 @@ def test_nothing_from_the_contrary_message_on_is_written(bench: Bench) -> None:
     assert [0, 1] == written(bench)
     assert [] == bench.accounted
     (mark,) = bench.read(bench.output.metadata_topic, 0)
-    with pytest.raises(ContradictionError, match="stands still until its options change"):
+    with pytest.raises(ContradictionError, match="stays stopped until its options change"):
         bench.contradictions.check(mark.key().decode(), mark.value())
 
 

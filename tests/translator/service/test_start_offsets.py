@@ -72,12 +72,12 @@ def test_it_reads_on_where_the_group_was(broker: Broker) -> None:
         (
             3,
             None,
-            "deleted before they were read; committed offset 3, earliest offset there is 8, end 20: 5 records",
+            "deleted before they were read; committed offset 3, earliest available offset 8, end 20: 5 records",
         ),
         (3, "", "5 records are missing"),
         (21, None, "the topic ends before the committed offset"),
-        (10, "topic=another;", "was deleted and made again (topic=another, now "),
-        (10, "topic=another\0", "was deleted and made again (topic=another, now "),
+        (10, "topic=another;", "was deleted and recreated (topic=another, now "),
+        (10, "topic=another\0", "was deleted and recreated (topic=another, now "),
     ],
     ids=["deleted", "without a note", "beyond the end", "another topic's", "another topic's, as it was noted before"],
 )
@@ -107,7 +107,7 @@ def test_a_position_that_is_lost_while_reading(broker: Broker) -> None:
     said = asyncio.run(bench.positions.lost([place], "reading stopped: why"))
     assert (FatalError, True) == (
         type(said),
-        str(said).startswith("reading stopped: why. What the group has committed"),
+        str(said).startswith("reading stopped: why. The offsets that the group has committed"),
     )
     bench.delete_before(0, 8)
     assert isinstance(asyncio.run(bench.positions.lost([place], "reading stopped: why")), GapError)
@@ -136,9 +136,9 @@ def test_a_topic_with_another_id(broker: Broker) -> None:
     """It is not read under the id of the start, neither at an assignment nor at a look."""
     bench = Bench(broker)
     bench.positions.add(bench.topic, AddedTopic("s", TopicFacts("before", 2), "earliest"))
-    with pytest.raises(FatalError, match="deleted and made again since the start: its id was before and is "):
+    with pytest.raises(FatalError, match="deleted and recreated since the start: its id changed from before to "):
         bench.find()
-    with pytest.raises(FatalError, match="deleted and made again since the start"):
+    with pytest.raises(FatalError, match="deleted and recreated since the start"):
         bench.positions.look()
 
 

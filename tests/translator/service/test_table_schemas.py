@@ -90,9 +90,7 @@ def test_a_registry_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
     asyncio.run(bench.run(rows("t", "t")))
     assert [(4, 5), (4, 5)] == ids(bench)
     assert 2 == len(bench.read(bench.output.topic, PARTITION))
-    assert (
-        "waiting for the schema registry, which is asked for an id under t.t-key: Connection refused" == bench.said[0]
-    )
+    assert "waiting for the schema registry to return an id under t.t-key: Connection refused" == bench.said[0]
 
 
 def test_a_wait_ends_when_the_partition_is_given_away() -> None:

@@ -1,1 +1,1 @@
-"""Deliveries: they bring records to their topics and say when offsets may be committed."""
+"""Deliveries write records to their topics and decide when offsets can be committed."""

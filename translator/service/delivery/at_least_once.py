@@ -1,4 +1,4 @@
-"""At least once: a batch is acknowledged when every report of its records, dead letters included, is good."""
+"""At least once: a batch is acknowledged after successful reports for all of its records, including dead letters."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class _Batch(InFlight):
         super().__init__(account, acknowledge)
         self._delivery = delivery
         self.error: str | None = None
-        self.pending = 0  # reports that are to come
-        self.topics: set[str] = set()  # that were written
+        self.pending = 0  # outstanding reports
+        self.topics: set[str] = set()  # records written
 
     async def send(
         self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
     ) -> None:
-        """Hand records to the producer; wait while its queue is full."""
+        """Pass records to the producer; wait while its queue is full."""
         self.pending += len(records)
         self.topics.add(topic)
         await self._delivery.writer.write(topic, partition, records, with_offset(self._report, on_stored))
@@ -50,15 +50,15 @@ class _Batch(InFlight):
             self.error = write_failure(message.topic(), error)
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Nothing: the offsets of whole batches are committed."""
+        """Do nothing: offsets are committed for whole batches."""
 
     def abandon(self) -> None:
-        """Forget the batch: whatever was sent of it comes again."""
+        """Forget the batch. Whatever was sent of it is sent again later."""
         self._delivery.forget(self)
 
     @property
     def done(self) -> bool:
-        """Say whether all of it was delivered.
+        """Return whether everything was delivered.
 
         Raises:
             FatalError: a record was not.
@@ -69,12 +69,12 @@ class _Batch(InFlight):
 
 
 class AtLeastOnceDelivery:
-    """The idempotent producer, and the batches whose reports are to come.
+    """The idempotent producer, and the batches with outstanding reports.
 
     Args:
-        seconds: how long nothing may be heard of the oldest batch of a partition that waits for reports. The producer
-            must not give records up by itself (NEVER): it would go on with those behind them, and they would stand
-            before those that the next process writes again.
+        seconds: maximum time without a report for a partition's oldest unfinished batch. The producer must never drop
+            records itself (NEVER): it would continue with later records, which would then precede those that the next
+            process writes again.
     """
 
     def __init__(
@@ -88,7 +88,9 @@ class AtLeastOnceDelivery:
         self._bounds = bounds
         self._seconds = seconds
         self._queues: BatchQueues[_Batch] = BatchQueues(on_account)
-        self._heard: dict[tuple[str, int], tuple[_Batch, int, float]] = {}  # oldest batch, its reports to come, when
+        self._heard: dict[
+            tuple[str, int], tuple[_Batch, int, float]
+        ] = {}  # oldest batch, its outstanding reports, and since when
 
     @property
     def batches(self) -> int:
@@ -97,21 +99,21 @@ class AtLeastOnceDelivery:
 
     @property
     def records(self) -> int:
-        """The number of records whose reports have not been taken."""
+        """The number of records whose reports have not been processed."""
         return len(self.writer)
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with each report that comes in; None while none is to come."""
+        """A number that changes with each report; None if no report is outstanding."""
         return self.writer.reports if self.records else None
 
     @property
     def may_still_write(self) -> bool:
-        """Say whether reports are to come: what they are of may have left, and be stored whenever it arrives."""
+        """Return whether reports are outstanding. Their records may have been sent and can be stored at any time."""
         return self.records > 0
 
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
-        """Take a batch on; the group's membership does not matter."""
+        """Add a batch; group membership does not matter."""
         batch = _Batch(self, account, acknowledge)
         self._queues.add(batch)
         return batch
@@ -121,7 +123,7 @@ class AtLeastOnceDelivery:
         self._queues.remove(batch)
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when all that was sent of a raw partition is delivered.
+        """Return when everything sent for a raw partition is delivered.
 
         Raises:
             FatalError: something was not.
@@ -149,7 +151,7 @@ class AtLeastOnceDelivery:
             raise FatalError(write_failure(topic, reports[0]))
 
     def reap(self) -> None:
-        """Acknowledge what is done, in order per partition.
+        """Acknowledge completed batches, in order per partition.
 
         Raises:
             FatalError: a record was not delivered; nothing is acknowledged any more.
@@ -163,10 +165,10 @@ class AtLeastOnceDelivery:
                 self._check_silence(queue[0])
 
     def _check_silence(self, batch: _Batch) -> None:
-        """Note when something was last heard of the oldest batch of a partition.
+        """Note when the oldest batch of a partition last made progress.
 
         Raises:
-            FatalError: it is too long ago.
+            FatalError: it was too long ago.
         """
         now = time.monotonic()
         place = batch.account.topic, batch.account.partition
@@ -180,11 +182,11 @@ class AtLeastOnceDelivery:
             )
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch may be taken on."""
+        """Return when another batch can be added."""
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 
     def fail_stop(self) -> None:
-        """Produce and acknowledge nothing from here on."""
+        """Produce and acknowledge nothing from now on."""
         self.writer.stop()
 
 
@@ -195,13 +197,13 @@ def open_delivery(
     bounds: Bounds,
     seconds: float,
 ) -> AtLeastOnceDelivery:
-    """Return the delivery of the service, with a producer of its own; see `producer_config`."""
+    """Return the delivery of the service, with its own producer; see `producer_config`."""
     producer = RecordProducer.from_config(producer_config(connection, NEVER, limits, bounds))
     return AtLeastOnceDelivery(producer, on_account, bounds, seconds)
 
 
 async def confirm_all(producer: RecordProducer, topic: str, records: Iterable[Record]) -> None:
-    """Write records, and return when the topic has them.
+    """Write records, and return when the topic contains them.
 
     Raises:
         FatalError: one was not delivered.

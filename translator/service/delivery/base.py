@@ -1,6 +1,6 @@
-"""The protocol of a delivery, and the part that all deliveries share: batches in flight, acknowledged in order.
+"""The protocol of a delivery, and the part shared by all deliveries: batches in flight, acknowledged in order.
 
-`tests/translator/service/delivery/test_contract.py` holds every implementation to the same behaviour.
+`tests/translator/service/delivery/test_contract.py` runs the same tests for every implementation.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from translator.codecs.record import Record
 from translator.service.metrics import BatchAccount
 
 PAUSE_SECONDS = 0.002
-"""Between two looks at something that comes by itself: a report, room in a queue, the end of a transaction."""
+"""Seconds between two checks for a report, room in a queue, or the end of a transaction."""
 
 Acknowledge = Callable[[], object]
-"""Lets the offset of a batch be committed."""
+"""Allows the offset of a batch to be committed."""
 
 OnStored = Callable[[int], None]
-"""Is told the offset of a record that was written, before its batch is acknowledged."""
+"""Called with the offset of a written record before its batch is acknowledged."""
 
 
 class Batch(Protocol):
-    """A batch of a raw partition between reading and acknowledging: what comes of it is written through it."""
+    """A batch of a raw partition between reading and acknowledgement. Its results are written through it."""
 
     @property
     def account(self) -> BatchAccount: ...
@@ -32,34 +32,35 @@ class Batch(Protocol):
     async def send(
         self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
     ) -> None:
-        """Write records of the present message; wait while there is no room for them.
+        """Write records of the current message; wait while there is no room for them.
 
         Raises:
-            FatalError: the delivery has failed for good.
+            FatalError: the delivery has failed permanently.
         """
         ...
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Tell that everything of the message at this raw offset was sent, and of those before it, `count` in all."""
+        """Note that all records of the messages up to this raw offset were sent, `count` messages in all."""
         ...
 
     def close(self) -> None:
-        """Tell that everything of the batch was sent: it is acknowledged when all of that is delivered."""
+        """Note that everything of the batch was sent. It is acknowledged once all of it is delivered."""
         ...
 
     def abandon(self) -> None:
-        """Tell that no more of the batch is sent, and that it is never acknowledged. It is the last of its partition.
+        """Note that nothing more of the batch is sent and that it is never acknowledged. It is the last of its
+        partition.
 
-        What was sent of it comes again when the next owner of the partition reads it, unless a delivery says more.
+        The next owner of the partition reads it again and sends its records again, unless the delivery prevents that.
         """
         ...
 
 
 class Delivery(Protocol):
-    """Writes what comes of batches, and acknowledges each in its turn when all of it was delivered.
+    """Writes the results of batches, and acknowledges each batch, in order, after everything was delivered.
 
-    Any record that is not delivered is fatal: its batch and all after it are never acknowledged, the process stops, and
-    the next one starts at the committed offset.
+    Any undelivered record is fatal: its batch and all later ones are never acknowledged, the process stops, and the
+    next one starts at the committed offset.
     """
 
     @property
@@ -69,28 +70,28 @@ class Delivery(Protocol):
 
     @property
     def records(self) -> int:
-        """The number of records whose reports have not been taken."""
+        """The number of records whose reports have not been processed."""
         ...
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with whatever is delivered; None while nothing is to be."""
+        """A number that changes with every delivery; None while nothing is outstanding."""
         ...
 
     @property
     def may_still_write(self) -> bool:
-        """Say whether a broker may still store records for readers that have not been reported on.
+        """Return whether a broker could still store visible records that have not been reported.
 
-        Then the partitions that they come of must not be given away at once: what another process writes of them would
-        stand before what is under way.
+        If so, their partitions must not be handed over immediately, because records of the next owner could be stored
+        before those in flight.
         """
         ...
 
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> Batch:
-        """Take a batch on.
+        """Add a batch.
 
         Args:
-            membership: the member of the group that fetched it; transactions name it.
+            membership: the group member that fetched it, for use in transactions.
         """
         ...
 
@@ -103,7 +104,7 @@ class Delivery(Protocol):
         ...
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when all that was sent of the ended messages of a raw partition is delivered.
+        """Return when everything sent for finished messages of a raw partition is delivered.
 
         Raises:
             FatalError: something was not.
@@ -111,7 +112,7 @@ class Delivery(Protocol):
         ...
 
     def reap(self) -> None:
-        """Take reports, and acknowledge what is done, in order per raw partition. Called every few milliseconds.
+        """Process reports, and acknowledge completed batches in order per raw partition. Called every few milliseconds.
 
         Raises:
             FatalError: a record was not delivered; nothing is acknowledged any more.
@@ -119,7 +120,7 @@ class Delivery(Protocol):
         ...
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch may be taken on.
+        """Return when another batch can be added.
 
         Raises:
             FatalError: as `reap`.
@@ -127,12 +128,12 @@ class Delivery(Protocol):
         ...
 
     def fail_stop(self) -> None:
-        """Produce and acknowledge nothing from here on. Who waits in a call above waits for the end of the process."""
+        """Produce and acknowledge nothing from now on. Callers of the methods above wait until the process ends."""
         ...
 
 
 class InFlight:
-    """The part of a batch that every delivery has."""
+    """The part of a batch that all deliveries share."""
 
     __slots__ = ("account", "acknowledge", "closed")
 
@@ -142,7 +143,7 @@ class InFlight:
         self.closed = False
 
     def close(self) -> None:
-        """Tell that everything of the batch was sent."""
+        """Note that everything of the batch was sent."""
         self.closed = True
 
 
@@ -153,7 +154,7 @@ class BatchQueues(Generic[B]):
     """The batches in flight by raw partition, in the order in which they began.
 
     Args:
-        on_account: is told what became of a batch when it is acknowledged.
+        on_account: called with the account of a batch when it is acknowledged.
     """
 
     def __init__(self, on_account: Callable[[BatchAccount], None]) -> None:
@@ -165,11 +166,11 @@ class BatchQueues(Generic[B]):
         return self._count
 
     def __iter__(self) -> Iterator[deque[B]]:
-        """Give the queue of each partition; an empty one, too."""
+        """Return the queue of each partition, including empty ones."""
         return iter(self._queues.values())
 
     def of(self, topic: str, partition: int) -> list[B]:
-        """Return the batches of a raw partition, the oldest first."""
+        """Return the batches of a raw partition, oldest first."""
         return [*self._queues.get((topic, partition), ())]
 
     def add(self, batch: B) -> None:
@@ -181,7 +182,7 @@ class BatchQueues(Generic[B]):
         self._count -= 1
 
     def acknowledge_while(self, is_done: Callable[[B], bool]) -> None:
-        """Acknowledge batches in order, of each partition up to the first that is not done."""
+        """Acknowledge batches in order, for each partition up to the first unfinished one."""
         for queue in self._queues.values():
             while queue and is_done(queue[0]):
                 batch = queue.popleft()
@@ -191,7 +192,7 @@ class BatchQueues(Generic[B]):
 
 
 async def until_capacity(delivery: Delivery, batches: int, records: int) -> None:
-    """Reap until fewer batches and fewer records than these bounds are in flight.
+    """Reap until fewer batches and records than these limits are in flight.
 
     Raises:
         FatalError: as `Delivery.reap`.
@@ -203,5 +204,5 @@ async def until_capacity(delivery: Delivery, batches: int, records: int) -> None
 
 
 def never() -> Awaitable[bool]:
-    """Wait for the end of the process."""
+    """Wait until the process ends."""
     return asyncio.Event().wait()

@@ -1,7 +1,7 @@
-"""Exactly once: records and the offsets that they come of are in one transaction, or neither is.
+"""Exactly once: records and the raw offsets that they come from are committed in one transaction, or not at all.
 
-Read `docs/decisions/0006-exactly-once.md` first. A transaction holds whole messages, never a part of one, and belongs
-to one generation of the group: the broker refuses it when the partitions were given to another process meanwhile.
+Read `docs/decisions/0006-exactly-once.md` first. A transaction contains whole messages and belongs to one generation of
+the group. The broker rejects it if the partitions were reassigned in the meantime.
 """
 
 from __future__ import annotations
@@ -34,34 +34,35 @@ from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 
 TRANSACTION_SECONDS = 0.08
-"""The time for which a transaction takes records, unless so much is in flight that reading waits for its end.
+"""Seconds for which a transaction accepts records, unless so much is in flight that reading waits for its end.
 
-It is the delay of readers. Below it the marks of transactions cost more than the time is worth.
+Consumers see this delay. Below this value, transaction markers cost more than the shorter delay is worth.
 """
 _LONGEST_SECONDS = 0.2
 _OPEN_BY_END = 4
 
-# A commit waits for records, too: whose topic cannot be written is to be said by their own reports, which come first.
+# A commit also waits for records. If a topic cannot be written, the reports of its records arrive first and say so.
 _MORE_SECONDS = 5.0
-# What a call may take beyond the time that it is given, as threads on a busy machine do.
+# Time by which a call can exceed its timeout, because of thread scheduling on a busy machine.
 _OVERSTAY_SECONDS = 2.0
-# Below the time that a dying process has (stopping._FATAL_EXIT_SECONDS). What is not aborted, the broker aborts later.
+# Less than the time that a failing process has (stopping._FATAL_EXIT_SECONDS). The broker aborts what we do not.
 _ABORT_SECONDS = 5.0
 
-# librdkafka drops what is queued when a record of the transaction fails, and may report these first. The transaction
-# cannot be committed then, whatever is made of the reports.
+# librdkafka drops queued records when a record of the transaction fails, and can report these first. The transaction
+# cannot be committed in any case.
 _DROPPED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 _OVERSTAYED = (
-    "transaction failed: librdkafka has not come back within the time that it was given (timing.delivery): it waits "
+    "transaction failed: librdkafka did not return within the given time (timing.delivery), because it waits "
     "for a coordinator that is gone; the next start asks for the new one"
 )
 
 
 def open_seconds(end_seconds: float) -> float:
-    """Return for how long a transaction takes records when the end of the last one took so long.
+    """Return for how long a transaction accepts records, given how long the last one took to end.
 
-    Nothing is written while a transaction ends: where that takes long, as with far brokers, there are fewer of them.
+    Nothing is written while a transaction ends. If ending takes long, as with distant brokers, there are fewer
+    transactions.
     """
     return max(TRANSACTION_SECONDS, min(_OPEN_BY_END * end_seconds, _LONGEST_SECONDS))
 
@@ -75,24 +76,24 @@ class _Batch(InFlight):
         super().__init__(account, acknowledge)
         self._delivery = delivery
         self.membership = membership
-        self.held: list[tuple[str, int, Sequence[Record], Report]] = []  # what its present messages have to write
-        self.messages = 0  # that are in a transaction
+        self.held: list[tuple[str, int, Sequence[Record], Report]] = []  # records to write for its current messages
+        self.messages = 0  # messages in a transaction
 
     async def send(
         self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
     ) -> None:
-        """Keep records until their message has ended: a transaction must not end between two of them.
+        """Keep records until their message is complete, because a transaction must not end between two of them.
 
-        `on_stored` is called before the transaction ends; when it does not stand, nor does the process.
+        `on_stored` is called before the transaction ends. If the transaction fails, the process stops.
         """
         self.held.append((topic, partition, records, with_offset(self._delivery.report, on_stored)))
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Write the messages into the present transaction, whole and with the offset of the last."""
+        """Write the messages into the current transaction, completely and with the offset of the last one."""
         await self._delivery.write_messages(self, offset, count)
 
     def abandon(self) -> None:
-        """Take no more. The messages that ended stand, with their offset: the next owner goes on behind them."""
+        """Accept no more. Completed messages remain, with their offset: the next owner resumes after them."""
         self.held.clear()
         if not self.messages:
             self._delivery.forget(self)
@@ -103,14 +104,14 @@ class _Batch(InFlight):
 
 
 class ExactlyOnceDelivery:
-    """Delivery in transactions: `reap` ends one when it is time, and acknowledges what it held.
+    """Delivery in transactions. `reap` ends a transaction when it is due, and acknowledges what it contained.
 
     Args:
-        producer: `open` comes before anything else.
-        outside: writes what others must be able to read before the first event that names it.
-        note: gives what to commit beside an offset of a topic.
-        on_commit: is told how many seconds the end of a transaction took.
-        seconds: that a record may take (`timing.delivery`), and a call of the library; a commit may take little more.
+        producer: `open` must be called first.
+        outside: writes what others must be able to read before the first event that refers to it.
+        note: returns the metadata to commit with an offset of a topic.
+        on_commit: called with the seconds that the end of a transaction took.
+        seconds: timeout for a record (`timing.delivery`) and for a library call; a commit can take slightly longer.
     """
 
     def __init__(
@@ -131,26 +132,26 @@ class ExactlyOnceDelivery:
         self._note = note
         self._on_commit = on_commit
         self._seconds = seconds
-        # -- of the present transaction
+        # -- state of the current transaction
         self._membership = b""
         self._offsets: dict[tuple[str, int], int] = {}  # one past the last message of a partition
         self._began = 0.0
         self._open_seconds = TRANSACTION_SECONDS
-        self._hurry = False  # something waits for its end
-        self._closing = False  # it takes no more messages
-        self._writing = 0  # messages of which a part is written
+        self._hurry = False  # a caller waits for its end
+        self._closing = False  # it accepts no more messages
+        self._writing = 0  # messages that are partly written
         self._ending: asyncio.Task[Any] | None = None
-        # -- of all
+        # -- state across transactions
         self.overstayed = False
-        """A call has not come back: its thread keeps the interpreter from ending."""
+        """A call has not returned, and its thread keeps the interpreter from exiting."""
         self._ended = 0
 
     def open(self, seconds: float) -> None:
-        """End what an earlier process of the same transactional.id left open; blocks.
+        """Finish what an earlier process with the same transactional.id left open; blocks.
 
         Raises:
-            ConfigError: this user cannot write transactions, or not so long ones.
-            RetryableError: no broker answers.
+            ConfigError: this user may not write transactions, or not of this duration.
+            RetryableError: no broker responds.
         """
         self._producer.open(seconds)
 
@@ -161,12 +162,12 @@ class ExactlyOnceDelivery:
 
     @property
     def records(self) -> int:
-        """The number of records whose reports have not been taken."""
+        """The number of records whose reports have not been processed."""
         return len(self._writer)
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with each transaction that ends; None while none is open."""
+        """A number that changes when a transaction ends; None while none is open."""
         outside = self._outside.progress
         if not self._offsets and self._ending is None and outside is None:
             return None
@@ -174,23 +175,23 @@ class ExactlyOnceDelivery:
 
     @property
     def may_still_write(self) -> bool:
-        """Say so of what is written outside of transactions: a transaction that nobody commits is never read."""
+        """Return this only for records written outside of transactions: an uncommitted transaction is never read."""
         return self._outside.may_still_write
 
     # -- writing
 
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
-        """Take a batch on."""
+        """Add a batch."""
         batch = _Batch(self, account, acknowledge, membership)
         self._queues.add(batch)
         return batch
 
     def forget(self, batch: _Batch) -> None:
-        """Never acknowledge the last batch of its partition, of which no message has ended."""
+        """Never acknowledge the last batch of its partition, which has no completed message."""
         self._queues.remove(batch)
 
     async def write_messages(self, batch: _Batch, offset: int, count: int) -> None:
-        """Write what a batch holds, of so many messages, and note the last offset, both in the present transaction."""
+        """Write what a batch contains, `count` messages, and note the last offset, both in the current transaction."""
         while not self._takes(batch.membership):
             await self._writer.pause()
         self._membership = batch.membership
@@ -204,7 +205,7 @@ class ExactlyOnceDelivery:
         self._offsets[batch.account.topic, batch.account.partition] = offset + 1
 
     def _takes(self, membership: bytes) -> bool:
-        """Say whether the present transaction may take a message. One of another generation hurries its end."""
+        """Return whether the current transaction can take a message. A message of another generation ends it early."""
         if self._writer.stopped or self._closing or self._ending is not None:
             return False
         if (self._offsets or self._writing) and membership != self._membership:
@@ -213,23 +214,25 @@ class ExactlyOnceDelivery:
         return True
 
     def report(self, error: KafkaError | None, message: Any) -> None:
-        """Take the report of one record. One that was dropped was so for another, whose report names the cause."""
+        """Process the report of one record. If it was dropped because of another record, that record's report gives the
+        cause.
+        """
         if error is not None and error.code() not in _DROPPED:
             self._writer.fail(FatalError(f"delivery failed: {write_failure(message.topic(), error)}"))
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """As `Delivery.confirm`, and in no transaction: other processes read it at once, whatever becomes of ours."""
+        """Same as `Delivery.confirm`, outside of transactions: other processes can read it immediately."""
         await self._outside.confirm(topic, record)
 
     # -- ends of transactions
 
     def reap(self) -> None:
-        """Start the end of a transaction when it is time.
+        """Start the end of a transaction when it is due.
 
         Raises:
             FatalError: a record was not delivered, or a transaction not committed; nothing is acknowledged any more.
         """
-        with suppress(FatalError):  # kept, and raised below
+        with suppress(FatalError):  # stored here and raised below
             self._writer.serve()
         self._outside.reap()
         if self._writer.stopped:
@@ -243,21 +246,21 @@ class ExactlyOnceDelivery:
             if self._closing and not self._writing:
                 self._ending = asyncio.create_task(self._end())
         elif not self._writing:
-            self._acknowledge()  # what was closed after its last message stood, or without any
+            self._acknowledge()  # was closed without messages, or after its last message was committed
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch may be taken on; at the bound of batches the transaction ends before its time."""
+        """Return when another batch can be added. At the batch limit, the transaction ends early."""
         self._hurry = self._hurry or len(self._queues) >= self._bounds.batches
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when what was ended of a raw partition is in a transaction that stands."""
+        """Return when the completed messages of a raw partition are in a committed transaction."""
         while (topic, partition) in self._offsets:
             self._hurry = True
             await self._writer.pause()
 
     async def all_settled(self) -> None:
-        """Return when no transaction is open. Partitions are about to be given away."""
+        """Return when no transaction is open. Partitions are about to be handed over."""
         while not self._writer.stopped and (self._offsets or self._writing or self._ending is not None):
             self._hurry = True
             await asyncio.sleep(PAUSE_SECONDS)
@@ -266,7 +269,7 @@ class ExactlyOnceDelivery:
             self._acknowledge()
 
     async def place(self, offsets: Mapping[tuple[str, int], int], membership: bytes) -> bool:
-        """Commit where partitions begin, before anything of them is read; False: they move again.
+        """Commit the start offsets of partitions before they are read. Returns False if the partitions move again.
 
         Raises:
             FatalError: it was not committed.
@@ -276,7 +279,8 @@ class ExactlyOnceDelivery:
             return False
         self._ending = asyncio.create_task(self._place(dict(offsets), membership))
         self._ending.add_done_callback(self._placed)
-        # Shielded: when partitions move again this ends at once, but the next transaction must wait for it.
+        # Shielded: when partitions move again, this call is cancelled, but the next transaction must wait for the
+        # commit.
         return bool(await asyncio.shield(self._ending))
 
     def _placed(self, placing: asyncio.Task[Any]) -> None:
@@ -300,7 +304,7 @@ class ExactlyOnceDelivery:
             await self._send_offsets(offsets, membership)
             await self._commit()
         except Exception as error:
-            self._writer.fail(error)  # and `_ending` stays: no other transaction begins
+            self._writer.fail(error)  # `_ending` stays set, so no other transaction begins
             return
         if self._writer.stopped:
             return
@@ -317,17 +321,19 @@ class ExactlyOnceDelivery:
         await self._call(self._seconds, partial(self._producer.send_offsets, noted, membership))
 
     async def _commit(self) -> None:
-        """End the transaction and begin the next, which is nothing to the broker before it holds something."""
+        """End the transaction and begin the next one, which does not exist for the broker until it contains
+        something.
+        """
         await self._call(self._seconds + _MORE_SECONDS, self._producer.commit)
 
     async def _call(self, seconds: float, call: Callable[[float], None]) -> None:
-        """Make a call of the producer, which blocks, in a thread. It is told how long it may take.
+        """Make a blocking call of the producer in a thread. The call receives its timeout.
 
         Raises:
-            FatalError: it failed, or it has not returned although its time is over.
+            FatalError: it failed, or did not return in time.
         """
         calling = asyncio.get_running_loop().run_in_executor(None, call, seconds)
-        # Not with the timeout of the call alone: librdkafka 2.16 waits beyond it for a coordinator that is gone.
+        # The call's own timeout is not enough: librdkafka 2.16 exceeds it when it waits for a coordinator that is gone.
         await asyncio.wait({calling}, timeout=seconds + _OVERSTAY_SECONDS)
         if not calling.done():
             self.overstayed = True
@@ -335,14 +341,15 @@ class ExactlyOnceDelivery:
         calling.result()
 
     def _acknowledge(self) -> None:
-        """Acknowledge closed batches. No transaction is open: each of their messages is in one that stands."""
+        """Acknowledge closed batches. No transaction is open, so all of their messages are committed."""
         self._queues.acknowledge_while(lambda batch: batch.closed)
 
     def fail_stop(self) -> None:
-        """Produce and acknowledge nothing from here on; what is open is aborted."""
+        """Produce and acknowledge nothing from now on, and abort the open transaction."""
         if self._writer.stopped:
             return
         self._writer.stopped = True
         self._outside.fail_stop()
-        # No daemon: the process waits for it. That readers need not wait for the broker to abort it is worth seconds.
+        # Not a daemon thread, because the process should wait for it. Otherwise consumers would wait until the broker
+        # aborts.
         threading.Thread(target=self._producer.abort_last, args=(_ABORT_SECONDS,), name="abort").start()

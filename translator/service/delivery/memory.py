@@ -1,4 +1,4 @@
-"""Records into lists: for tests of whatever delivers, and for dry runs. No broker, no thread."""
+"""Collect records in lists, for tests and dry runs. Needs no broker and no thread."""
 
 from __future__ import annotations
 
@@ -48,19 +48,20 @@ class _Batch(InFlight):
         return report
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Nothing: the offsets of whole batches are acknowledged."""
+        """Do nothing: offsets are acknowledged for whole batches."""
 
     def abandon(self) -> None:
-        """Forget the batch; what was stored of it stays."""
+        """Forget the batch. Its stored records remain."""
         self._delivery.forget(self)
 
 
 class InMemoryDelivery:
-    """Keeps what is written where its owner can look at it, and acknowledges as the deliveries to a broker do.
+    """Stores written records where the caller can inspect them, and acknowledges like the deliveries to a broker.
 
     Args:
-        partitions: of each topic; a record for any other topic or partition fails, as a broker refuses it. None: any.
-        keeps: whether records can be looked at; a dry run counts them only.
+        partitions: number of partitions of each topic; a record for any other topic or partition fails, as with a
+            broker. None allows any.
+        keeps: whether records can be inspected; a dry run only counts them.
     """
 
     def __init__(
@@ -77,28 +78,28 @@ class InMemoryDelivery:
         self._queues: BatchQueues[_Batch] = BatchQueues(on_account)
         self._counts: Counter[tuple[str, int]] = Counter()
         self._logs: defaultdict[tuple[str, int], list[Record]] = defaultdict(list)
-        self._withheld: dict[str, list[Callable[[], None]]] = {}  # by topic: reports that are to come
+        self._withheld: dict[str, list[Callable[[], None]]] = {}  # outstanding reports by topic
         self._reports = 0
         self._stopped = False
         self._failure: FatalError | None = None
 
     def written(self, topic: str, partition: int) -> list[Record]:
-        """Return the records of a partition; the index of each is its offset."""
+        """Return the records of a partition. The index of each is its offset."""
         return [*self._logs.get((topic, partition), ())]
 
     def withhold(self, topic: str) -> None:
-        """Let the reports about records of a topic wait, as a broker does that is slow to acknowledge them."""
+        """Delay the reports for a topic's records, like a broker that is slow to acknowledge."""
         self._withheld.setdefault(topic, [])
 
     def withheld(self, topic: str) -> int:
-        """Return the number of reports that wait."""
+        """Return the number of delayed reports."""
         return len(self._withheld.get(topic, ()))
 
     def release(self, topic: str, failure: str | None = None) -> None:
-        """Let the reports come that wait, and withhold no others.
+        """Release the delayed reports and stop delaying.
 
         Args:
-            failure: what they say went wrong; None: the records are delivered.
+            failure: the error that they report; None if the records were delivered.
         """
         if failure is not None:
             self._fail(topic, failure)
@@ -113,21 +114,21 @@ class InMemoryDelivery:
 
     @property
     def records(self) -> int:
-        """The number of records whose reports wait."""
+        """The number of records with outstanding reports."""
         return sum(map(len, self._withheld.values()))
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with each record that is reported; None while none is to come."""
+        """A number that changes with each report; None if none is outstanding."""
         return self._reports if self.records else None
 
     @property
     def may_still_write(self) -> bool:
-        """Say whether reports are withheld."""
+        """Return whether reports are delayed."""
         return self.records > 0
 
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
-        """Take a batch on; the group's membership does not matter."""
+        """Add a batch; group membership does not matter."""
         batch = _Batch(self, account, acknowledge)
         self._queues.add(batch)
         return batch
@@ -137,14 +138,14 @@ class InMemoryDelivery:
         self._queues.remove(batch)
 
     async def until_running(self) -> None:
-        """Return at once; after `fail_stop`, never."""
+        """Return immediately, but never after `fail_stop`."""
         if self._stopped:
             await never()
 
     def store(self, topic: str, partition: int, record: Record, on_stored: OnStored) -> None:
         """Append a record to the log of its partition."""
         if self._partitions is not None and partition >= self._partitions.get(topic, 0):
-            self._fail(topic, "there is no such topic or partition")
+            self._fail(topic, "the topic or partition does not exist")
             return
         offset = self._counts[topic, partition]
         self._counts[topic, partition] += 1
@@ -164,7 +165,7 @@ class InMemoryDelivery:
         self._failure = self._failure or FatalError(f"delivery failed: cannot write to {topic}: {reason}")
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Store a record in partition 0, and return when that is reported."""
+        """Store a record in partition 0, and return when it is reported."""
         await self.until_running()
         stored: list[int] = []
         self.store(topic, 0, record, stored.append)
@@ -172,7 +173,7 @@ class InMemoryDelivery:
             await self._pause()
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when all that was sent of a raw partition is reported."""
+        """Return when everything sent for a raw partition is reported."""
         for batch in self._queues.of(topic, partition):
             while batch.pending:
                 await self._pause()
@@ -184,10 +185,10 @@ class InMemoryDelivery:
         await asyncio.sleep(PAUSE_SECONDS)
 
     def reap(self) -> None:
-        """Acknowledge what is done, in order per partition.
+        """Acknowledge completed batches, in order per partition.
 
         Raises:
-            FatalError: a record was refused.
+            FatalError: a record was rejected.
         """
         if self._stopped:
             return
@@ -196,9 +197,9 @@ class InMemoryDelivery:
         self._queues.acknowledge_while(lambda batch: batch.closed and not batch.pending)
 
     async def wait_for_capacity(self) -> None:
-        """Return when another batch may be taken on."""
+        """Return when another batch can be added."""
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 
     def fail_stop(self) -> None:
-        """Store and acknowledge nothing from here on."""
+        """Store and acknowledge nothing from now on."""
         self._stopped = True

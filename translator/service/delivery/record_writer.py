@@ -1,4 +1,4 @@
-"""Records into the queue of a producer, with patience while it is full, and with an end after which nothing moves."""
+"""Queue records in a producer: wait while its queue is full, and block forever after a stop."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, Report
 from translator.service.delivery.base import PAUSE_SECONDS, OnStored, never
 
-# A poll takes all reports that there are: once for so many records is enough, and keeps the reports from piling up.
+# One poll processes all available reports. Polling once per this many records is enough to keep them from piling up.
 _POLL_EVERY = 256
 
 
 class RecordWriter:
-    """Writes through one producer. The first failure stands: whatever is asked afterwards raises it."""
+    """Writes through one producer. After the first failure, every call raises that failure."""
 
     def __init__(self, producer: RecordProducer) -> None:
         self._producer = producer
@@ -26,22 +26,22 @@ class RecordWriter:
         self.stopped = False
         self.failure: BaseException | None = None
         self.reports = 0
-        """The number of reports that came in."""
+        """The number of processed reports."""
 
     def __len__(self) -> int:
-        """Return the number of records whose reports have not been taken."""
+        """Return the number of records whose reports have not been processed."""
         return len(self._producer)
 
     def fail(self, error: BaseException) -> BaseException:
-        """Keep a failure, and return the one that stands."""
+        """Store a failure, and return the first one."""
         self.failure = self.failure or error
         return self.failure
 
     async def write(self, topic: str, partition: int, records: Sequence[Record], report: Report) -> None:
-        """Hand records to the producer; wait while its queue is full, and without an end after `stop`.
+        """Pass records to the producer. Waits while its queue is full, and forever after `stop`.
 
         Raises:
-            FatalError: the producer has given up for good.
+            FatalError: the producer has failed permanently.
         """
         for record in records:
             while not self._offer(topic, partition, record, report):
@@ -61,10 +61,10 @@ class RecordWriter:
             raise self.fail(error) from None
 
     def serve(self) -> None:
-        """Let reports come in.
+        """Process reports.
 
         Raises:
-            FatalError: the producer has given up for good, or another failure stands.
+            FatalError: the producer has failed permanently, or there was an earlier failure.
         """
         self._check()
         try:
@@ -77,20 +77,20 @@ class RecordWriter:
             raise self.failure
 
     async def pause(self) -> None:
-        """Let reports come in and others work; after `stop` it does not return."""
+        """Process reports and let other tasks run; never returns after `stop`."""
         if self.stopped:
             await never()
         self.serve()
         await asyncio.sleep(PAUSE_SECONDS)
 
     def stop(self) -> None:
-        """Take nothing any more, and drop what was not sent."""
+        """Accept nothing more, and drop what was not sent."""
         self.stopped = True
         self._producer.purge()
 
 
 def with_offset(report: Report, on_stored: OnStored | None) -> Report:
-    """Return a report that also tells where the record lies, when a caller wants to know."""
+    """Return a report callback that also reports the record's position, if the caller needs it."""
     if on_stored is None:
         return report
 

@@ -275,6 +275,6 @@ def test_the_reason_names_topic_and_cause() -> None:
     """What an operator looks at, beside the library's own words; an error without a known cause stands alone."""
     said = write_failure("cdc.canonical", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert said.startswith("cannot write to cdc.canonical: ")
-    assert said.endswith(" (the user may not write there)")
+    assert said.endswith(" (this user may not write to it)")
     unknown = KafkaError(KafkaError.INVALID_TIMESTAMP)
     assert f"cannot write to t: {unknown.str()}" == write_failure("t", unknown)
