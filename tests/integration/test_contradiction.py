@@ -45,7 +45,7 @@ def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(empty_broke
         assert stack.committed()["raw.legacy", partition] <= contrary
         written = offsets(stack)
         assert 1 == stack.start("translator").wait(PATIENCE)
-        assert "stands still until its options change" in stack.log("translator").read_text()
+        assert "stays stopped until its options change" in stack.log("translator").read_text()
         assert written == offsets(stack), "a restart alone writes nothing more"
         corrected.start("translator")
         total = {place: counts["in"] for place, counts in fed.items()}

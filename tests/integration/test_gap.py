@@ -83,7 +83,7 @@ def test_records_that_retention_took(empty_broker: Broker, tmp_path: Path) -> No
         assert 1 == stack.start("translator").wait(PATIENCE)
         for said in (
             "topic raw partition 0: records were deleted before they were read",
-            "committed offset 100, earliest offset there is 120, end 150: 20 records are missing",
+            "committed offset 100, earliest available offset 120, end 150: 20 records are missing",
             "translator run --accept-gap",
         ):
             assert workers.said(said), said
@@ -125,7 +125,7 @@ def test_a_topic_that_was_made_again_while_nobody_read(empty_broker: Broker, tmp
         wait_alone(workers)
         commit(empty_broker, "raw", 10, f"{left.metadata.rstrip(chr(0))}\0")
         assert 1 == stack.start("translator").wait(PATIENCE)
-        assert workers.said("the topic was deleted and made again (topic=")
+        assert workers.said("the topic was deleted and recreated (topic=")
         wait_alone(workers)
         assert 50 == len(events(workers))
         stack.start("translator", "--accept-gap")
@@ -151,7 +151,7 @@ def test_a_topic_that_is_made_again_while_it_is_read(empty_broker: Broker, tmp_p
         # until its next look (docs/operate/topics.md).
         workers.feed("raw", rows(1000, 1040))
         assert 1 == process.wait(PATIENCE)
-        assert workers.said("topic raw was deleted and made again since the start")
+        assert workers.said("topic raw was deleted and recreated since the start")
         assert 50 == len(events(workers))
         workers.feed("raw", rows(1040, 1200))
         wait_alone(workers)

@@ -44,7 +44,7 @@ def test_down_up_and_gone(registry: RegistryServer, registry_gate: RegistryGate)
         await bench.run([need(1, "7", schema_id)])
 
     asyncio.run(steps())
-    assert f"waiting for the schema registry, which is asked for schema {schema_id}: " in bench.said[0]
+    assert f"waiting for the schema registry to return schema {schema_id}: " in bench.said[0]
     assert [] == letters(bench)
     events = [json.loads(event.value()) for event in bench.read(bench.output.topic, PARTITION)]
     assert [json.loads(SCHEMA)] * 2 == [json.loads(event["after"]["by"]) for event in events]
@@ -89,7 +89,7 @@ def test_the_service_asks(
         row = enveloped(bare("INSERT", {"ID": 1}), SCHEMA_ID)
         workers.feed("erp", [dumps(told), *[dumps(row)] * 20], 1)
         workers.wait_committed("erp", 21, 1)
-        asked = "waiting for the schema registry, which is asked"
+        asked = "waiting for the schema registry to return"
         wait_until("it says so", PATIENCE, lambda: workers.said(asked), workers.stacks[0])
         assert 0 == workers.committed("erp", 0)
         registry_gate.open()

@@ -168,9 +168,9 @@ async def _first(settings: Settings) -> bytes | None:
 # -- what is refused: by whom, and with which words
 
 CHECK_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
-CHECK_CERTIFICATE = "the broker refuses us: check kafka.ssl_certificate_file"
+CHECK_CERTIFICATE = "the broker rejects this client: check kafka.ssl_certificate_file"
 CHECK_TRUST = "the broker is not trusted: check kafka.ssl_ca_file"
-CHECK_PROTOCOL = "connections are closed without a word: check kafka.security_protocol"
+CHECK_PROTOCOL = "connections are closed without a reason: check kafka.security_protocol"
 CHECK_KEY = "kafka.ssl_certificate_file and ssl_key_file cannot be used (is ssl_key_password right?)"
 
 # Name -> settings, the class of the error (ConfigError: exit code 2; RetryableError: waited for, then 1), what it says.
@@ -189,12 +189,12 @@ REFUSED: dict[str, tuple[Callable[[World], Section], type[CdcError], tuple[str, 
     "audience": (
         lambda w: w.tokens(oauth_scope=NO_AUDIENCE),
         ConfigError,
-        ("invalid_token", "the broker does not take the tokens of kafka.oauth_token_url"),
+        ("invalid_token", "the broker does not accept the tokens from kafka.oauth_token_url"),
     ),
     "endpoint not trusted": (
         lambda w: w.tokens(oauth_ca_file=str(w.other.file)),
         ConfigError,
-        ("what answers at kafka.oauth_token_url is not trusted: check oauth_ca_file",),
+        ("the server at kafka.oauth_token_url is not trusted: check oauth_ca_file",),
     ),
     "endpoint away": (
         lambda w: w.tokens(oauth_token_url="https://127.0.0.1:1/token"),
@@ -337,20 +337,20 @@ def test_rights(world: World) -> None:
         """What is granted counts a moment later."""
         wait_until(text, PATIENCE, lambda: text in refused())
 
-    wait_refused(f"topic {output.topic}: our user may neither see nor create it")
+    wait_refused(f"topic {output.topic}: this user can neither see nor create it")
     for topic in settings.written_topics:
         grant(ResourceType.TOPIC, topic, AclOperation.DESCRIBE, AclOperation.DESCRIBE_CONFIGS, AclOperation.CREATE)
-    wait_refused(f"topic {output.topic}: our user lacks the right WRITE")
+    wait_refused(f"topic {output.topic}: this user lacks the permission WRITE")
     for topic in settings.written_topics:
         grant(ResourceType.TOPIC, topic, AclOperation.WRITE)
     wait_refused(f"cannot read {output.topic}.")  # the first of its two topics that answers
     for topic in settings.written_topics:
         grant(ResourceType.TOPIC, topic, AclOperation.READ)
-    wait_refused(f"group {settings.group}: our user may not use it")
+    wait_refused(f"group {settings.group}: this user may not use it")
     grant(ResourceType.GROUP, settings.group, AclOperation.READ)
     wait_refused("topic raw.guest: ")
     grant(ResourceType.TOPIC, "raw.guest", AclOperation.DESCRIBE)
-    wait_refused("topic raw.guest: our user lacks the right READ")
+    wait_refused("topic raw.guest: this user lacks the permission READ")
     grant(ResourceType.TOPIC, "raw.guest", AclOperation.READ)
     wait_refused("nothing")
 

@@ -64,7 +64,7 @@ def test_a_dead_letter(stack: Stack) -> None:
     """It is found, too, and told as a failure with its code."""
     sent = _send(stack, "no JSON at all")
     assert (1, "") == (sent.returncode, sent.stdout)
-    assert "the message is a dead letter, " in sent.stderr
+    assert "the message became a dead letter, " in sent.stderr
     assert "translator explain raw.shop" in sent.stderr
 
 
@@ -72,7 +72,7 @@ def test_nothing(stack: Stack) -> None:
     """A message that leaves neither event nor dead letter is told after the time, with where it lies."""
     sent = _send(stack, "null", "--timeout", "1")
     assert 1 == sent.returncode
-    assert "neither event nor dead letter of raw.shop/" in sent.stderr
+    assert "no event or dead letter of raw.shop/" in sent.stderr
     assert "within 1 s" in sent.stderr
 
 

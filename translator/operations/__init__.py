@@ -1,1 +1,1 @@
-"""Operations that are run beside the service; none joins its consumer group."""
+"""Operations that run alongside the service. None of them joins its consumer group."""

@@ -1,4 +1,4 @@
-"""Raw records held against what was written of them: by ids and origins in the topics, never by counters."""
+"""Compare raw records with what was written for them, by the ids and origins in the topics and never by counters."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _WHOLE = 2**63 - 1
 
 
 class AuditFinding(Struct, frozen=True):
-    """One raw offset, and what is wrong with it; no row data."""
+    """A raw offset and its problem, without row data."""
 
     offset: int
     what: str
 
 
 class AuditFindings(Struct):
-    """A count, and the first that were counted."""
+    """A count, with the first examples."""
 
     count: int = 0
     first: list[AuditFinding] = field(default_factory=list)
@@ -42,7 +42,7 @@ class AuditFindings(Struct):
 
 
 class Account(Struct):
-    """The account of one range: records = translated + dead + skipped + learned + lost."""
+    """The account of a range: records = translated + dead + skipped + learned + lost."""
 
     topic: str
     partition: int
@@ -54,42 +54,42 @@ class Account(Struct):
     skipped: dict[str, int] = field(default_factory=dict)
     learned: int = 0
     events: int = 0
-    """Different ones."""
+    """Duplicate copies with different bytes."""
     duplicates: int = 0
     unequal: int = 0
-    """Events whose copies are not byte for byte the same."""
+    """Events whose copies are not byte-identical."""
     different: int = 0
-    """Events that are not what translating gives now, which another release or configuration explains."""
+    """Events that differ from a translation now, which another release or configuration explains."""
     misplaced: int = 0
-    """Records with events in another canonical partition than the present number of partitions gives."""
+    """Records with events in another canonical partition than the current number of partitions determines."""
     revived: int = 0
-    """Translated, and a dead letter as well: replayed."""
+    """Translated, but with a dead letter as well, because they were replayed."""
     compacted: int = 0
-    """Offsets of events of which Kafka's compaction may have taken the raw record away."""
+    """Event origins whose raw record Kafka's compaction may have removed."""
     lost: AuditFindings = field(default_factory=AuditFindings)
     invented: AuditFindings = field(default_factory=AuditFindings)
 
 
 class AuditReport(Struct):
-    """The whole audit."""
+    """The result of the audit."""
 
     accounts: list[Account]
     foreign: int = 0
-    """Events and dead letters of sources and topics that were not asked about."""
+    """Events and dead letters of other sources and topics."""
     nameless: AuditFindings = field(default_factory=AuditFindings)
-    """Records of the written topics that name no raw record at all."""
+    """Records in the written topics that refer to no raw record."""
     short: list[str] = field(default_factory=list)
-    """Partitions of written topics whose beginning was deleted: what lay there counts as lost."""
+    """Partitions of written topics whose beginning was deleted. Records that were in it count as lost."""
 
     @property
     def sound(self) -> bool:
-        """Nothing is lost and nothing invented."""
+        """Return whether nothing is lost and nothing invented."""
         wrong = (account.lost.count + account.invented.count for account in self.accounts)
         return not sum(wrong) and not self.nameless.count
 
     @property
     def same(self) -> bool:
-        """Every event is, in all of its copies, what translating gives now."""
+        """Return whether every copy of every event equals the result of a translation now."""
         return not sum(account.different + account.unequal for account in self.accounts)
 
 
@@ -105,16 +105,16 @@ def audit(
     end: int | None,
     say: Callable[[str], None],
 ) -> AuditReport:
-    """Checks raw ranges against the canonical topic and the dead letters.
+    """Check raw ranges against the canonical topic and the dead letters.
 
     Args:
-        topic: only this raw topic; likewise only this partition of it, only from this offset, only up to this one.
-            By default every raw partition from its first record to the committed offset of the group.
+        topic: check only this raw topic; likewise only this partition, from this offset, up to this offset. By default,
+            every raw partition is checked from its first record to the group's committed offset.
 
     Raises:
-        ConfigError: a topic or a range that is not there.
+        ConfigError: a topic or range does not exist.
         FatalError: a topic cannot be read.
-        RetryableError: no broker answers.
+        RetryableError: no broker responds.
     """
     settings = again.settings
     partitions = Partitions(again.client, settings.group)
@@ -153,7 +153,7 @@ def _ranges(
     end: int | None,
     say: Callable[[str], None],
 ) -> list[Range]:
-    """Return the ranges to check. An end that is asked for may lie beyond the committed offset."""
+    """Return the ranges to check. A requested end can be beyond the committed offset."""
     topics = sorted(again.raw_topics) if topic is None else [topic]
     places: list[Place] = []
     for name in topics:
@@ -172,7 +172,7 @@ def _ranges(
 def _parts(
     again: OfflineTranslator, partitions: Partitions, written: str, ranges: Iterable[Range], *, everything: bool
 ) -> list[Range]:
-    """The partitions of a written topic in which something of the ranges lies; all of them for the whole audit."""
+    """Return the partitions of a written topic that contain records for the ranges. A full audit reads all of them."""
     numbers = {again.partition_in(written, *range_.place) for range_ in ranges}
     if everything:
         numbers = set(range(again.facts(written).partitions))
@@ -194,11 +194,11 @@ def _offset(record: Any) -> int:
 def _entries(
     report: AuditReport, known: KnownTopics, records: Iterable[Any], origin_of: Callable[[Any], RecordOrigin | None]
 ) -> Iterator[Entry]:
-    """The entries of the raw partitions that are checked; what belongs to none is counted."""
+    """Add the entries of the checked raw partitions. Entries without a raw partition are counted."""
     for record in records:
         origin = origin_of(record)
         if origin is None:
-            report.nameless.add(record.offset(), f"{record.topic()}/{record.partition()} names no raw record")
+            report.nameless.add(record.offset(), f"{record.topic()}/{record.partition()} refers to no raw record")
             continue
         raw = known.get((origin.source, origin.topic, origin.partition))
         if raw is None:
@@ -209,7 +209,7 @@ def _entries(
             yield letter(raw, origin.offset, origin.content, record.partition())
 
 
-# -- what should have been
+# -- what should have been written
 
 
 def _check(
@@ -221,7 +221,7 @@ def _check(
     account: Account,
     progress: Progress,
 ) -> None:
-    """Goes through raw records and entries side by side; both come by rising offsets."""
+    """Compare raw records and entries in parallel; both are sorted by offset."""
     place = again.partition_in(again.settings.output.topic, *range_.place)
     topic_id = again.facts(range_.topic).id
     without_record = _Orphans(account, compacted=again.topics.is_compacted(range_.topic))
@@ -239,13 +239,13 @@ def _check(
     while ahead is not None:
         without_record.take(ahead)
         ahead = next(entries, None)
-    beyond = partitions.bounds(*range_.place).end  # asked last: records came while we were reading
+    beyond = partitions.bounds(*range_.place).end  # queried last, because records arrived during the run
     for found in ledger.of(number, beyond, _WHOLE):
-        account.invented.add(found.offset, f"it lies beyond the end of the raw partition, {beyond}")
+        account.invented.add(found.offset, f"it is beyond the end of the raw partition, {beyond}")
 
 
 class _Orphans:
-    """Takes what names an offset at which no record lies."""
+    """Count entries that refer to an offset without a record."""
 
     def __init__(self, account: Account, *, compacted: bool) -> None:
         self._account = account
@@ -255,15 +255,15 @@ class _Orphans:
         if self._compacted:
             self._account.compacted += 1
         else:
-            self._account.invented.add(found.offset, "no raw record lies there")
+            self._account.invented.add(found.offset, "no raw record exists there")
 
 
 def judge(account: Account, translation: Translation, found: IndexEntry, place: int) -> None:
-    """Counts one raw record.
+    """Count a raw record.
 
     Args:
-        translation: what translating it gives now.
-        place: the canonical partition where its events should be.
+        translation: the result of translating it now.
+        place: the canonical partition in which its events should be.
     """
     account.records += 1
     events, wanted = found.events, len(translation.canonical)
@@ -295,7 +295,7 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
 
 
 def _different(translation: Translation, events: Mapping[int, list[bytes]]) -> int:
-    """Count the events of which a copy differs from what translating gives now."""
+    """Count the events with a copy that differs from a translation now."""
     now = {n: {digest(record.key, record.value, record.headers)} for n, record in translation.by_event.items()}
     return sum(set(copies) != now.get(n) for n, copies in events.items())
 

@@ -1,7 +1,7 @@
-"""An index of the written topics, in the order of the raw offsets that their records came of.
+"""An index of the written topics, sorted by the raw offsets that their records come from.
 
-It lies in a temporary file, not in memory: events of a raw partition come in any order when they were written more than
-once, so nothing can be judged before the last one is read.
+It is in a temporary file instead of memory. Events that were written more than once are in any order, so nothing can be
+judged before the last one is read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,15 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 _LETTER = -1
-"""Stands for the number of an event, where the entry is a dead letter."""
+"""Used instead of an event number in the entry of a dead letter."""
 
 _MANY = 10_000
 
 
 class Entry(NamedTuple):
-    """One record of a written topic. `raw` is a number for the raw partition, `partition` the one where it lies."""
+    """A record of a written topic. `raw` is the number of the raw partition, `partition` the partition that contains
+    it.
+    """
 
     raw: int
     offset: int
@@ -32,7 +34,7 @@ class Entry(NamedTuple):
 
 
 def event(raw: int, offset: int, n: int, content: bytes, partition: int) -> Entry:
-    """An event with the digest of its bytes."""
+    """An event, with the digest of its bytes."""
     return Entry(raw, offset, n, content, partition)
 
 
@@ -42,7 +44,7 @@ def letter(raw: int, offset: int, code: bytes, partition: int) -> Entry:
 
 
 class IndexEntry(Struct):
-    """All that came of one raw offset: digests of each event by its number, the codes of dead letters."""
+    """All entries of a raw offset: digests of each event by its number, and the codes of dead letters."""
 
     offset: int
     events: dict[int, list[bytes]] = field(default_factory=dict)
@@ -52,10 +54,10 @@ class IndexEntry(Struct):
 
 
 class AuditIndex:
-    """Entries in, in any order; entries out by raw offset. Memory stays at a few megabytes, whatever comes."""
+    """Accepts entries in any order and returns them by raw offset. Memory use stays at a few megabytes."""
 
     def __init__(self) -> None:
-        # Without a name it is a file of its own in the folder for temporary files, and gone when it is closed.
+        # Without a name, SQLite uses a file in the temporary directory and deletes it on close.
         self._database = sqlite3.connect("")
         self._database.executescript("PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA temp_store=FILE;")
         self._database.execute("CREATE TABLE entry (raw INT, at INT, n INT, content BLOB, partition INT)")
@@ -72,12 +74,12 @@ class AuditIndex:
         self._waiting.clear()
 
     def sort(self) -> None:
-        """To be called once, when all is added."""
+        """Finish the index. Call this once after adding all entries."""
         self._write()
         self._database.execute("CREATE INDEX by_offset ON entry (raw, at, n)")
 
     def of(self, raw: int, first: int, end: int) -> Iterator[IndexEntry]:
-        """Give the entries of a range of a raw partition, by rising offsets."""
+        """Yield the entries of a range of a raw partition, in ascending order of offsets."""
         query = "SELECT at, n, content, partition FROM entry WHERE raw = ? AND at >= ? AND at < ? ORDER BY at, n"
         for offset, entries in groupby(self._database.execute(query, (raw, first, end)), itemgetter(0)):
             found = IndexEntry(offset)
@@ -94,7 +96,7 @@ class AuditIndex:
 
 
 def digest(key: bytes | None, value: bytes | None, headers: Iterable[tuple[str, str | bytes | None]]) -> bytes:
-    """Equal for records with the same bytes."""
+    """Return a digest of a record's bytes."""
     total = hashlib.blake2b(digest_size=16)
     parts: list[str | bytes | None] = [key, value, *(part for header in headers for part in header)]
     for part in parts:

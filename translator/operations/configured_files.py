@@ -1,4 +1,4 @@
-"""Messages at hand, translated as the service would: a source of the configuration, with its masks."""
+"""Translate given messages as the service would, using a configured source with its masks."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ def of_source(
     """Return the translator of a source.
 
     Args:
-        name: of the source; None where there is one.
-        messages, say: as `FileTranslator`.
+        name: name of the source; None if there is only one.
+        messages, say: see `FileTranslator`.
 
     Raises:
-        ConfigError: there is no such source, or its configuration is wrong.
+        ConfigError: the source does not exist, or its configuration is invalid.
     """
     names = [source.name for source in settings.sources]
     if name is None and len(names) > 1:
-        raise ConfigError(f"--source says which of the sources the files are of: {', '.join(names)}")
+        raise ConfigError(f"use --source to choose the source of the files: {', '.join(names)}")
     wanted = names[0] if name is None else name
     if wanted not in names:
         raise ConfigError(unknown("source", wanted, names))

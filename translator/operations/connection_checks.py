@@ -1,5 +1,6 @@
-"""Questions whose answers `translator run` depends on, each asked by itself: a wrong answer keeps no other from being
-asked. Nothing is written, made or registered, and no group is joined."""
+"""Checks of everything that `translator run` depends on, independent of each other, so that one failure does not hide
+others. Nothing is written, created or registered, and no group is joined.
+"""
 
 from __future__ import annotations
 
@@ -22,13 +23,13 @@ from translator.resolution.builders import avro_header, build_codecs, build_tran
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""A note is for the operator to judge; `run` starts all the same."""
+"""A note is for the operator's judgement. `run` starts anyway."""
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
 
 class Check(Struct, frozen=True):
-    """An answer, in one line."""
+    """A result, in one line."""
 
     subject: str
     state: State
@@ -36,11 +37,11 @@ class Check(Struct, frozen=True):
 
 
 def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterator[Check]:
-    """Ask everything that lies outside of the configuration file.
+    """Check everything outside the configuration file.
 
     Args:
-        count: of records that are read of each raw topic, and translated.
-        say: is told what is waited for.
+        count: number of records to read and translate per raw topic.
+        say: called with what the check is waiting for.
     """
     client = client_config.librdkafka(settings.kafka)
     admin = TopicAdmin(client)
@@ -62,7 +63,7 @@ def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterat
 
 
 def _asked(subject: str, ask: Callable[[], Sequence[Check]]) -> Sequence[Check]:
-    """The answers to one question; what it raises is its answer."""
+    """Yield the results of one check. An exception becomes its result."""
     try:
         return ask()
     except CdcError as error:
@@ -71,16 +72,16 @@ def _asked(subject: str, ask: Callable[[], Sequence[Check]]) -> Sequence[Check]:
 
 def _brokers(settings: Settings, admin: TopicAdmin, say: Callable[[str], None]) -> list[Check]:
     admin.wait_for_broker(min(20.0, settings.timing.broker_wait), say)
-    return [Check("brokers", "ok", f"{settings.kafka.bootstrap_servers} answers")]
+    return [Check("brokers", "ok", f"{settings.kafka.bootstrap_servers} responds")]
 
 
 def _group(settings: Settings, admin: TopicAdmin) -> list[Check]:
     admin.check_group(settings.group)
-    return [Check(f"group {settings.group}", "ok", "our user may be a member, as far as brokers tell")]
+    return [Check(f"group {settings.group}", "ok", "this user may join it, as far as brokers report")]
 
 
 def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[str]) -> list[Check]:
-    """All topics of a source that are missing or may not be read, at once; and what their settings mean for it."""
+    """Report all topics of a source that are missing or unreadable, and the consequences of their settings."""
     subject = f"source {source.name}"
     subscribed, claimed_twice = resolve(settings, there)
     found = [Check(subject, "WRONG", claim) for claim in claimed_twice if f" {source.name} (" in claim]
@@ -89,7 +90,7 @@ def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[st
             if not any(matches(topic, entry) for topic, owner in subscribed.items() if owner.name == source.name):
                 found.append(Check(subject, "note", f"no topic matches {entry} yet"))
         elif entry not in there:
-            text = f"topic {entry} does not exist, or our user may not see it"
+            text = f"topic {entry} does not exist or is not visible to this user"
             found.append(Check(subject, "WRONG", text))
     partitions = 0
     for topic in (topic for topic, owner in subscribed.items() if owner.name == source.name and topic in there):
@@ -99,42 +100,42 @@ def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[st
         except ConfigError as error:
             found.append(Check(subject, "WRONG", str(error)))
     if source.metadata_topics and not metadata_topics(source, subscribed):
-        found.append(Check(subject, "note", f"no topic of {', '.join(source.metadata_topics)} is there"))
+        found.append(Check(subject, "note", f"no topic matches {', '.join(source.metadata_topics)}"))
     if partitions:
-        text = f"{partitions} partitions: as many processes of the group can share it"
+        text = f"{partitions} partitions, so up to {partitions} processes of the group can share it"
         found.append(Check(subject, "ok", text))
     return found
 
 
 def _retention(topic: str, configuration: Mapping[str, str]) -> Iterator[str]:
     if "compact" in configuration["cleanup.policy"]:
-        yield f"topic {topic} is compacted: Kafka may take away messages that nobody has read"
+        yield f"topic {topic} is compacted: Kafka can delete messages that were not read yet"
     kept = int(configuration["retention.ms"])
     if "delete" in configuration["cleanup.policy"] and 0 <= kept < _DAY_MS:
         hours = kept / 3_600_000
-        yield f"topic {topic} keeps messages for {hours:g} hours: a stop that lasts longer loses some (retention.ms)"
+        yield f"topic {topic} keeps messages for {hours:g} hours: a longer outage loses messages (retention.ms)"
 
 
 def _written(settings: Settings, topic: str, admin: TopicAdmin, there: set[str]) -> list[Check]:
     subject = f"topic {topic}"
     if topic not in there:
         if not settings.topics.create:
-            raise ConfigError("it is not there, and topics.create is false: create it, or let `run` do so")
-        return [Check(subject, "ok", "it is not there yet, and `run` will make it")]
+            raise ConfigError("it does not exist, and topics.create is false: create the topic, or let `run` do it")
+        return [Check(subject, "ok", "it does not exist yet; `run` will create it")]
     facts = admin.describe([topic], AclOperation.WRITE)[topic]
     policy = admin.configuration(topic)["cleanup.policy"]
-    found = [Check(subject, "ok", f"{facts.partitions} partitions, and our user may write")]
+    found = [Check(subject, "ok", f"{facts.partitions} partitions, and this user may write")]
     remembered = (settings.output.schemas_topic, settings.output.metadata_topic)
     if topic in remembered and policy != "compact":
-        text = f"cleanup.policy is {policy}: what it remembers would be lost; set it to compact"
+        text = f"cleanup.policy is {policy}, which deletes state: set it to compact"
         found.append(Check(subject, "WRONG", text))
     if topic == settings.output.dead_letter_topic and "compact" in policy:
-        found.append(Check(subject, "WRONG", f"cleanup.policy is {policy}: letters would be lost; set it to delete"))
+        found.append(Check(subject, "WRONG", f"cleanup.policy is {policy}, which deletes letters: set it to delete"))
     return found
 
 
 def _registry(settings: Settings) -> list[Check]:
-    """Ask for our own schema without registering it."""
+    """Look up our own schema without registering it."""
     registry = settings.registry
     if registry is None:
         return []
@@ -143,9 +144,9 @@ def _registry(settings: Settings) -> list[Check]:
         build_codecs(asked, partial(avro_header, asked))
     except ConfigError as error:
         if registry.auto_register and "register the schema" in str(error):
-            return [Check("registry", "ok", "it answers; `run` will register the envelope")]
+            return [Check("registry", "ok", "it responds; `run` will register the envelope")]
         raise
-    return [Check("registry", "ok", "it answers, and knows the envelope")]
+    return [Check("registry", "ok", "it responds and knows the envelope")]
 
 
 def _messages(
@@ -167,12 +168,12 @@ def _messages(
 
 def _judged(subject: str, verdict: Verdict, messages: int) -> Iterator[Check]:
     if not messages:
-        yield Check(subject, "note", "it is empty: nothing could be tried")
+        yield Check(subject, "note", "it is empty, so nothing could be tested")
         return
     said = f"{messages} records: {verdict.translated} translated, {verdict.learned} learned"
     yield Check(subject, "ok" if verdict.understood else "note", said)
     if verdict.waiting:
-        why = "wait for metadata that is in no record that was read: `translator learn` reads all"
+        why = "wait for metadata that was not in the records that were read; `translator learn` reads all records"
         yield Check(subject, "note", f"{verdict.waiting} {why}")
     for refused in verdict.refusals:
         yield Check(subject, "note", f"{refused.count} dead letters {refused.code}: {refused.reason}")

@@ -1,4 +1,4 @@
-"""Two topics of events held against each other: what two releases make of the same raw records."""
+"""Compare two event topics, to see what two releases make of the same raw records."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ _KEY, _HEADERS, _BYTES = "(key of the record)", "(headers of the record)", "(byt
 
 
 class Example(Struct, frozen=True, omit_defaults=True):
-    """One event that differs. The values are row data: None unless they were asked for."""
+    """An event that differs. The values are row data: None unless requested."""
 
     id: str
     values: tuple[str, str] | None = None
 
 
 class Difference(Struct):
-    """A count, and the first that were counted."""
+    """A count, with the first examples."""
 
     count: int = 0
     first: list[Example] = field(default_factory=list)
@@ -46,14 +46,14 @@ class Difference(Struct):
 
 
 class Comparison(Struct):
-    """The comparison of two topics."""
+    """The result of the comparison."""
 
     a: str
     b: str
     equal: int = 0
     different: int = 0
     duplicates: tuple[int, int] = (0, 0)
-    """Records with an id that the topic had before; the first one counts."""
+    """Records with an id that the topic already had. The first record counts."""
     fields: dict[str, Difference] = field(default_factory=dict)
     only_a: Difference = field(default_factory=Difference)
     only_b: Difference = field(default_factory=Difference)
@@ -64,7 +64,7 @@ class Comparison(Struct):
 
 
 class EventRecord(Struct, frozen=True, array_like=True):
-    """A record of an event, as it is kept in the file."""
+    """A record of an event, as stored in the file."""
 
     key: bytes | None
     value: bytes
@@ -73,22 +73,22 @@ class EventRecord(Struct, frozen=True, array_like=True):
 
 
 def compare(settings: Settings, a: str, b: str, say: Callable[[str], None], *, values: bool) -> Comparison:
-    """Pairs the events of two topics by id. The first topic is put into a temporary file, so memory stays small.
+    """Match the events of two topics by id. The first topic is stored in a temporary file, so memory use stays small.
 
     Args:
-        values: whether examples carry them.
+        values: whether examples contain values.
 
     Raises:
-        ConfigError: a topic is not there.
-        FatalError: a topic cannot be read, or holds something else than events.
-        RetryableError: no broker answers.
+        ConfigError: a topic does not exist.
+        FatalError: a topic cannot be read, or contains other records than events.
+        RetryableError: no broker responds.
     """
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, say)
     facts = topics.describe({a, b})
     partitions = Partitions(client, settings.group)
-    # Without a name it is a file of its own in the folder for temporary files, and gone when it is closed.
+    # Without a name, SQLite uses a file in the temporary directory and deletes it on close.
     shelf = sqlite3.connect("", isolation_level=None)
 
     def forms(topic: str) -> Iterator[tuple[str, EventRecord]]:
@@ -114,12 +114,12 @@ def _form(record: Any) -> tuple[str, EventRecord]:
     headers = record.headers() or []
     identity, value = dict(headers).get("cdc-id"), record.value()
     if identity is None or value is None:
-        raise FatalError(f"what lies in {place} is no event")
+        raise FatalError(f"the record at {place} is not an event")
     return identity.decode(), EventRecord(record.key(), value, headers, place)
 
 
 def _fill(shelf: sqlite3.Connection, forms: Iterator[tuple[str, EventRecord]]) -> int:
-    """Puts the first topic away; returns how many of its records repeat an id."""
+    """Store the first topic, and return how many of its records repeat an id."""
     insert = "INSERT OR IGNORE INTO a VALUES (?, ?)"
     return sum(1 - shelf.execute(insert, (id_, msgspec.msgpack.encode(form))).rowcount for id_, form in forms)
 
@@ -146,14 +146,14 @@ def _held_against(
 
 
 def _differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
-    """The fields in which two records of one event differ, with both values."""
+    """Return the fields in which two records of an event differ, with both values."""
     if digest(a.key, a.value, a.headers) == digest(b.key, b.value, b.headers):
         return {}
     of_a, of_b = _event(a), _event(b)
     pairs = {name: (getattr(of_a, name), getattr(of_b, name)) for name in _FIELDS}
     pairs |= {_KEY: (a.key, b.key), _HEADERS: (a.headers, b.headers)}
     differing = {name: (repr(left), repr(right)) for name, (left, right) in pairs.items() if left != right}
-    if not differing and a.value[:1] == b.value[:1]:  # one codec, so that equal events have equal bytes
+    if not differing and a.value[:1] == b.value[:1]:  # same codec, so equal events have equal bytes
         differing[_BYTES] = a.value.hex(), b.value.hex()
     return differing
 
@@ -162,11 +162,11 @@ def _event(form: EventRecord) -> ChangeEvent:
     try:
         return _decoded(form.value)
     except (ValueError, msgspec.ValidationError):
-        raise FatalError(f"what lies in {form.place} is no event that this release reads") from None
+        raise FatalError(f"the record at {form.place} is not an event that this release can read") from None
 
 
 def _decoded(value: bytes) -> ChangeEvent:
-    """The event in a value of either codec, which its first byte names."""
+    """Return the event in a value of either codec, which the first byte identifies."""
     if value.startswith(b"{"):
         return JsonCodec().decode(value)
     if value.startswith(MARKER):
@@ -175,4 +175,4 @@ def _decoded(value: bytes) -> ChangeEvent:
 
 
 _CONFLUENT = 5
-"""Bytes of the header that names an id of a registry."""
+"""Size of the header with a registry id."""

@@ -1,4 +1,4 @@
-"""Times for people."""
+"""Times and durations in readable form."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment(ms: int) -> str:
-    """A time (milliseconds since 1970) to the second, UTC."""
+    """Return a time (milliseconds since 1970) to the second, UTC."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def instant(ms: int) -> str:
-    """A time (milliseconds since 1970) in ISO 8601, whole, UTC: for records, which are told apart by it.
+    """Return a time (milliseconds since 1970) in ISO 8601 and full precision, UTC. Used to distinguish records.
 
-    A producer may give a record any number: one that is no time of the calendar stays a number.
+    A producer can set any number as a timestamp. A number that is not a valid time is returned as a number.
     """
     try:
         time = _EPOCH + timedelta(milliseconds=ms)
@@ -25,7 +25,7 @@ def instant(ms: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """A time in the largest unit of which it has two."""
+    """Return a duration in the largest unit of which it has at least two."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

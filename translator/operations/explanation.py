@@ -1,4 +1,4 @@
-"""The fate of one message, in lines: its outcome, its events and the decisions in them."""
+"""The result of one message, in lines: its outcome, its events, and the decisions in them."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
     *("key_kind", "before_state", "after_state", "changed", "unavailable", "schema_id", "notes"),
 )
-"""The fields of an event that are printed: nothing out of a row."""
+"""The fields of an event that are printed. None of them is from a row."""
 
 _IMAGES = ("before", "after")
 
 
 def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
-    """Lines without row data, but for `values`: then each event stands whole, as JSON."""
+    """Return lines without row data. With `values`, each event is included completely, as JSON."""
     match translation.outcome:
         case DeadLetter(code=code, reason=reason):
             yield f"outcome: dead letter {code}: {reason}"
@@ -38,7 +38,11 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
         return
     records = translation.by_event
     for n, event in enumerate(translation.events.events):
-        size = f"{len(records[n].value or b'')} bytes" if n in records else "of a table that the topic does not get"
+        size = (
+            f"{len(records[n].value or b'')} bytes"
+            if n in records
+            else "not written to the topic, because its table is excluded"
+        )
         yield f"event {n}: {event.kind} {_table(event)}, {size}"
         for name, fact in _facts(event):
             yield f"  {name}: {fact}"
@@ -48,7 +52,7 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
 
 
 def outcome_facts(translation: Translation, *, values: bool) -> dict[str, Any]:
-    """The same in parts. `event` of an event is the whole of it, where values are asked for."""
+    """Return the same as a structure. The `event` member of an event is complete if values are requested."""
     facts: dict[str, Any] = {"outcome": "translated", "code": None, "reason": None}
     match translation.outcome:
         case DeadLetter(code=code, reason=reason):

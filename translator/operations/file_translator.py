@@ -1,4 +1,4 @@
-"""The core over messages that are at hand: no brokers; what one needs may come later among them."""
+"""The core applied to given messages, without brokers. What one message needs can come later among them."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class _Tables(msgspec.Struct, frozen=True):
 
 
 class FileTranslator:
-    """A translator of one source, with all that it needs: what it has learned, its guards, and JSON as its output.
+    """A translator of one source, with what it has learned, its guards, and JSON as its output.
 
     Args:
-        catalog: of the translator.
-        messages: all that are there: where one needs what another brings, they are searched for it once.
-        say: is told what the guards find.
-        stops: a contradiction ends the translation, as it ends the service; otherwise it is one of the findings.
+        catalog: the translator's catalog.
+        messages: all messages. If one needs metadata from another, they are searched once.
+        say: called with the findings of guards.
+        stops: a contradiction ends the translation, as it ends the service. Otherwise it is just a finding.
     """
 
     def __init__(
@@ -56,21 +56,23 @@ class FileTranslator:
         return self._translator.dialect
 
     def teach(self, key: str, text: bytes) -> None:
-        """Take in a schema that no message brings.
+        """Learn a schema that is not in any message.
 
         Raises:
-            ConfigError: the dialect has no use for it.
+            ConfigError: the dialect does not use schemas.
         """
         try:
             self._catalog.learn(self._translator.source, key, text, self._translator.dialect)
         except FatalError:
-            raise ConfigError(f"--schemas: {self._translator.dialect.name} reads no schemas of a registry") from None
+            raise ConfigError(
+                f"--schemas: {self._translator.dialect.name} does not use schemas from a registry"
+            ) from None
 
     def translate(self, message: Message) -> Translation:
-        """Resolve a message as the service does, but wait for nothing.
+        """Resolve a message as the service does, but without waiting.
 
         Raises:
-            ContradictionError: it contradicts the options, and that stops.
+            ContradictionError: it contradicts the options, and `stops` is set.
         """
         resolved = self._resolver.resolve(self._translator, message)
         if isinstance(resolved, Needs) and not self._learned_ahead:
@@ -83,7 +85,7 @@ class FileTranslator:
             missing = self._translator.missing(message, resolved)
             resolved = Translation(missing, missing)
         for key in resolved.schemas:
-            self._catalog.announced(key)  # nobody is to be told
+            self._catalog.announced(key)  # there are no other processes to inform
         try:
             self._guards.inspect(message, resolved.read)
         except ContradictionError as error:
@@ -103,14 +105,14 @@ def of_dialect(
     *,
     stops: bool = True,
 ) -> FileTranslator:
-    """Return the translator of a source that no configuration has.
+    """Return the translator of a source without a configuration.
 
     Args:
-        options: of the dialect, and `tables`.
-        messages, say, stops: as `FileTranslator`.
+        options: options of the dialect, and `tables`.
+        messages, say, stops: see `FileTranslator`.
 
     Raises:
-        ConfigError: an option is wrong.
+        ConfigError: an option is invalid.
     """
     catalog = MetadataCatalog()
     own = {name: value for name, value in options.items() if name != "tables"}

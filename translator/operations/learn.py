@@ -1,4 +1,4 @@
-"""Metadata messages of a backlog, learned before the service reads it: no consumer group, no events."""
+"""Learn the metadata messages of a backlog before the service reads it. Uses no consumer group and writes no events."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from translator.translation.translate import Translator
 
 
 class LearnedMetadata(Struct, frozen=True):
-    """Metadata that stands after all was read. `known`: the metadata topic had it before."""
+    """Metadata that is current after everything was read. `known`: it was already in the metadata topic."""
 
     key: str
     subject: str
@@ -35,7 +35,7 @@ class LearnedMetadata(Struct, frozen=True):
 
 
 class LearnReport(Struct):
-    """The reading of a source: counts, and the metadata that it brought."""
+    """The result for a source: counts, and the metadata that it contained."""
 
     source: str
     topics: list[str]
@@ -43,22 +43,24 @@ class LearnReport(Struct):
     messages: int = 0
     """Metadata messages among the records."""
     refused: int = 0
-    """Metadata that the service makes dead letters of: hostile, or too large for the metadata topic."""
+    """Metadata that the service turns into dead letters: rejected, or too large for the metadata topic."""
     lessons: list[LearnedMetadata] = field(default_factory=list)
 
 
 def learn(settings: Settings, only: Collection[str], say: Callable[[str], None]) -> list[LearnReport]:
-    """Reads the topics of the sources from the beginning to their end, and writes what they teach.
+    """Read the topics of the sources from the beginning to their end, and write what they teach.
 
     Args:
-        only: names of sources; none means every source whose messages can teach something.
+        only: names of sources; empty for every source with messages that can teach something.
 
     Raises:
-        ConfigError: a source or a topic that is not there, or a source that has nothing to teach.
-        RetryableError: no broker answered in time.
+        ConfigError: a source or topic does not exist, or a source has nothing to teach.
+        RetryableError: no broker responded in time.
         FatalError: something could not be read or written.
     """
-    catalog = MetadataCatalog(lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands"))
+    catalog = MetadataCatalog(
+        lambda source, key: say(f"source {source}: conflicting metadata {key}, keeping the newest")
+    )
     translators = _learning(settings, build_translators(settings, catalog), only)
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)
@@ -90,7 +92,7 @@ def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collecti
         if name not in all_:
             raise ConfigError(unknown("source", name, all_))
         if not isinstance(all_[name].dialect, Learning):
-            raise ConfigError(f"source {name}: no message of {all_[name].dialect.name} describes others")
+            raise ConfigError(f"source {name}: {all_[name].dialect.name} has no messages that describe other messages")
     return {
         source.name: all_[source.name]
         for source in settings.sources
@@ -101,7 +103,7 @@ def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collecti
 def _written(
     reader: TopicReader, catalog: MetadataCatalog, translators: Mapping[str, Translator]
 ) -> dict[Named, bytes]:
-    """Read the documents of these sources in the metadata topic, by key, into the catalog."""
+    """Load the documents of these sources from the metadata topic into the catalog, by key."""
     written: dict[Named, bytes] = {}
     for record in reader.to_end():
         if loaded := load_document(record, translators, catalog):
@@ -113,7 +115,7 @@ def _written(
 def _read(
     backlog: LearnReport, messages: Iterable[Message], translator: Translator, catalog: MetadataCatalog, limit: int
 ) -> set[str]:
-    """The keys that a source's topics teach."""
+    """Return the keys that a source's topics teach."""
     keys = set()
     for message in messages:
         backlog.records += 1

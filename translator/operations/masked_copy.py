@@ -1,7 +1,7 @@
-"""Masked copies of records: with other values of rows, and translated to events of the same form as the originals.
+"""Masked copies of records: the row values differ, but the events have the same form as those of the originals.
 
-A copy shows a fault as well as the record does, and may go into a ticket or a test. That it is as good is not believed
-but tried: record and copy are translated, and whatever is not a value has to be equal.
+A copy shows a bug as well as the original does, and can be attached to a ticket or used in a test. Each copy is
+verified: original and copy are both translated, and everything except the values must match.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from translator.translation.dead_letter import DeadLetter
 
 _KEY_BYTES = 32
 _TRIES = 20
-"""Of other masks, where two values were masked alike, or a date became none."""
+"""Number of attempts with other masks, in case two values were masked alike or a date became invalid."""
 
 
 class CopyForm(Struct, frozen=True):
-    """Everything of a translation but values of rows, positions and texts made of them."""
+    """Everything in a translation except row values, positions, and texts derived from them."""
 
     outcome: str
     events: Sequence[tuple[Any, ...]]
 
 
 class RecordMasker:
-    """Makes masked copies; equal values of all its records are masked equally.
+    """Makes masked copies. Equal values in any of the records are masked equally.
 
     Args:
-        translate: a record to its end, as the service does.
+        translate: translates a record completely, as the service does.
     """
 
     def __init__(self, translate: Callable[[Message], Translation]) -> None:
@@ -47,7 +47,7 @@ class RecordMasker:
         """Return a copy of the record, without its headers.
 
         Raises:
-            Unmaskable: none is both without the values and of the same form.
+            Unmaskable: no copy without the values has the same form.
         """
         form = form_of(self._translate(message))
         for attempt in range(_TRIES):
@@ -56,11 +56,11 @@ class RecordMasker:
             found = form_of(self._translate(copy))
             if found == form:
                 return copy
-        raise Unmaskable(f"with masked values it becomes another: {_difference(form, found)}")
+        raise Unmaskable(f"with masked values it is translated differently: {_difference(form, found)}")
 
 
 def form_of(translation: Translation) -> CopyForm:
-    """Return what a masked copy has in common with its record."""
+    """Return the properties that a masked copy must share with its original."""
     match translation.outcome:
         case DeadLetter(code=code):
             outcome = f"dead letter {code}"
@@ -87,16 +87,16 @@ def _event_form(event: ChangeEvent) -> tuple[Any, ...]:
 
 
 def _kinds(image: str | None) -> dict[str, str] | None:
-    """The columns of an image, each with the kind of JSON that its value is."""
+    """Return the columns of an image, each with the JSON type of its value."""
     return None if image is None else {name: type(value).__name__ for name, value in json.loads(image).items()}
 
 
 def _difference(form: CopyForm, found: CopyForm) -> str:
     if form.outcome != found.outcome:
-        return f"{found.outcome} in place of {form.outcome}"
+        return f"{found.outcome} instead of {form.outcome}"
     names = (*_FACTS, "key", "key_old", "before", "after", "issues")
     for of, copied in zip(form.events, found.events, strict=False):
         for name, one, other in zip(names, of, copied, strict=True):
             if one != other:
                 return f"{name} of an event differs"
-    return f"{len(found.events)} events in place of {len(form.events)}"
+    return f"{len(found.events)} events instead of {len(form.events)}"

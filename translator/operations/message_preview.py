@@ -1,4 +1,4 @@
-"""A preview of a message: its structure and lengths, never a value."""
+"""A preview of a message: its structure and lengths, but never a value."""
 
 from __future__ import annotations
 
@@ -10,16 +10,18 @@ import msgspec
 from translator.errors import quote
 
 FRAME_BYTES = 5
-"""As many as a frame of a schema registry has, and the mark of an enveloped message: no row begins earlier."""
+"""Size of a registry header plus the mark of an enveloped message. No row data begins earlier."""
 
 _MEMBERS = 200
 _DEPTH = 12
 _ITEMS = 2
-"""Items of an array that are shown; a message has thousands of rows of one structure."""
+"""Maximum number of array items to show. A message can have thousands of rows with the same structure."""
 
 
 def preview(value: bytes | None) -> list[str]:
-    """Lines that describe a value: of JSON names of members, types and lengths, of others the first bytes in hex."""
+    """Return lines that describe a value: member names, types and lengths for JSON, otherwise the first bytes in
+    hex.
+    """
     if value is None:
         return ["null"]
     try:
@@ -29,12 +31,12 @@ def preview(value: bytes | None) -> list[str]:
     if not isinstance(document, (dict, list)):
         return [f"{len(value)} bytes, JSON: {_kind(document)}"]
     lines = list(_lines(document, 1))
-    more = [f"  … and {len(lines) - _MEMBERS} members more"] if len(lines) > _MEMBERS else []
+    more = [f"  … and {len(lines) - _MEMBERS} more members"] if len(lines) > _MEMBERS else []
     return [f"{len(value)} bytes, JSON: {_kind(document)}", *lines[:_MEMBERS], *more]
 
 
 def size_alone(value: bytes | None) -> str:
-    """The line that describes a value of a source with masks: names of members may be parts of a masked value."""
+    """Return the line for a value of a source with masks. Even member names could be part of a masked value."""
     return "null" if value is None else f"{len(value)} bytes, not shown: columns of the source are masked"
 
 

@@ -1,6 +1,6 @@
-"""Raw records translated again, as the service translates them: for commands that check, repeat or explain.
+"""Translate raw records again as the service does, for commands that check, repeat or explain.
 
-The same core, options, metadata and registry; no group is joined and no topic of the service is written.
+Core, options, metadata and registry are the same. No group is joined, and no topic of the service is written.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ from translator.translation.translate import Translator
 
 
 class OfflineTranslator:
-    """The service's translators with all that it has learned.
+    """The service's translators with everything the service has learned.
 
     Args:
-        say: is told what is waited for, and metadata that disagree.
+        say: called with what the translator waits for, and with conflicting metadata.
 
     Raises:
-        ConfigError: options are wrong, topics are missing, or two sources claim one.
-        RetryableError: no registry or no broker answered in time.
+        ConfigError: options are invalid, topics are missing, or two sources claim one topic.
+        RetryableError: no registry or no broker responded in time.
     """
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self.settings = settings = _registering_nothing(settings)
         self.catalog = MetadataCatalog(
-            lambda source, key: say(f"source {source}: metadata {key} disagree; the newest stands")
+            lambda source, key: say(f"source {source}: conflicting metadata {key}, keeping the newest")
         )
         self._by_source = build_translators(settings, self.catalog)
         self.client: Mapping[str, Any] = client_config.librdkafka(settings.kafka)
@@ -57,14 +57,14 @@ class OfflineTranslator:
         alone = settings.model_copy(update={"projections": ()})
         self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
         self._facts: dict[str, TopicFacts] = {}
-        # 0 seconds: what was not learned by now is asked of the registry once, and is missing then.
+        # 0 seconds: the registry is asked once for what is not learned yet, and without an answer it is missing.
         self._waits = MetadataWaiter(self.catalog, 0, fetch_schema(settings), say)
         self._loop = asyncio.Runner()
         self._learn_all()
 
     @cached_property
     def _outputs(self) -> Outputs:
-        """The canonical topic and those beside it, asked when the first message is resolved: they are there by then."""
+        """The canonical topic and the other outputs, queried for the first message, when they exist."""
         output = self.settings.output
         names = (output.topic, output.schemas_topic, output.metadata_topic)
         sizes = self.topics.max_message_bytes(names)
@@ -72,7 +72,7 @@ class OfflineTranslator:
         return Outputs((EventOutput(self.codec, canonical),), schemas, metadata)
 
     def _learn_all(self) -> None:
-        """Reads the metadata topic, into which the service writes whatever it learns."""
+        """Read the metadata topic, to which the service writes everything it learns."""
         name = self.settings.output.metadata_topic
         reader = TopicReader(self.client, {name: self.facts(name)})
         for record in reader.to_end():
@@ -80,7 +80,7 @@ class OfflineTranslator:
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return the broker's facts about a topic, asked once.
+        """Return the broker's facts about a topic, queried once.
 
         Raises:
             ConfigError: it does not exist.
@@ -100,7 +100,7 @@ class OfflineTranslator:
         return self._by_source[self.raw_topics[topic]]
 
     def partition_in(self, written: str, topic: str, partition: int) -> int:
-        """Return the partition of a written topic that has all that comes of a raw partition (docs/design.md §4.3)."""
+        """Return the partition of a written topic for everything from a raw partition (docs/design.md §4.3)."""
         return output_partition(topic, partition, self.facts(written).partitions)
 
     @cached_property
@@ -108,17 +108,17 @@ class OfflineTranslator:
         return Resolver(self._outputs, self.catalog)
 
     def resolver(self, to: OutputTopic) -> Resolver:
-        """Return what resolves messages for another topic instead of the canonical one, in the same form."""
+        """Return a resolver that writes the same format to another topic instead of the canonical one."""
         return Resolver(replace(self._outputs, events=(EventOutput(self.codec, to),)), self.catalog)
 
     def translate(self, message: Message, resolver: Resolver | None = None) -> Translation:
-        """Resolve a message; nothing is waited for but the registry."""
+        """Resolve a message. Waits only for the registry."""
         resolver, translator = resolver or self._resolver, self.translator(message.topic)
         resolved = resolver.resolve(translator, message)
-        if isinstance(resolved, Needs):  # an event loop for every message would cost as much as the message
+        if isinstance(resolved, Needs):  # an event loop per message would cost as much as the message itself
             resolved = self._loop.run(self._waits.resolve(resolver, translator, message, resolved))
         for key in resolved.schemas:
-            self.catalog.announced(key)  # nobody is to be told, and no other message need carry it
+            self.catalog.announced(key)  # there are no other processes to inform
         return resolved
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ class OfflineTranslator:
 
 
 def _registering_nothing(settings: Settings) -> Settings:
-    """The ids of the registry are looked up, as the service has registered them."""
+    """Look up registry ids; the service has already registered them."""
     if settings.registry is None:
         return settings
     registry = settings.registry.model_copy(update={"auto_register": False})

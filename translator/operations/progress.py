@@ -1,4 +1,4 @@
-"""The progress of a command that reads for long, said at a bounded rate."""
+"""Report the progress of a long-running command at a limited rate."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ T = TypeVar("T")
 
 
 class Progress:
-    """Counts offsets that were read, and says so every five seconds: a short run says nothing, a log gets no flood.
+    """Counts offsets and reports every five seconds, so that a short run reports nothing and a log is not flooded.
 
     Args:
-        total: offsets to read; those without a record count, too.
-        clock: seconds, of any beginning.
+        total: number of offsets to read, including those without a record.
+        clock: seconds since any point in time.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Progress:
     def through(
         self, place: str, first: int, end: int, records: Iterable[T], offset: Callable[[T], int]
     ) -> Iterator[T]:
-        """Pass on the records of one range of offsets."""
+        """Pass on the records of a range of offsets."""
         before = self._done
         for record in records:
             self._done = before + offset(record) - first

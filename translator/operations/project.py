@@ -1,8 +1,8 @@
-"""A projection from the first day: what the canonical topic holds, in the form of a projection.
+"""Fill a projection with the history in the canonical topic, in the projection's format.
 
-Events keep the order that they have per raw partition, and their records are those that the service would have written.
-What lies in the projection must be of this command: records behind those of the service would turn the order of rows
-around. So it begins with an empty projection, goes on where it ended, and refuses anything else.
+Events keep their order per raw partition, and their records are those that the service would have written. Every record
+in the projection must come from this command, because older records after those of the service would reverse the order
+of rows. The command therefore begins with an empty projection, resumes where it ended, and rejects anything else.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ from translator.resolution.builders import avro_header, build_codecs, ids_of, re
 
 Say: TypeAlias = Callable[[str], None]
 Refused: TypeAlias = Callable[[str, MessageError], None]
-"""Is told the id of a message, without the number of an event, and why the projection does not have it."""
+"""Called with the id of a message (without an event number) and the reason why the projection does not contain it."""
 
 Answer = TypeVar("Answer")
 
-_AGAIN = "Take the projection out of the service, delete its topics, and begin again"
+_AGAIN = "Remove the projection from the configuration of the service, delete its topics, and start again"
 
 SchemaKey: TypeAlias = tuple[str, str | None, str | None, str | None, str]
 
@@ -52,21 +52,21 @@ class Projected(Struct, frozen=True):
     """The account of a run."""
 
     ranges: Sequence[Range]
-    """The offsets of the canonical topic that were read: up to its end when the run began."""
+    """The offsets of the canonical topic that were read, up to its end when the run began."""
     counts: Mapping[str, int]
-    """`events` that were read, `written` records, and `refused` messages."""
+    """Events read, records `written`, and messages `refused`."""
 
 
 def project(settings: Settings, topic: str, say: Say, on_refused: Refused) -> Projected:
-    """Write what the canonical topic holds now, and was not written by a run before, to a projection.
+    """Write what the canonical topic contains now, and no earlier run has written, to a projection.
 
     Args:
-        topic: as the projection's setting has it, a template included.
+        topic: the `topic` setting of the projection, including a template.
 
     Raises:
-        ConfigError: there is no such projection, or it holds records that are not of this command alone.
-        RetryableError: no broker answered in time.
-        FatalError: something could not be read or written, or somebody else wrote to the projection meanwhile.
+        ConfigError: the projection does not exist, or contains records that are not from this command.
+        RetryableError: no broker responded in time.
+        FatalError: something could not be read or written, or another program wrote to the projection in the meantime.
     """
     by_topic = {one.topic: one for one in settings.projections}
     if topic not in by_topic:
@@ -101,7 +101,9 @@ class _Run:
         try:
             held = self._patiently(self._target.held)
             ranges = self._ranges(partitions, places, held)
-            self._schemas = self._read_schemas()  # after the ends: what events name was announced before them
+            self._schemas = (
+                self._read_schemas()
+            )  # read after the ends, because schemas are published before events that refer to them
             for wanted in ranges:
                 events = (_event(record) for record in partitions.read(wanted) if record.value() is not None)
                 self._write(events, writer)
@@ -112,19 +114,19 @@ class _Run:
         return Projected(ranges, self._counts)
 
     def _ranges(self, partitions: Partitions, places: Sequence[Place], held: int) -> list[Range]:
-        """Return what is to be read of each partition.
+        """Return what to read of each partition.
 
         Raises:
-            ConfigError: the projection holds other records than those of the runs before.
+            ConfigError: the projection contains other records than those of earlier runs.
         """
         whole = [partitions.bounds(*place) for place in places]
         begun, note = self._patiently(lambda: self._progress.read(places))
         if held == 0:
             return whole
-        if not note.startswith(_note(held)):  # what lies behind it may be anything (`TopicAdmin.committed`)
+        if not note.startswith(_note(held)):  # anything can follow the end of the text (`TopicAdmin.committed`)
             raise ConfigError(
-                f"projection {self._target.name} holds records of the service, or of a run that did not end: "
-                f"older events would stand behind them. {_AGAIN}"
+                f"projection {self._target.name} contains records of the service, or of an incomplete run, and "
+                f"older events would be written after them. {_AGAIN}"
             )
         return [msgspec.structs.replace(one, first=max(one.first, begun.get(one.place, one.first))) for one in whole]
 
@@ -137,7 +139,7 @@ class _Run:
         return {(one.source, one.db, one.schema, one.table, one.id): one for one in schemas}
 
     def _write(self, events: Iterable[ChangeEvent], writer: _Writer) -> None:
-        """Write the records of events, those of a message together or not at all, as the service does."""
+        """Write the records of events as the service does: either all records of a message or none."""
         for message, found in groupby(events, key=lambda event: event.id.rpartition("/")[0]):
             together = [*found]
             self._counts["events"] += len(together)
@@ -157,7 +159,9 @@ class _Run:
         limit = self._target.max_bytes
         largest = max(map(record_size, records), default=0)
         if largest > limit:
-            raise MessageError(ErrorCode.TOO_LARGE, f"a record of {largest} bytes; {self._target.name} takes {limit}")
+            raise MessageError(
+                ErrorCode.TOO_LARGE, f"a record has {largest} bytes, but {self._target.name} allows {limit}"
+            )
         return records
 
     def _encoded(self, event: ChangeEvent) -> list[Record]:
@@ -185,26 +189,26 @@ class _Run:
         found = self._schemas.get((event.source, event.db, event.schema, event.table, event.schema_id))
         if found is None:
             topic = self._settings.output.schemas_topic
-            raise FatalError(f"event {event.id} names schema {event.schema_id}, which is not in {topic}")
+            raise FatalError(f"event {event.id} refers to schema {event.schema_id}, which is not in {topic}")
         return found
 
     def _finish(self, ranges: Sequence[Range], held: int) -> None:
-        """Keep how far this run came.
+        """Store the progress of this run.
 
         Raises:
-            FatalError: the projection grew by more than this run wrote.
+            FatalError: the projection contains more records than this run wrote.
         """
         holds, own = self._patiently(self._target.held), held + self._counts["written"]
         if holds != own:
             raise FatalError(
-                f"projection {self._target.name} holds {holds} records, and this command wrote {own}: "
-                f"the service writes there, too. {_AGAIN}"
+                f"projection {self._target.name} contains {holds} records, but this command wrote {own}: "
+                f"the service also writes to it. {_AGAIN}"
             )
         reached = {one.place: one.end for one in ranges}
         self._patiently(lambda: self._progress.write(reached, _note(holds)))
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """Ask again what a broker cannot answer yet: new partitions have no leader, a new group no coordinator."""
+        """Retry what a broker cannot answer yet: new partitions have no leader, and a new group has no coordinator."""
         return retry_until("broker", lambda _: ask(), self._settings.timing.broker_wait, self._say)
 
 
@@ -225,7 +229,7 @@ class _Target:
             self._open = TableTopics(topics, settings, projection, self._template, self.max_bytes, say).open
 
     def place(self, event: ChangeEvent) -> Place:
-        """Return where records of an event go, by the rule of the service."""
+        """Return the destination of an event's records, by the rule of the service."""
         template = self._template
         topic = self.name if template is None else template.topic(event.source, event.db, event.schema, event.table)
         if topic not in self._partitions:
@@ -233,7 +237,7 @@ class _Target:
         return topic, output_partition(event.origin.topic, event.origin.partition, self._partitions[topic])
 
     def held(self) -> int:
-        """Return how many records were ever written to its topics, as their offsets tell."""
+        """Return how many records were ever written to its topics, based on their offsets."""
         template = self._template
         names = [self.name] if template is None else _beginning(self._topics.names(), template.prefix)
         facts = self._topics.describe(names) if names else {}
@@ -242,7 +246,7 @@ class _Target:
 
 
 class _Writer:
-    """A producer, and the first of its failures."""
+    """A producer, and its first failure."""
 
     def __init__(self, producer: RecordProducer) -> None:
         self._producer = producer
@@ -264,7 +268,7 @@ class _Writer:
             raise FatalError(self._failure)
 
     def flush(self) -> None:
-        """Return when all is delivered."""
+        """Return when everything is delivered."""
         if self._producer.flush():
             raise FatalError("not all records were delivered")
         self._check()

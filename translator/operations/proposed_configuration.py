@@ -1,4 +1,6 @@
-"""Findings about topics as a configuration file: what the sample tells is declared, all else is a comment."""
+"""Turn findings about topics into a configuration file: facts from the sample are settings, everything else is a
+comment.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +18,12 @@ from translator.proposals import Certainty
 _WIDTH = 110
 
 _COLUMNS = 12
-"""Columns of a keyless table that are named."""
+"""Maximum number of columns to list for a table without a key."""
 
 _SAYS: Mapping[Certainty, str] = {
     "certain": "certain",
-    "likely": "likely, not certain: confirm it",
-    "unknown": "CANNOT KNOW: decide it",
+    "likely": "likely, but not certain: please confirm",
+    "unknown": "unknown: please decide",
 }
 
 Group: TypeAlias = Sequence[TopicFinding]
@@ -29,14 +31,16 @@ Group: TypeAlias = Sequence[TopicFinding]
 
 
 def configuration(findings: Sequence[TopicFinding], kafka: Mapping[str, object], group: str) -> str:
-    """The file: a source for topics of one dialect and one set of options; topics that nobody knows are comments.
+    """Return the file. Topics with the same dialect and options are one source; unrecognised topics are comments.
 
     Args:
-        kafka: its section `kafka`, as the operator gave it.
+        kafka: the section `kafka`, as given by the operator.
     """
     lines = [
-        *_comment("Proposed by `translator init` from a sample of messages. Read the comments, decide what is left,"),
-        *_comment("and ask `translator check`."),
+        *_comment(
+            "Proposed by `translator init` from a sample of messages. Read the comments, make the remaining decisions,"
+        ),
+        *_comment("and run `translator check`."),
         f"group: {group}",
         "kafka:",
         *(f"  {name}: {_scalar(value)}" for name, value in kafka.items()),
@@ -53,13 +57,15 @@ def configuration(findings: Sequence[TopicFinding], kafka: Mapping[str, object],
 
 
 _HOW_TO_CUT = (
-    "One source is one replication task. Its name stands in every event: choose it now. Topics of several tasks are "
-    "sources of their own."
+    "One source is one replication task. Its name is part of every event, so choose it now. Topics of several tasks "
+    "are separate sources."
 )
 
 
 def _grouped(findings: Iterable[TopicFinding]) -> dict[str, list[TopicFinding]]:
-    """The findings of each source, by a name for it. Metadata alone says nothing of options, and goes with the rows."""
+    """Return the findings of each source, by a proposed name. Metadata topics show no options and join the topics with
+    rows.
+    """
     by_kind: dict[tuple[str, tuple[tuple[str, object], ...]], list[TopicFinding]] = {}
     alone: list[tuple[Verdict, TopicFinding]] = []
     for finding in findings:
@@ -101,12 +107,12 @@ def _source(name: str, topics: Group) -> Iterator[str]:
 
 
 def _troubles(finding: TopicFinding) -> Iterator[str]:
-    """Comments on messages of the sample that would not become events as the file stands."""
+    """Return comments on messages of the sample that would not become events with the file as it is."""
     verdict = finding.verdict
     if verdict is None:
         return
     if verdict.waiting:
-        why = "wait for metadata messages: add their topic, here and to metadata_topics"
+        why = "wait for metadata messages: add the topic with those to topics and metadata_topics"
         yield from _comment(f"{verdict.waiting} messages {why}", 4)
     if verdict.unregistered:
         yield from _comment(f"{verdict.unregistered} messages need a schema registry: add the section registry", 4)
@@ -133,8 +139,8 @@ def _tables(topics: Group) -> Iterator[str]:
     if not keyless:
         return
     yield from _comment(
-        "Messages do not tell the key of these tables for certain. Without one their rows cannot be updated: put key "
-        "columns in place of the question mark, and take away the leading #.",
+        "The messages do not reveal the key of these tables for certain. Without a key, their rows cannot be "
+        "updated: replace the question mark by the key columns, and remove the leading #.",
         4,
     )
     yield "    # tables:"
@@ -145,7 +151,7 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """A text that nobody may end early: names of topics, tables and columns come from outside."""
+    """Return text that nobody can terminate early, because names of topics, tables and columns come from outside."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))
@@ -160,9 +166,9 @@ def _comment(text: str, indent: int = 0) -> Iterator[str]:
 
 
 def _scalar(value: object) -> str:
-    """A value on one line, whatever characters it has."""
+    """Return a value on one line, whatever characters it contains."""
     if isinstance(value, str) and not value.isprintable():
-        return json.dumps(value)  # JSON's strings are YAML's, too
+        return json.dumps(value)  # JSON strings are also YAML strings
     text = yaml.safe_dump(value, default_flow_style=True, allow_unicode=True, width=sys.maxsize)
     return text.removesuffix("\n...\n").strip()
 

@@ -1,4 +1,4 @@
-"""Whose messages a topic holds: each dialect reads a sample of it, and the one that understands it tells of itself."""
+"""Recognise the product that wrote a topic: each dialect reads a sample, and the one that understands it is chosen."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from translator.translation.dead_letter import DeadLetter
 from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
 
-# A message without a value, or an empty one, is of every dialect.
+# Every dialect accepts a message without a value or with an empty one.
 _NOBODYS = frozenset({"tombstone", "empty", "null"})
 
-# Refusals by which a dialect shows that it knows the message.
+# Rejections that show that a dialect recognises the message.
 _KNOWN_BUT_REFUSED = frozenset(
     {ErrorCode.AMBIGUOUS_VARIANT, ErrorCode.TABLE_UNKNOWN, ErrorCode.ROW_NOT_SENT, ErrorCode.KEY_MISSING}
 )
 
 
 class RefusedMessages(Struct, frozen=True):
-    """Messages with one code.
+    """Messages rejected with one code.
 
     Args:
-        reason: of the first.
+        reason: the reason of the first one.
     """
 
     code: str
@@ -38,14 +38,14 @@ class RefusedMessages(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """The reading of a topic's sample by one dialect.
+    """A dialect's reading of a topic's sample.
 
     Args:
-        sample: the messages that it knows, with the changes of those that it translates.
-        translated: messages that have changes, or are known marks.
-        learned: metadata messages.
-        waiting: messages that wait for metadata of another message.
-        unregistered: messages that wait for a schema of a registry, which nobody gave.
+        sample: the messages that it recognises, with the changes of those that it translates.
+        translated: number of messages that have changes or are known markers.
+        learned: number of metadata messages.
+        waiting: number of messages that wait for metadata from another message.
+        unregistered: number of messages that need a registry schema, which was not provided.
     """
 
     dialect: str
@@ -63,24 +63,24 @@ class Verdict(Struct, frozen=True):
 
     @property
     def known(self) -> int:
-        """Messages that are of this dialect, understood or not."""
+        """The number of messages of this dialect, understood or not."""
         return self.understood + self.waiting + sum(r.count for r in self.refusals if r.code in _KNOWN_BUT_REFUSED)
 
 
 class KeylessTable(Struct, frozen=True):
-    """A table whose rows have no key of their own, with the columns that were seen, in order."""
+    """A table whose rows have no key of their own, with the observed columns in order."""
 
     name: str
     columns: Sequence[str]
 
 
 class TopicFinding(Struct, frozen=True):
-    """The conclusion about one topic.
+    """The conclusion about a topic.
 
     Args:
-        messages: of the sample, without those that have no value.
-        verdict: of the dialect that was recognised; None where none was.
-        why: in words, for the operator.
+        messages: number of messages in the sample, without those that have no value.
+        verdict: the verdict of the recognised dialect, or None.
+        why: the reason in words, for the operator.
     """
 
     topic: str
@@ -93,13 +93,13 @@ class TopicFinding(Struct, frozen=True):
 
     @property
     def options(self) -> Mapping[str, str | bool]:
-        """The options that the source needs, as far as the sample tells them."""
+        """The options that the source needs, as far as the sample reveals them."""
         tried = {} if self.verdict is None else self.verdict.options
         return {**tried, **{p.option: p.value for p in self.proposals if p.value is not None}}
 
 
 def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
-    """The findings, one for each topic, in order; metadata messages of one topic serve the others."""
+    """Return one finding per topic, in order. Metadata messages of one topic are used for the others as well."""
     everything = [message for sample in samples.values() for message in sample]
     trials = [
         _Trial(name, options, everything)
@@ -110,7 +110,7 @@ def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
 
 
 class _Trial:
-    """One dialect with one set of options, which has learned from all messages."""
+    """A dialect with one set of options that has learned from all messages."""
 
     def __init__(self, dialect: str, options: Mapping[str, str | bool], messages: Iterable[Message]) -> None:
         self._options = options
@@ -124,14 +124,14 @@ class _Trial:
 
 
 def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[Message]) -> None:
-    """Let the source of a translator learn from all metadata messages, wherever they lie."""
+    """Let the source of a translator learn from all metadata messages in any topic."""
     for message in messages:
         if lesson := translator.lesson(message):
             catalog.learn(translator.source, lesson.key, lesson.document, translator.dialect)
 
 
 def judge(translator: Translator, messages: Iterable[Message], options: Mapping[str, str | bool]) -> Verdict:
-    """Read messages with a translator that has learned what there is to learn."""
+    """Read messages with a translator that has learned all metadata."""
     sample: list[ReadMessage] = []
     counts: Counter[str] = Counter()
     refused: Counter[str] = Counter()
@@ -168,7 +168,7 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
     messages = [message for message in sample if message.value]
     best: dict[str, Verdict] = {}
     for verdict in (trial.judge(messages) for trial in trials):
-        # The first attempt is the plainest: another one must gain by its options.
+        # The first attempt is the simplest. Another one must read more because of its options.
         if verdict.dialect not in best or verdict.known > best[verdict.dialect].known:
             best[verdict.dialect] = verdict
     if not messages:
@@ -179,15 +179,15 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
         return _recognised(topic, len(messages), know[0])
     if know:
         shares = ", ".join(f"{verdict.dialect} {verdict.known}" for verdict in know)
-        return TopicFinding(topic, len(messages), None, "unknown", f"several dialects know messages of it: {shares}")
+        return TopicFinding(topic, len(messages), None, "unknown", f"several dialects recognise its messages: {shares}")
     if (framed := best["qlik"]).unregistered:
         why = (
-            f"{framed.unregistered} messages are Avro of a schema registry, and only their schemas tell whose: "
-            "Qlik Replicate writes such, and others do"
+            f"{framed.unregistered} messages are Avro with a schema registry, and only their schemas would "
+            "identify the product: Qlik Replicate writes such messages, but others do as well"
         )
         return TopicFinding(topic, len(messages), None, "unknown", why)
     reasons = "; ".join(verdict.refusals[0].reason for verdict in best.values() if verdict.refusals)
-    return TopicFinding(topic, len(messages), None, "unknown", f"no dialect knows its messages: {reasons}")
+    return TopicFinding(topic, len(messages), None, "unknown", f"no dialect recognises its messages: {reasons}")
 
 
 def _recognised(topic: str, messages: int, verdict: Verdict) -> TopicFinding:
@@ -198,7 +198,7 @@ def _recognised(topic: str, messages: int, verdict: Verdict) -> TopicFinding:
 
 
 def _keyless(sample: Sequence[ReadMessage]) -> list[KeylessTable]:
-    """The tables of which some row has no key that is certain."""
+    """Return the tables with rows that have no certain key."""
     columns: dict[TableName, dict[str, None]] = {}
     keyless: dict[TableName, None] = {}
     for change in (change for read in sample for change in read.changes if isinstance(change, RowChange)):

@@ -1,4 +1,4 @@
-"""The raw record that a written record names as its origin."""
+"""The raw record that a written record gives as its origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from translator.translation.dead_letter import read_dead_letter
 
 
 class RecordOrigin(Struct, frozen=True):
-    """The origin that a written record names. `n` is None for a dead letter."""
+    """The origin given in a written record. `n` is None for a dead letter."""
 
     source: str
     topic: str
@@ -19,13 +19,13 @@ class RecordOrigin(Struct, frozen=True):
     offset: int
     n: int | None
     content: bytes
-    """The digest of an event; the code of a dead letter."""
+    """The digest of an event, or the code of a dead letter."""
     refused: bool = False
-    """A dead letter of a message that only a projection lacks."""
+    """A dead letter of a message that is missing only in a projection."""
 
 
 def of_event(record: Any) -> RecordOrigin | None:
-    """Return the origin of a record of the canonical topic; None where it names none."""
+    """Return the origin of a record of the canonical topic, or None if it has none."""
     headers = record.headers() or []
     try:
         source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
@@ -36,7 +36,7 @@ def of_event(record: Any) -> RecordOrigin | None:
 
 
 def of_letter(record: Any) -> RecordOrigin | None:
-    """Return the origin of a record of the dead-letter topic; None where it names none."""
+    """Return the origin of a record of the dead-letter topic, or None if it has none."""
     found = read_dead_letter(record.key(), record.value(), record.headers() or ())
     if found is None:
         return None

@@ -1,4 +1,4 @@
-"""A raw range once more, into a topic beside: the bytes that the service writes, and none of them in its own topics."""
+"""Translate a raw range again into a separate topic: with the same bytes as the service, but not in its topics."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Selection(Struct, frozen=True):
     end: int
     output: str
     table: str | None = None
-    """A pattern over `db.schema.table`, as the header `cdc-table` has it; None: all events."""
+    """A pattern over `db.schema.table`, as in the header `cdc-table`. None selects all events."""
 
     def takes(self, event: ChangeEvent) -> bool:
         name = ".".join(level for level in (event.db, event.schema, event.table) if level)
@@ -44,14 +44,14 @@ class Selection(Struct, frozen=True):
 
 
 def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bury) -> Counter[str]:
-    """Writes the events of a range to its topic; returns the account.
+    """Write the events of a range to its topic, and return the account.
 
     Args:
-        bury: is told what cannot be translated, or does not fit.
+        bury: called for each message that cannot be translated or does not fit.
 
     Raises:
-        ConfigError: a topic or a range that is not there, or a topic that the service reads or writes.
-        ContradictionError: the service would stop at this message; what came before is written.
+        ConfigError: a topic or range does not exist, or the service reads or writes the topic.
+        ContradictionError: the service would stop at this message. Earlier messages are written.
         FatalError: something could not be read or written.
     """
     translator = again.translator(wanted.topic)
@@ -84,7 +84,7 @@ def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bur
 
 
 def _wanted(selection: Selection, translation: Translation) -> list[Record]:
-    """Return the records of the events that are selected."""
+    """Return the records of the selected events."""
     if translation.events is None:
         return []
     records = translation.by_event
@@ -93,12 +93,12 @@ def _wanted(selection: Selection, translation: Translation) -> list[Record]:
 
 
 def _make(again: OfflineTranslator, output: str) -> None:
-    """Creates or checks the topic, as those of the service are."""
+    """Create or check the topic, like those of the service."""
     settings = again.settings
     if settings.writes(output):
-        raise ConfigError(f"topic {output} is written by the service: name another for --output")
+        raise ConfigError(f"topic {output} is written by the service: choose another one for --output")
     if any(matches(output, entry) for entry in settings.raw_topics):
-        raise ConfigError(f"topic {output} is one that a source reads: name another for --output")
+        raise ConfigError(f"topic {output} is read by a source: choose another one for --output")
     beside = Projection(topic=output, codec=settings.output.codec)
     again.topics.ensure(settings.model_copy(update={"projections": (beside,)}))
 
@@ -111,7 +111,7 @@ _WORDS: tuple[tuple[type, str], ...] = ((DeadLetter, "dead"), (Skip, "skipped"),
 
 
 class _Writer:
-    """The topic beside. Its partitions are filled by the rule of the canonical topic."""
+    """The separate topic. Its partitions are assigned by the rule of the canonical topic."""
 
     def __init__(self, again: OfflineTranslator, wanted: Selection, to: OutputTopic) -> None:
         self._topic = to.topic
@@ -136,7 +136,7 @@ class _Writer:
             raise FatalError(self._failure)
 
     def flush(self) -> None:
-        """Returns when all is delivered."""
+        """Return when everything is delivered."""
         if self._producer.flush():
             raise FatalError(f"cannot write to {self._topic}: not delivered")
         self._check()

@@ -1,4 +1,4 @@
-"""One message written to a raw topic, and what the running service makes of it."""
+"""Write one message to a raw topic and show what the running service makes of it."""
 
 from __future__ import annotations
 
@@ -22,40 +22,40 @@ from translator.operations.record_origin import RecordOrigin, of_event, of_lette
 
 _PAUSE = 0.2
 _ANY = -1
-"""As the number of a partition: the producer chooses."""
+"""Partition number that lets the producer choose."""
 
 
 class Sent(Struct):
-    """The outcome of the message: events, or a dead letter; it holds no row data."""
+    """The result of the message: events, or a dead letter. Contains no row data."""
 
     topic: str
     partition: int
     offset: int
     seconds: float
-    """From the broker's word that it has the message until its outcome was read."""
+    """Time from the broker's acknowledgement of the message until its result was read."""
     events: list[str] = []
-    """Their ids."""
+    """The ids of the events."""
     dead: str | None = None
     """The code of its dead letter."""
 
 
 def send(settings: Settings, topic: str, value: bytes, seconds: float, say: Callable[[str], None]) -> Sent:
-    """Write a message and wait for what the service writes of it.
+    """Write a message and wait for the service's output.
 
     Args:
-        seconds: how long it may take.
+        seconds: maximum time to wait.
 
     Raises:
-        ConfigError: no source reads the topic, or it is not there.
-        FatalError: the message cannot be written, or its outcome not read.
-        RetryableError: no broker answers, or nothing came of the message in time.
+        ConfigError: no source reads the topic, or it does not exist.
+        FatalError: the message cannot be written, or its result cannot be read.
+        RetryableError: no broker responds, or no result arrived in time.
     """
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)
     topics.wait_for_broker(settings.timing.broker_wait, say)
     subscribed, _ = resolve(settings, topics.names())
     if topic not in subscribed:
-        known = ", ".join(sorted(subscribed)) or "none that is there"
+        known = ", ".join(sorted(subscribed)) or "none that exists"
         raise ConfigError(f"no source reads the topic {topic}; raw topics of this configuration: {known}")
     topics.describe([topic], AclOperation.WRITE)
     written = {settings.output.topic: of_event, settings.output.dead_letter_topic: of_letter}
@@ -80,9 +80,9 @@ def send(settings: Settings, topic: str, value: bytes, seconds: float, say: Call
     finally:
         partitions.close()
     raise RetryableError(
-        f"neither event nor dead letter of {sent.topic}/{sent.partition}, offset {sent.offset}, within {seconds:g} s: "
-        "the service does not run or lags (translator status), or the message is one that leaves neither (translator "
-        f"explain {sent.topic} {sent.partition} {sent.offset})"
+        f"no event or dead letter of {sent.topic}/{sent.partition}, offset {sent.offset}, appeared within "
+        f"{seconds:g} s: the service is not running or lags (translator status), or the message produces neither "
+        f"(translator explain {sent.topic} {sent.partition} {sent.offset})"
     )
 
 

@@ -1,5 +1,6 @@
-"""The state of the service by the topics alone: positions and lag, dead letters, holds, newest schemas. No group is
-joined, and a service that stands still is told as well as one that runs."""
+"""The state of the service, read from the topics alone: positions and lag, dead letters, holds, newest schemas. No
+group is joined, so it also works while the service is stopped.
+"""
 
 from __future__ import annotations
 
@@ -20,17 +21,17 @@ from translator.operations.dlq.reader import Dead, LetterFilter, look
 from translator.state.state_snapshot import read_state
 
 _SCHEMAS = 5
-"""Schemas that are told, the newest first."""
+"""Maximum number of schemas to show, newest first."""
 
 
 class PartitionStatus(Struct, frozen=True):
     """The position of one raw partition.
 
     Args:
-        committed: offset at which the group goes on; None: it has committed nothing.
-        lag: offsets that were not read; some may hold no record.
-        behind_seconds: age of the oldest record that was not read, by its own time; 0 where all were.
-        rate: offsets a second since the last look; None at the first one.
+        committed: offset at which the group resumes; None if it has committed nothing.
+        lag: number of unread offsets; some have no record.
+        behind_seconds: age of the oldest unread record, by its timestamp; 0 if all were read.
+        rate: offsets per second since the last refresh; None at the first one.
     """
 
     source: str
@@ -45,7 +46,7 @@ class PartitionStatus(Struct, frozen=True):
 
 
 class DeadLetters(Struct, frozen=True):
-    """The dead letters of a source with one code that were not replayed."""
+    """The number of dead letters of a source with one code that were not replayed."""
 
     source: str
     code: str
@@ -61,10 +62,10 @@ class HeldTableStatus(Struct, frozen=True):
 
 
 class NewSchema(Struct, frozen=True):
-    """A table's schema.
+    """The schema of a table.
 
     Args:
-        since_ms: when it was announced, milliseconds since 1970.
+        since_ms: when it was published, in milliseconds since 1970.
     """
 
     source: str
@@ -74,10 +75,10 @@ class NewSchema(Struct, frozen=True):
 
 
 class Status(Struct, frozen=True):
-    """All of it at one time.
+    """The complete state at one point in time.
 
     Args:
-        missing: sentences about topics that are not there.
+        missing: sentences about topics that do not exist.
     """
 
     at_ms: int
@@ -90,10 +91,10 @@ class Status(Struct, frozen=True):
 
 
 class StatusLooker:
-    """Looks again and again; rates are those since the last look. Each reads the dead letters and schemas whole.
+    """Queries the state repeatedly. Rates refer to the previous query. Each query reads all dead letters and schemas.
 
     Raises:
-        RetryableError: no broker answers.
+        RetryableError: no broker responds.
     """
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
@@ -170,7 +171,7 @@ def _name(item: tuple[Any, Any]) -> str:
 
 
 def _behind(reader: Partitions, unread: Range) -> float:
-    """The age of the first record of a range, in seconds; 0 where it has none."""
+    """Return the age of the first record of a range in seconds, or 0 without a record."""
     record = next(iter(reader.read(unread)), None)
     return 0.0 if record is None else max(0.0, time.time() - record.timestamp()[1] / 1000)
 

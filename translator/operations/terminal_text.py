@@ -1,11 +1,12 @@
-"""Text of others on the operator's terminal: names of tables, topics and headers come out of messages."""
+"""Untrusted text on the operator's terminal: names of tables, topics and headers come from messages."""
 
 from __future__ import annotations
 
 
 def shown(text: str) -> str:
-    """The text in one line: each character that moves a cursor, changes colours, or turns the direction of what
-    follows is escaped as in JSON, so that JSON stays JSON."""
+    """Return the text in one line. Characters that move the cursor, change colours, or reverse the text direction are
+    escaped as in JSON, so that JSON stays valid.
+    """
     if text.isprintable():
         return text
     return "".join(char if char.isprintable() else _escaped(char) for char in text)

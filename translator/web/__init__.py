@@ -1,1 +1,1 @@
-"""Pages: the playground, which needs no broker, and what serves and guards it."""
+"""Web pages: the playground, which needs no broker, and the code that serves and protects pages."""

@@ -1,4 +1,6 @@
-"""The right to see values and to act: of nobody, of who knows a token, or of whom a proxy in front has let in."""
+"""The permission to see values and to act: for nobody, for users with a token, or for users authenticated by a
+proxy.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +15,11 @@ _COOKIE = "cdc_desk"
 
 
 class Access(NamedTuple):
-    """The ways in, of which none need be there.
+    """The configured ways to log in, if any.
 
     Args:
-        token: who gives it may see values and act.
-        trusted_header: set by a proxy that has checked who asks; without the proxy anybody could set it.
+        token: anyone who presents it can see values and act.
+        trusted_header: set by a proxy that authenticates users. Without the proxy, anyone could set it.
     """
 
     token: str | None = None
@@ -28,21 +30,21 @@ class Access(NamedTuple):
         return self.token is not None
 
     def is_granted(self, request: web.Request) -> bool:
-        """Tell whether whoever asks may see values and act."""
+        """Return whether the client can see values and act."""
         if self.trusted_header is not None and request.headers.get(self.trusted_header):
             return True
         cookie = request.cookies.get(_COOKIE)
         return self.token is not None and cookie is not None and hmac.compare_digest(cookie.encode(), _pass(self.token))
 
     def log_in(self, token: str, response: web.Response) -> bool:
-        """Let somebody in who gives the right token; tells whether it was."""
+        """Log a client in if the token is correct. Returns whether it was."""
         if self.token is None or not hmac.compare_digest(token.encode(), self.token.encode()):
             return False
         response.set_cookie(_COOKIE, _pass(self.token).decode(), httponly=True, samesite="Strict")
         return True
 
 
-# A pass is of one process: after a restart everybody logs in again, and no cookie holds the token itself.
+# A session belongs to one process: after a restart everyone logs in again, and no cookie contains the token itself.
 _SALT = secrets.token_bytes(32)
 
 

@@ -1,4 +1,4 @@
-"""The playground as an application of its own: no broker, no configuration, one machine."""
+"""The playground as a standalone application: no broker, no configuration, one machine."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from translator.web.render import Nav, page, static
 from translator.web.service_view import ServiceView
 from translator.web.sink_view import SinkView
 
-# A form with two texts of the greatest size, and its own words.
+# Room for a form with two texts of maximum size and its field names.
 _FORM_BYTES = 2 * BYTES + 64 * 1024
 
-# A reading holds a processor: others wait.
+# Translating occupies a CPU, so other requests wait.
 _AT_ONCE = 2
 
 _STATIC = {"desk.css": "text/css", "desk.js": "text/javascript", "desk.svg": "image/svg+xml"}
@@ -34,13 +34,13 @@ def application(
     access: Access | None = None,
     sink: SinkView | None = None,
 ) -> web.Application:
-    """The application.
+    """Return the application.
 
     Args:
-        hosts: names under which it may be asked, beside those of this machine itself.
-        service: whose status and dead letters have pages, too.
-        access: to values and actions; without it nobody has any.
-        sink: whose tables have a page, too.
+        hosts: accepted host names, in addition to those of this machine.
+        service: adds pages for its status and dead letters.
+        access: access to values and actions. Without it, nobody has access.
+        sink: adds a page for its tables.
     """
     known = _LOCAL | {host.lower() for host in hosts}
     app = web.Application(middlewares=guarded(known), client_max_size=_FORM_BYTES)
@@ -85,7 +85,7 @@ async def _answered(request: web.Request) -> web.Response:
 
 
 def _asked(given: Mapping[str, str]) -> PastedMessage:
-    # A browser sends lines of a text area with carriage returns.
+    # Browsers send the lines of a text area with carriage returns.
     texts = {name: given.get(name, "").replace("\r\n", "\n") for name in ("message", "options", "before", "key")}
     dialect, encoding = given.get("dialect", RECOGNISE), given.get("encoding", ENCODINGS[0])
     return PastedMessage(texts["message"], encoding, dialect, texts["options"], texts["before"], texts["key"])

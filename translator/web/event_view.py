@@ -17,7 +17,7 @@ _OPERATIONS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "row of a full 
 
 
 class ColumnView(Struct, frozen=True):
-    """A column of a row; None where the event does not have it in that image."""
+    """A column of a row. A value is None if the event does not have the column in that image."""
 
     name: str
     before: str | None
@@ -27,7 +27,7 @@ class ColumnView(Struct, frozen=True):
 
 
 class EventView(Struct, frozen=True):
-    """An event with its columns, and whole as JSON."""
+    """An event with its columns, and complete as JSON."""
 
     title: str
     key: str | None
@@ -39,7 +39,7 @@ class EventView(Struct, frozen=True):
 
 
 def view(event: ChangeEvent) -> EventView:
-    """Show an event."""
+    """Return the view of an event."""
     (record,) = JsonCodec().encode(event)
     table = joined_name(event.db, event.schema, event.table)
     what = _OPERATIONS.get(event.op or "", event.kind)
@@ -64,7 +64,7 @@ def _columns(event: ChangeEvent) -> Iterator[ColumnView]:
 
 
 def _image(text: str | None) -> dict[str, str]:
-    """Column to its value as JSON writes it: a text has its quotes, so that null is no text."""
+    """Return each column's value as JSON. Text keeps its quotes, so that null cannot be confused with text."""
     image: dict[str, Any] = {} if text is None else json.loads(text, parse_float=_Digits, parse_int=_Digits)
     return {name: _written(value) for name, value in image.items()}
 
@@ -74,4 +74,4 @@ def _written(value: Any) -> str:
 
 
 class _Digits(str):
-    """A number as it was written."""
+    """A number, exactly as it was written."""

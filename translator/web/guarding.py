@@ -1,4 +1,4 @@
-"""The rules that every page is served by: nothing from elsewhere, nothing to elsewhere, nobody between."""
+"""Security rules for every page: no content from other sites, no requests to other sites, no embedding."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADERS = {
         "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
     ),
     "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "same-origin",  # without one, a form of ours has no origin
+    "Referrer-Policy": "same-origin",  # without it, our own forms would have no origin
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
@@ -28,11 +28,10 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 def guarded(hosts: Collection[str]) -> list[Middleware]:
-    """The middlewares of an application.
+    """Return the middlewares of an application.
 
     Args:
-        hosts: names under which it may be asked, lower case; a page elsewhere whose name was pointed at this machine
-            has another one.
+        hosts: accepted host names, in lower case. This stops a foreign site whose name resolves to this machine.
     """
 
     @web.middleware
@@ -44,9 +43,9 @@ def guarded(hosts: Collection[str]) -> list[Middleware]:
     @web.middleware
     async def origins(request: web.Request, handler: Handler) -> web.StreamResponse:
         if _host(request.host) not in hosts:
-            return _refused(403, f"this page is not served under the name {request.host[:100]}")
+            return _refused(403, f"this page is not served under the host name {request.host[:100]}")
         if request.method not in _SAFE and not _is_ours(request):
-            return _refused(403, "the form was sent by a page from elsewhere")
+            return _refused(403, "the form was sent from another site")
         return await handler(request)
 
     return [headers, origins]
@@ -62,9 +61,9 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
 
 
 _REASONS = {
-    404: "there is no such page",
-    405: "the page takes no such request",
-    413: "the message is larger than this page takes",
+    404: "this page does not exist",
+    405: "this page does not support such requests",
+    413: "the message is too large for this page",
 }
 
 
@@ -77,7 +76,7 @@ def _host(host: str) -> str:
 
 
 def _is_ours(request: web.Request) -> bool:
-    """Tell whether a form comes from a page of ours: browsers say so, and a program that is no browser has no page."""
+    """Return whether a form was sent from our own page. Browsers report this, and other programs send no origin."""
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("Origin")

@@ -1,4 +1,4 @@
-"""Answers that many readers of a page share."""
+"""Cached results that many readers of a page share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Found = TypeVar("Found")
 
 
 class Kept(Generic[Found]):
-    """An answer that is asked for once, however many want it at the same time, and kept for a while."""
+    """A result that is computed only once for concurrent requests, and cached for a while."""
 
     def __init__(self, ask: Callable[[], Found], seconds: float) -> None:
         self._ask = ask

@@ -1,4 +1,4 @@
-"""The playground: one message, whose it is, what was decided, and the events that come of it."""
+"""The playground: one message, which product wrote it, what was decided, and the resulting events."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from translator.translation.dead_letter import DeadLetter
 from translator.web.event_view import EventView, view
 
 BYTES = 1024 * 1024
-"""Of a message, and of all that comes before it."""
+"""Maximum size of a message, and of everything that comes before it."""
 
 RECOGNISE = "recognise"
-"""In place of a dialect: find it out."""
+"""Value of the dialect field that requests recognition."""
 
 _LIMITS = Limits(value_bytes=BYTES, rows=1000, columns=2000)
 
@@ -35,7 +35,7 @@ _TOPIC, _SOURCE = "playground", "playground"
 
 
 class Sample(Struct, frozen=True, forbid_unknown_fields=True):
-    """A message of a format, ready to be read."""
+    """A sample message of a format, ready to be translated."""
 
     name: str
     title: str
@@ -47,12 +47,12 @@ class Sample(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PastedMessage(Struct, frozen=True):
-    """A message as somebody gave it.
+    """A message as entered by the user.
 
     Args:
-        options: of the dialect, and `tables`, as YAML.
-        before: messages that come before it, such as metadata of Qlik, one a line.
-        key: of the record, a text; empty: none.
+        options: options of the dialect, and `tables`, as YAML.
+        before: messages that precede it, such as Qlik metadata, one per line.
+        key: the record key, as text; empty for none.
     """
 
     message: str
@@ -64,16 +64,16 @@ class PastedMessage(Struct, frozen=True):
 
 
 class MessageReading(Struct, frozen=True):
-    """The outcome of a message, and all that is shown of it.
+    """The result for a message, and everything shown about it.
 
     Args:
-        outcome: one of the four that a message has, as the glossary names them.
-        code: of a dead letter, or None.
-        reason: of a dead letter or of what was skipped.
+        outcome: one of the four outcomes, with the names used in the glossary.
+        code: the code of a dead letter, or None.
+        reason: the reason of a dead letter or of a skipped message.
         decisions: lines without row data.
-        layout: names, types and lengths of the message, without row data.
-        raw: the message as it is shown beside its events.
-        finding: the recognition, where it was asked for.
+        layout: names, types and lengths in the message, without row data.
+        raw: the message as shown next to its events.
+        finding: the result of recognition, if requested.
     """
 
     dialect: str
@@ -99,11 +99,11 @@ def answer(question: PastedMessage) -> MessageReading:
     """Translate the message as the service would.
 
     Raises:
-        ConfigError: the question cannot be asked so; the text says why.
+        ConfigError: the input is invalid; the text gives the reason.
     """
     value = _decoded(question)
     if len(value) > BYTES or len(question.before) > BYTES:
-        raise ConfigError(f"a message may have {BYTES} bytes here, and what comes before it as many")
+        raise ConfigError(f"the message can have at most {BYTES} bytes here, and so can the messages before it")
     before = [line.encode() for line in question.before.splitlines() if line.strip()]
     *others, message = [Message(_TOPIC, 0, offset, 0, None, text) for offset, text in enumerate([*before, value])]
     message = msgspec.structs.replace(message, key=question.key.encode() or None)
@@ -141,11 +141,11 @@ def _decoded(question: PastedMessage) -> bytes:
     try:
         return _DECODERS[question.encoding](question.message)
     except (ValueError, binascii.Error):
-        raise ConfigError(f"the message is not {question.encoding}") from None
+        raise ConfigError(f"the message is not valid {question.encoding}") from None
 
 
 def _unbroken(text: str) -> str:
-    """A text without the white space that lines and columns of a terminal bring."""
+    """Return text without the white space that terminals add to lines and columns."""
     return "".join(text.split())
 
 
@@ -159,14 +159,14 @@ ENCODINGS: Sequence[str] = tuple(_DECODERS)
 
 def _options(text: str) -> dict[str, Any]:
     try:
-        # BaseLoader keeps dates and numbers as text; the types of the options read them.
+        # BaseLoader keeps dates and numbers as text, and the option types parse them.
         given = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes strings, lists, mappings only
     except (yaml.YAMLError, RecursionError):
         raise ConfigError("the options are not YAML") from None
     if not given:
         return {}
     if not isinstance(given, dict):
-        raise ConfigError("the options are no mapping, such as `profile: oss`")
+        raise ConfigError("the options are not a mapping, such as `profile: oss`")
     return given
 
 
@@ -198,7 +198,7 @@ def _outcome(translation: Translation) -> tuple[str, str | None, str | None]:
 
 
 def shown(value: bytes) -> str:
-    """The message for people: JSON with its members a line each, else its bytes in hex."""
+    """Return the message in readable form: JSON with one member per line, otherwise its bytes in hex."""
     try:
         return _pretty(value)
     except (ValueError, RecursionError):
@@ -218,9 +218,9 @@ def _hex_lines(value: bytes) -> Iterator[str]:
         text = "".join(chr(byte) if 32 <= byte < 127 else "." for byte in row)
         yield f"{start:06x}  {row.hex(' '):<{3 * _ROW}} {text}"
     if len(value) > _ROW * _MOST_ROWS:
-        yield f"… and {len(value) - _ROW * _MOST_ROWS} bytes more"
+        yield f"… and {len(value) - _ROW * _MOST_ROWS} more bytes"
 
 
 def _pretty(text: bytes) -> str:
-    """JSON with its members a line each; digits of numbers stay as they were written."""
+    """Return JSON with one member per line. Numbers keep their digits."""
     return msgspec.json.format(text, indent=2).decode()

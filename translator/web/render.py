@@ -1,4 +1,4 @@
-"""Templates to pages. Whatever comes from a message is text: escaped, and with its invisible characters spelled out."""
+"""Render templates. Anything from a message is text: escaped, with invisible characters made visible."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from translator.errors import CdcError
 
 Nav: TypeAlias = Sequence[tuple[str, str]]
-"""Address and name of each page that there is."""
+"""Address and name of each existing page."""
 
 Found = TypeVar("Found")
 
-# Control and format characters turn the direction of a line, hide in it, or end it.
+# Control and format characters can reverse the direction of a line, hide in it, or end it.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
 _LINES = frozenset("\n\t")
 
 
 def visible(text: str) -> str:
-    """A text in which every character can be seen; lines stay lines."""
+    """Return text in which every character is visible. Line breaks are kept."""
     return "".join(_seen(char) for char in text)
 
 
@@ -48,17 +48,17 @@ def _environment() -> Environment:
 
 
 def page(template: str, *, status: int = 200, nav: Nav = (), **content: Any) -> web.Response:
-    """The page of a template.
+    """Return the page for a template.
 
     Args:
-        nav: the pages that there are.
+        nav: the existing pages.
     """
     text = _environment().get_template(template).render(content, nav=nav)
     return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
 
 
 async def asked(ask: Callable[[], Found], nav: Nav) -> Found | web.Response:
-    """The answer, which may take seconds, or the page that says why there is none."""
+    """Return the result of a call that can take seconds, or an error page with the reason."""
     try:
         return await asyncio.to_thread(ask)
     except CdcError as error:
@@ -67,5 +67,5 @@ async def asked(ask: Callable[[], Found], nav: Nav) -> Found | web.Response:
 
 @cache
 def static(name: str) -> bytes:
-    """A file of the folder `static`, whose names the program alone gives."""
+    """Return a file of the folder `static`. Its name never comes from a request."""
     return resources.files("translator.web").joinpath("static", name).read_bytes()

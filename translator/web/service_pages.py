@@ -1,4 +1,4 @@
-"""The pages of a service: status, dead letters, one letter, and its replay."""
+"""The pages of a service: status, dead letters, a single letter, and its replay."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from translator.web.service_view import ServiceView
 Found = TypeVar("Found")
 
 _MOST = 200
-"""Letters that are listed of a group, the newest first."""
+"""Maximum number of letters to list per group, newest first."""
 
 NAV = (("/status", "Status"), ("/letters", "Dead letters"), ("/schemas", "Schemas"))
 
@@ -37,7 +37,7 @@ class LetterGroup(NamedTuple):
 
 
 class ServicePages:
-    """The handlers."""
+    """The request handlers."""
 
     def __init__(self, view: ServiceView, access: Access, nav: Nav) -> None:
         self._view = view
@@ -111,7 +111,7 @@ class ServicePages:
 
     async def _replayed(self, request: web.Request, source: str, code: str, execute: bool) -> web.Response:
         if not self._access.is_granted(request):
-            raise web.HTTPForbidden(reason="log in first: a replay acts")
+            raise web.HTTPForbidden(reason="log in first: a replay writes events")
         report = await self._asked(lambda: self._view.replay(source, code, execute=execute))
         if isinstance(report, web.Response):
             return report
@@ -139,7 +139,7 @@ class ServicePages:
         response = web.Response(status=303, headers={"Location": to})
         if self._access.log_in(str(given.get("token", "")), response):
             return response
-        await asyncio.sleep(1)  # who tries all tokens has a long way to go
+        await asyncio.sleep(1)  # slows down anyone who tries to guess the token
         return self._page("login.html", status=403, title="Log in", next=to, wrong=True)
 
     def _page(self, template: str, *, status: int = 200, **content: Any) -> web.Response:
@@ -154,7 +154,7 @@ def joined(schema: TableSchema) -> str:
 
 
 def _inside(path: str) -> str:
-    """A path of these pages; whatever else is asked for leads to the letters."""
+    """Return a path of these pages. Any other path redirects to the letters."""
     return path if path.startswith("/letters/") and path.isprintable() and "//" not in path else "/letters"
 
 

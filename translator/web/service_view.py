@@ -1,4 +1,4 @@
-"""The service for the pages: its status, its dead letters, and what would become of one now. All by its topics."""
+"""The service as seen by the pages: its status, its dead letters, and what a replay would do. Read from its topics."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from translator.web.playground import shown
 
 _STATUS_SECONDS = 2.0
 _LETTERS_SECONDS = 10.0
-"""Of a look, for all who ask meanwhile: brokers are not asked more often however many read the page."""
+"""Seconds to cache a query, so that brokers are not queried more often when many users read the page."""
 
 
 class LetterView(Struct, frozen=True):
-    """One dead letter.
+    """A dead letter.
 
     Args:
-        layout: names, types and lengths of its message; for a source with masks its size alone.
-        now: what would become of the message with the present configuration, in lines without row data.
-        raw: the message; None where it may not be shown.
-        events: that it would become; empty where they may not be shown.
+        layout: names, types and lengths in its message; only the size for a source with masks.
+        now: what would become of the message with the current configuration, in lines without row data.
+        raw: the message; None if it must not be shown.
+        events: the resulting events; empty if they must not be shown.
     """
 
     stored: StoredLetter
@@ -43,7 +43,7 @@ class LetterView(Struct, frozen=True):
 
 
 class ServiceView:
-    """The answers that pages need. Each call may take seconds: it belongs into a thread."""
+    """The data for the pages. Each call can take seconds and belongs in a thread."""
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         self.settings = settings
@@ -57,17 +57,17 @@ class ServiceView:
         return self._status.get()
 
     def known(self) -> StateSnapshot:
-        """Return the schemas that events name, and the documents that sources have learned."""
+        """Return the schemas that events refer to, and the documents that sources have learned."""
         return self._known.get()
 
     def letters(self) -> Dead:
         return self._letters.get()
 
     def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
-        """Return one letter, or None where there is none at that place.
+        """Return a letter, or None if there is none at that position.
 
         Args:
-            reveal: show its message and events whole, where masks allow it.
+            reveal: include the complete message and its events, if masks allow it.
         """
         letters = self.letters().letters
         stored = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)
@@ -87,7 +87,7 @@ class ServiceView:
         )
 
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
-        """Replay the letters of a source with a code, or say what would become of them."""
+        """Replay the letters of a source with a code, or report what would become of them."""
         self._letters.forget()
         self._known.forget()
         wanted = LetterFilter(codes=(code,), sources=(source,))
@@ -100,7 +100,7 @@ class ServiceView:
 
     def _now(self, stored: StoredLetter) -> tuple[list[str], list[EventView]]:
         if stored.letter.body_bytes is not None:
-            return ["its message did not fit the letter"], []
+            return ["its message did not fit into the letter"], []
         again = OfflineTranslator(self.settings, self._say)
         try:
             translation = again.translate(stored.letter.message)

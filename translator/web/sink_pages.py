@@ -1,4 +1,4 @@
-"""The page of the sink: tables, what is parked, batches, quarantine."""
+"""The page of the sink: tables, parked tables, batches, quarantine."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ NAV = (("/sink", "Lakehouse"),)
 
 
 class SinkPages:
-    """The handlers."""
+    """The request handlers."""
 
     def __init__(self, view: SinkView, nav: Nav) -> None:
         self._view = view

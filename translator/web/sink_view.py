@@ -1,6 +1,6 @@
-"""The sink for the pages: its tables, batches and quarantine, as `spark-sink` tells them to programs.
+"""The sink as seen by the pages: its tables, batches and quarantine, from the JSON output of `spark-sink`.
 
-Neither program knows the other: what is asked here are the commands of the sink, in processes of their own.
+The two programs do not import each other. The sink's commands are run as separate processes.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class SinkTable(Struct, frozen=True):
 
     Args:
         parked: why its events wait, or None.
-        beside: columns that hold what another column of the same name at the source does not.
-        quarantined: events that cannot be applied, by reason.
+        beside: columns that hold values for another source column of the same name.
+        quarantined: number of events that cannot be applied, by reason.
     """
 
     table: str
@@ -46,7 +46,7 @@ class SinkTable(Struct, frozen=True):
 
 
 class SinkStatus(Struct, frozen=True):
-    """The answer of `spark-sink status --json`."""
+    """The output of `spark-sink status --json`."""
 
     pipeline: str
     tables: Sequence[SinkTable]
@@ -56,11 +56,11 @@ class SinkStatus(Struct, frozen=True):
 
 
 class SinkBatch(Struct, frozen=True):
-    """A batch; without a number what changed tables between two.
+    """A batch. Without a number, changes to tables between two batches.
 
     Args:
-        offsets: by partition the first that was applied, and the one behind the last.
-        tables: that it changed, with their versions.
+        offsets: by partition, the first applied offset and the end (exclusive).
+        tables: the tables that it changed, with their versions.
     """
 
     batch: int | None
@@ -81,7 +81,7 @@ class QuarantinedEvent(Struct, frozen=True):
 
 
 class SinkState(Struct, frozen=True):
-    """Everything of the sink that a page shows."""
+    """Everything about the sink that a page shows."""
 
     status: SinkStatus
     batches: Sequence[SinkBatch]
@@ -89,10 +89,10 @@ class SinkState(Struct, frozen=True):
 
 
 class SinkView:
-    """The answers that the page of the sink needs. Each call may take seconds: it belongs into a thread.
+    """The data for the sink's page. Each call can take seconds and belongs in a thread.
 
     Args:
-        config: file of the sink.
+        config: configuration file of the sink.
     """
 
     def __init__(self, config: Path) -> None:
@@ -100,10 +100,10 @@ class SinkView:
         self._state = Kept(self._look, _SECONDS)
 
     def state(self) -> SinkState:
-        """Return the present state, no older than some seconds.
+        """Return the current state, at most some seconds old.
 
         Raises:
-            FatalError: the sink's program says why there is none.
+            FatalError: the sink's program failed; the text gives the reason.
         """
         return self._state.get()
 
@@ -116,13 +116,13 @@ class SinkView:
             return SinkState(only, batches.result(), quarantine.result())
 
     def _told(self, command: Sequence[str], type_: type[Answer]) -> list[Answer]:
-        """The lines of an answer."""
+        """Return the lines of output of a command."""
         program = [sys.executable, "-m", "spark_sink", *command, "--json", "-c", str(self._config)]
         try:
             ran = subprocess.run(program, capture_output=True, check=False, timeout=_PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
-            raise FatalError(f"spark-sink {command[0]} has not answered in {_PATIENCE_SECONDS} s") from None
+            raise FatalError(f"spark-sink {command[0]} did not finish within {_PATIENCE_SECONDS} s") from None
         if ran.returncode:
             last = ran.stderr.decode(errors="replace").strip().rpartition("\n")[2]
-            raise FatalError(last or f"spark-sink {command[0]} ended with {ran.returncode}")
+            raise FatalError(last or f"spark-sink {command[0]} failed with exit code {ran.returncode}")
         return [msgspec.json.decode(line, type=type_) for line in ran.stdout.splitlines()]

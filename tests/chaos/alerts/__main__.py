@@ -24,7 +24,7 @@ from tests.chaos.alerts.drills import DRILLS
 
 # Panels that may show nothing here, and why.
 _EMPTY = {
-    "translator: Native path": "an upsert projection has every source take the plain way",
+    "translator: Native path": "an upsert projection forces every source onto the plain path",
     "spark-sink: Events that changed nothing": "no drill has an event come twice",
 }
 

@@ -71,7 +71,9 @@ def test_tables_that_the_topic_does_not_get(broker: Broker, tmp_path: Path) -> N
     finally:
         shop.close()
     lines = [line for line in explained.splitlines() if line.startswith("event ")]
-    assert [f"event {n}: row shop.u, of a table that the topic does not get" for n in (0, 1)] == lines[:2]
+    assert [f"event {n}: row shop.u, not written to the topic, because its table is excluded" for n in (0, 1)] == lines[
+        :2
+    ]
     assert ["event 2: row shop.t", "event 3: row shop.t"] == [line.partition(",")[0] for line in lines[2:]]
 
 
@@ -184,7 +186,7 @@ def test_gaps_are_no_loss(shop: Bench) -> None:
     plain.flush(20)
     code, report = audited(shop)
     assert 1 == code
-    assert [{"offset": 2, "what": "no raw record lies there"}] == account(report)["invented"]["first"]
+    assert [{"offset": 2, "what": "no raw record exists there"}] == account(report)["invented"]["first"]
 
 
 def test_only_what_is_committed(shop: Bench) -> None:
@@ -232,7 +234,7 @@ def test_a_letter_of_a_projection(shop: Bench) -> None:
     shop.feed([row(1)], 0, shop.dead_letters, letter.headers[1:])
     code, report = audited(shop)
     assert (1, 1, {}) == (code, account(report)["lost"]["count"], account(report)["dead"])
-    assert f"{shop.dead_letters}/0 names no raw record" == report["nameless"]["first"][0]["what"]
+    assert f"{shop.dead_letters}/0 refers to no raw record" == report["nameless"]["first"][0]["what"]
 
 
 def test_what_compaction_took(shop: Bench) -> None:
@@ -270,14 +272,14 @@ def test_a_beginning_that_was_deleted(shop: Bench) -> None:
     code, report = audited(shop)
     assert [f"{shop.canonical}/{place.partition} begins at offset 2"] == report["short"]
     assert (1, [0]) == (code, [finding["offset"] for finding in account(report)["lost"]["first"]])
-    assert f"{report['short'][0]}: what was deleted before counts as lost" in shop.run("audit").stderr
+    assert f"{report['short'][0]}; records deleted earlier count as lost" in shop.run("audit").stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--partition", "0"], "--partition needs --topic"),
-        (["--from", "0"], "--from and --to need --topic and --partition"),
+        (["--partition", "0"], "--partition requires --topic"),
+        (["--from", "0"], "--from and --to require --topic and --partition"),
         (["--topic", "elsewhere"], "unknown raw topic 'elsewhere'"),
         (["--topic", "RAW", "--partition", "0", "--to", "9"], "/0 has no offset 8; it has 0 to 0"),
         (["--topic", "RAW", "--partition", "9"], "has no partition 9"),

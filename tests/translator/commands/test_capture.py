@@ -86,14 +86,14 @@ def test_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
     finally:
         masked.close()
     assert (2, "") == (refused.returncode, refused.stdout)
-    assert "which has masks, and masks.messages says leave_out" in refused.stderr
+    assert "which has masks and masks.messages: leave_out" in refused.stderr
     assert (0, 1) == (kept.returncode, len(kept.stdout.splitlines()))
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
-        (["--count", "1", "--from", "0", "RAW"], "--from needs --partition"),
+        (["--count", "1", "--from", "0", "RAW"], "--from requires --partition"),
         (["--count", "1", "--partition", "5", "RAW"], "has no partition 5; it has 2"),
         (["--count", "1", "--partition", "0", "--from", "5", "RAW"], "/0 has no offset 5; it is empty"),
         (["--count", "1", "elsewhere"], "topic elsewhere"),

@@ -108,7 +108,7 @@ def test_a_name_that_a_pattern_of_another_source_matches(check: Check) -> None:
     code, out, err = check(FINE.replace("[raw.erp]", "[raw.erp, raw.s*]"))
     assert (0, "FILE: ok, 2 source(s)") == (code, out.splitlines()[0])
     claim = "topic raw.shop is claimed by more than one source: shop (raw.shop) and erp (raw.s*)"
-    assert f"translator: warning: {claim}; `translator run` refuses that\n" == err
+    assert f"translator: warning: {claim}; `translator run` rejects this\n" == err
 
 
 def test_the_example_of_the_page(check: Check) -> None:
@@ -183,11 +183,11 @@ def test_masks(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
     code, out, err = check(MASKED.replace('"OWNER.*"', "OWNER.T"))
     assert 0 == code
     assert "  masks columns of shop\n  masks columns of erp\n" in out
-    assert "warning: source erp, table 'OWNER.T': key columns are hashed (ID): rows are named by hashes" in err
+    assert "warning: source erp, table 'OWNER.T': key columns are hashed (ID): outputs identify rows by hashes" in err
     assert "sss" not in out + err
 
 
 def test_masks_that_take_a_declared_key(check: Check) -> None:
     wrong = FINE.replace('"OWNER.*"', "OWNER.T") + "masks: {rules: [{column: id, mask: drop}]}"
     code, _, err = check(wrong)
-    assert (2, True) == (code, "column 'ID' is of the key, and a rule says drop" in err)
+    assert (2, True) == (code, "column 'ID' is part of the key, and a rule applies drop" in err)

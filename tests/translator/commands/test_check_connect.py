@@ -29,9 +29,9 @@ def test_all_is_well(shop: Bench) -> None:
     code, told = lines(shop)
     assert 0 == code
     assert ["ok     brokers", f"ok     group {shop.name}"] == [line.partition(":")[0] for line in told[:2]]
-    assert "ok     source shop: 2 partitions: as many processes of the group can share it" in told
-    assert f"ok     topic {shop.name}-new: 3 partitions, and our user may write" in told
-    assert f"ok     topic {shop.name}-t.shop.orders: 2 partitions, and our user may write" in told
+    assert "ok     source shop: 2 partitions, so up to 2 processes of the group can share it" in told
+    assert f"ok     topic {shop.name}-new: 3 partitions, and this user may write" in told
+    assert f"ok     topic {shop.name}-t.shop.orders: 2 partitions, and this user may write" in told
     assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned" in told
     (dead,) = [line for line in told if "dead letters" in line]
     assert dead.startswith(f"note   topic {shop.raw}: 1 dead letters MALFORMED_JSON: canal: not JSON")
@@ -57,21 +57,20 @@ def test_everything_that_is_wrong_at_once(shop: Bench) -> None:
     code, told = lines(shop)
     assert 1 == code
     expected = [
-        f"WRONG  source other: topic {shop.name}-gone does not exist, or our user may not see it",
-        f"WRONG  source other: topic {shop.name}-lost does not exist, or our user may not see it",
+        f"WRONG  source other: topic {shop.name}-gone does not exist or is not visible to this user",
+        f"WRONG  source other: topic {shop.name}-lost does not exist or is not visible to this user",
         f"note   source other: no topic matches {shop.name}-never* yet",
-        f"note   source other: topic {shop.name}-compacted is compacted: Kafka may take away messages that nobody has"
-        " read",
-        f"note   source other: topic {shop.name}-brief keeps messages for 1 hours: a stop that lasts longer loses some"
+        f"note   source other: topic {shop.name}-compacted is compacted: Kafka can delete messages that were not"
+        " read yet",
+        f"note   source other: topic {shop.name}-brief keeps messages for 1 hours: a longer outage loses messages"
         " (retention.ms)",
-        f"WRONG  topic {shop.name}-new.metadata: cleanup.policy is delete: what it remembers would be lost; set it to"
-        " compact",
-        f"ok     topic {shop.name}-new: it is not there yet, and `run` will make it",
-        f"note   topic {shop.name}-brief: it is empty: nothing could be tried",
+        f"WRONG  topic {shop.name}-new.metadata: cleanup.policy is delete, which deletes state: set it to compact",
+        f"ok     topic {shop.name}-new: it does not exist yet; `run` will create it",
+        f"note   topic {shop.name}-brief: it is empty, so nothing could be tested",
     ]
     assert [] == [line for line in expected if line not in told]
     changed(shop, topics={"create": False})
-    missing = "it is not there, and topics.create is false: create it, or let `run` do so"
+    missing = "it does not exist, and topics.create is false: create the topic, or let `run` do it"
     assert f"WRONG  topic {shop.name}-new: {missing}" in lines(shop)[1]
 
 

@@ -122,7 +122,7 @@ def test_letters_of_a_source_with_masks(desk: Desk, tmp_path: Path) -> None:
     assert "cdc-error-message" not in shown.stdout
     written = desk.run("show", "--raw", str(tmp_path / "raw"), *place, settings=masked)
     assert (2, False) == (written.returncode, (tmp_path / "raw").exists())
-    assert "has masks, and masks.messages says leave_out: no --raw" in written.stderr
+    assert "has masks and masks.messages: leave_out" in written.stderr
     ran = desk.run("ls", "--json", settings=masked)
     assert {None} == {json.loads(line)["reason"] for line in ran.stdout.splitlines()}
 
@@ -156,7 +156,7 @@ def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> N
     assert [f"dry run: {counts}", f"replayed: {counts}", f"replayed: {rest}"] == [
         ran.stdout.splitlines()[-1] for ran in said
     ]
-    assert "shop: 1 of MALFORMED_JSON stay dead as MALFORMED_JSON" in said[0].stdout
+    assert "shop: 1 letters with MALFORMED_JSON are still dead, now with MALFORMED_JSON" in said[0].stdout
     assert SECRET not in "".join(ran.stdout + ran.stderr for ran in said)
 
 
@@ -213,7 +213,7 @@ def test_a_hold_of_which_all_is_given_up(broker: Broker, tmp_path: Path, monkeyp
         yard.close()
     assert [0, 0] == [given_up.returncode, ended.returncode], ended.stderr
     assert "discarded: letters=2 before=0" in given_up.stdout
-    assert "all is replayed; the hold ends with the next message" in ended.stdout
+    assert "all letters replayed; the service releases the hold" in ended.stdout
 
 
 def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -236,16 +236,16 @@ def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path, monke
     assert [0, 1, 0] == [ran.returncode for ran in (dry, blocked, done)], done.stderr
     assert f"held: {table}, since offset 0 (AMBIGUOUS_VARIANT)" in blocked.stdout.splitlines()
     last = blocked.stderr.splitlines()[-1]
-    assert last.startswith(f"translator: still held: {table} (offset 0, AMBIGUOUS_VARIANT). Correct what keeps")
+    assert last.startswith(f"translator: still held: {table} (offset 0, AMBIGUOUS_VARIANT). Fix the cause")
     assert "still held" not in dry.stderr + done.stderr
-    assert f"{table}: all is replayed; the hold ends with the next message" in done.stdout
+    assert f"{table}: all letters replayed; the service releases the hold" in done.stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (["ls", "--code", "MALFORMED"], "unknown code 'MALFORMED' (did you mean MALFORMED_JSON?)"),
-        (["ls", "--since", "2026-01-01T00:00:00"], "has no zone"),
+        (["ls", "--since", "2026-01-01T00:00:00"], "has no time zone"),
         (["ls", "--until", "yesterday"], "'yesterday' is not a time such as"),
         (["show", "0", "999"], "no dead letter at partition 0, offset 999"),
     ],

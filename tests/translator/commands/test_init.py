@@ -23,12 +23,12 @@ def test_topics(shop: Bench) -> None:
     assert "1 dead letters MISSING_FIELD" in out.read_text()
     assert 0 == _program.run("check", "-c", str(out)).returncode
     again = _program.run("init", "--kafka", kafka, "-o", str(out), shop.raw)
-    assert (2, f"translator: {out} is there already, and stays as it is: -o names another file\n") == (
+    assert (2, f"translator: {out} already exists and was not changed; choose another file with -o\n") == (
         again.returncode,
         again.stderr,
     )
     missing = _program.run("init", "--kafka", kafka, "-o", "-", "nothing-such-*")
-    assert (2, "translator: no topic is named nothing-such-*, or our user may not see it\n") == (
+    assert (2, "translator: topic nothing-such-* does not exist or is not visible to this user\n") == (
         missing.returncode,
         missing.stderr,
     )

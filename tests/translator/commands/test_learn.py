@@ -128,14 +128,14 @@ def test_of_two_contents_the_newest(bench: Bench) -> None:
     bench.feed(md, 0, metadata("A1", "EMP", 2))
     ran = bench.run()
     assert [("erp/A1", 3)] == bench.learned()
-    assert "source erp: metadata A1 disagree; the newest stands" in ran.stderr
+    assert "source erp: conflicting metadata A1, keeping the newest" in ran.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "reason"),
     [
         (["--source", "epr"], "unknown source 'epr' (did you mean erp?)"),
-        (["--source", "shop"], "source shop: no message of canal describes others"),
+        (["--source", "shop"], "source shop: canal has no messages that describe other messages"),
     ],
 )
 def test_a_wrong_source(bench: Bench, arguments: list[str], reason: str) -> None:
@@ -150,7 +150,7 @@ def test_without_a_broker(bench: Bench, free_port: int) -> None:
     away = {"kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"}, "timing": {"broker_wait": 0}}
     ran = bench.run(**away)
     assert 1 == ran.returncode
-    assert "no broker answered within 0 s" in ran.stderr
+    assert "no broker responded within 0 s" in ran.stderr
 
 
 def _row_of(text: str, key: str) -> list[str]:

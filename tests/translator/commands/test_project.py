@@ -133,7 +133,7 @@ def test_what_somebody_else_wrote(projected: Bench) -> None:
     before = len(projected.read(topic))
     ran = run(projected, topic)
     assert 2 == ran.returncode
-    assert "holds records of the service, or of a run that did not end" in ran.stderr
+    assert "contains records of the service, or of an incomplete run" in ran.stderr
     assert before == len(projected.read(topic))
 
 
@@ -152,7 +152,7 @@ def test_what_comes_meanwhile(projected: Bench) -> None:
     assert {"events": 4, "written": 2, "refused": 1} == during(lambda: None).counts
     projected.serve()
     topic = f"{projected.name}-t.shop.shop.t"
-    with pytest.raises(FatalError, match="holds 7 records, and this command wrote 6: the service writes there, too"):
+    with pytest.raises(FatalError, match="contains 7 records, but this command wrote 6: the service also writes to it"):
         during(lambda: projected.feed([b"of the service"], topic=topic))
 
 

@@ -86,7 +86,7 @@ def test_what_does_not_fit(shop: Bench) -> None:
     [
         ("{canonical}", "is written by the service"),
         ("{canonical}.dlq", "is written by the service"),
-        ("{raw}", "is one that a source reads"),
+        ("{raw}", "is read by a source"),
     ],
 )
 def test_a_topic_of_the_service(shop: Bench, output: str, reason: str) -> None:

@@ -50,9 +50,12 @@ def test_documents(shop: Bench) -> None:
 def test_nothing_is_said_to_be_nothing(shop: Bench) -> None:
     """A person hears why the list is empty; a program that counts lines counts none."""
     for arguments, said in (
-        ([], "no schema was announced"),
+        ([], "no schema was published"),
         (["--table", "*.ord*"], "no schema of a table that matches *.ord*"),
-        (["--metadata"], "no metadata was learned: only metadata messages of qlik, and schemas of its registry, are"),
+        (
+            ["--metadata"],
+            "no metadata was learned: only metadata messages of qlik and schemas of its registry are learned",
+        ),
     ):
         ran = shop.run("schema ls", *arguments)
         assert (0, "", f"translator: {said}\n") == (ran.returncode, ran.stdout, ran.stderr)

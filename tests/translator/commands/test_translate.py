@@ -495,10 +495,10 @@ class TestConfiguration:
     @pytest.mark.parametrize(
         ("arguments", "said"),
         [
-            ((), "--source says which of the sources the files are of: shop, till"),
+            ((), "use --source to choose the source of the files: shop, till"),
             (("--source", "shpo"), "unknown source"),
-            (("--source", "shop", "-d", "canal"), "leave -d and -o out"),
-            (("--source", "shop", "-o", "profile=oss"), "leave -d and -o out"),
+            (("--source", "shop", "-d", "canal"), "remove -d and -o"),
+            (("--source", "shop", "-o", "profile=oss"), "remove -d and -o"),
         ],
     )
     def test_refused(self, run: Run, file: FileOf, config: Path, arguments: tuple[str, ...], said: str) -> None:
@@ -509,4 +509,4 @@ class TestConfiguration:
     def test_neither_dialect_nor_configuration(self, run: Run, file: FileOf) -> None:
         ran = run(file(json.dumps(CANAL)))
         assert 2 == ran.code
-        assert "-d says the dialect, or -c the configuration" in ran.err
+        assert "use -d to choose the dialect, or -c for the configuration" in ran.err

@@ -68,7 +68,7 @@ def test_texts_from_outside_are_text(address: str) -> None:
 )
 def test_there_is_nothing_else(address: str, path: str) -> None:
     status, text, headers = ask(address + path)
-    assert (404, True) == (status, "there is no such page" in text)
+    assert (404, True) == (status, "this page does not exist" in text)
     assert HEADERS.items() <= dict(headers).items()
 
 
@@ -101,7 +101,7 @@ def test_own_forms_and_programs(address: str) -> None:
 
 def test_a_paste_without_end(address: str) -> None:
     status, text, _ = ask(address, {"message": "x" * 4_000_000})
-    assert (413, True) == (status, "larger than this page takes" in text)
+    assert (413, True) == (status, "too large for this page" in text)
 
 
 def test_other_methods(address: str) -> None:

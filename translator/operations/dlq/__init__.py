@@ -1,1 +1,1 @@
-"""Dead letters: reading them, and translating their messages again."""
+"""Read dead letters and translate their messages again."""

@@ -1,4 +1,4 @@
-"""Dead letters that somebody gives up for a reason: they stay where they are, and are never replayed."""
+"""Discard dead letters for a given reason: they stay in their topic and are never replayed."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from translator.operations.dlq.reader import Dead, LetterFilter, look
 from translator.service.delivery.at_least_once import confirm_all
 
 REASON_CHARACTERS = 500
-"""Of a reason, at most."""
+"""Maximum length of a reason."""
 
 
 def discard(
     settings: Settings, wanted: LetterFilter, reason: str, say: Callable[[str], None], *, execute: bool
 ) -> Dead:
-    """Mark the letters that are wanted and were neither replayed nor discarded; without `execute` only find them.
+    """Mark the selected letters that were neither replayed nor discarded. Without `execute`, only find them.
 
     Raises:
-        ConfigError: the reason is empty or too long, or there is no dead-letter topic.
-        RetryableError: no broker answered in time.
+        ConfigError: the reason is empty or too long, or the dead-letter topic does not exist.
+        RetryableError: no broker responded in time.
         FatalError: something could not be read or written.
     """
     if not 0 < len(reason.strip()) <= REASON_CHARACTERS:
-        raise ConfigError(f"a reason has 1 to {REASON_CHARACTERS} characters: who reads the list wants to know why")
+        raise ConfigError(f"a reason must have 1 to {REASON_CHARACTERS} characters, because it is shown in the list")
     dead = look(settings, wanted, say, pending=True)
     if execute and dead.letters:
         client = client_config.librdkafka(settings.kafka)

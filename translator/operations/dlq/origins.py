@@ -1,4 +1,4 @@
-"""Messages that their dead letters do not hold, read where they came from: too large for a letter, or left out."""
+"""Read messages that are missing in their dead letters (too large, or left out) from their original topic."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from translator.message import Message
 from translator.operations.dlq.reader import StoredLetter
 
 _NEAR = 1_000
-"""Offsets between two letters that are read over: to begin anew elsewhere takes as long."""
+"""Maximum number of offsets between two letters to read through. A new start elsewhere takes as long."""
 
 
 def with_messages(
     letters: Sequence[StoredLetter], topics: TopicAdmin, client: Mapping[str, Any], group: str
 ) -> list[StoredLetter]:
-    """Return the letters, with the messages that lie at their origin still.
+    """Return the letters, with the messages that still exist at their origin.
 
     Raises:
         FatalError: a raw topic cannot be read.
-        RetryableError: no broker answers for it.
+        RetryableError: no broker responds for it.
     """
     lacking = [found.letter.message for found in letters if found.letter.body_bytes is not None and not found.replayed]
     if not lacking:
@@ -51,7 +51,7 @@ def _completed(found: StoredLetter, origin: Message | None) -> StoredLetter:
 
 
 def _read(partitions: Partitions, wanted: Iterable[Message]) -> Iterator[Message]:
-    """Read the records at these places, as far as they are there."""
+    """Read the records at these positions, if they exist."""
     by_partition = sorted({_place(message) for message in wanted})
     for (topic, topic_id, partition), places in groupby(by_partition, key=lambda place: place[:3]):
         there = partitions.bounds(topic, partition)
@@ -62,7 +62,7 @@ def _read(partitions: Partitions, wanted: Iterable[Message]) -> Iterator[Message
 
 
 def _spans(offsets: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Ranges over rising offsets, without long gaps."""
+    """Return ranges over ascending offsets, without long gaps."""
     begin = 0
     for place, offset in enumerate(offsets):
         if place + 1 == len(offsets) or offsets[place + 1] - offset > _NEAR:

@@ -1,4 +1,4 @@
-"""Reading the dead-letter topic: which letters lie there, and which of them were replayed. No consumer group."""
+"""Read the dead-letter topic: which letters it contains, and which of them were replayed. Uses no consumer group."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from translator.translation.metadata_catalog import MetadataCatalog
 from translator.translation.translate import Translator
 
 PREFIX = "!replayed/"
-"""Of keys in the metadata topic. No source can be named so that its metadata have it."""
+"""Key prefix for replay marks in the metadata topic. Source names cannot contain `!`, so the prefix never collides."""
 
 Identity: TypeAlias = tuple[str, str, int, int, str | None]
 
 
 class LetterFilter(Struct, frozen=True):
-    """A filter of dead letters; a member that is empty or None asks for nothing."""
+    """A filter for dead letters. A member that is empty or None does not restrict."""
 
     codes: Collection[str] = ()
     sources: Collection[str] = ()
@@ -35,53 +35,57 @@ class LetterFilter(Struct, frozen=True):
     tables: Collection[str] = ()
     since_ms: int | None = None
     until_ms: int | None = None
-    """Not included. Both are of the time when the letter was written, as its record says."""
+    """Exclusive. Both times refer to when the letter was written, according to its record."""
     limit: int | None = None
-    """At most so many, the first in the order of replay."""
+    """Maximum number of letters: the first ones in replay order."""
 
 
 class StoredLetter(Struct, frozen=True):
-    """A dead letter, and where it lies in the dead-letter topic."""
+    """A dead letter, and its position in the dead-letter topic."""
 
     partition: int
     offset: int
     timestamp_ms: int
     letter: Letter
     tables: tuple[str, ...]
-    """`db.schema.table` of each that the message names, where it does."""
+    """`db.schema.table` of each table that the message identifies, if it does."""
     replayed: bool
     wanted: bool = True
     discarded: str | None = None
-    """The reason that an operator gave for never replaying it. It counts as replayed then: nothing is left to do."""
+    """The operator's reason for discarding it. A discarded letter also counts as replayed, because nothing is left to
+    do.
+    """
 
     @property
     def identity(self) -> Identity:
-        """The message and the output that lacks it: equal for twins, of which a crash or a second reading wrote one."""
+        """The message and the output that lacks it. Equal for duplicate letters, written after a crash or a second
+        reading.
+        """
         message = self.letter.message
         return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
 
 
 class Dead(Struct):
-    """The letters that a reading of the topic found."""
+    """The letters that a pass over the topic found."""
 
     topic_id: str
     letters: list[StoredLetter] = field(default_factory=list)
-    """In the order of replay: by raw topic, partition and offset; of a topic made again, the older one first."""
+    """In replay order: by raw topic, partition and offset. For a recreated topic, the older one comes first."""
     replayed: int = 0
-    """Letters that are wanted, but were left out because they were replayed."""
+    """Selected letters that were left out because they were replayed."""
     foreign: int = 0
-    """Records that are no dead letters of ours."""
+    """Records that are not dead letters of the translator."""
     expired: list[str] = field(default_factory=list)
-    """Keys of marks whose letters the topic holds no more."""
+    """Keys of marks whose letters no longer exist in the topic."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
-    """Tables that the service holds; letters of theirs may lie here."""
+    """Tables that the service holds. Some of the letters can belong to them."""
     cut: bool = False
-    """There are more letters that are wanted than `limit`."""
+    """More letters are selected than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
     """The offset of the next letter, by partition of the topic."""
 
     def mark(self, found: StoredLetter, version: str, discarded: str | None = None) -> Record:
-        """The record for the metadata topic that says: this letter was replayed, or discarded for a reason."""
+        """Return the record for the metadata topic that marks a letter as replayed, or as discarded for a reason."""
         message = found.letter.message
         origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
         told = {"version": version, "origin": origin, **({} if discarded is None else {"discarded": discarded})}
@@ -90,7 +94,9 @@ class Dead(Struct):
 
 
 def mark_key(topic_id: str, partition: int, offset: int) -> str:
-    """Names a letter by its place. A dead-letter topic that is made again counts its offsets anew: hence the id."""
+    """Identifies a letter by its position. A recreated dead-letter topic restarts its offsets, so the topic id is
+    included.
+    """
     return f"{PREFIX}{topic_id}/{partition}/{offset}"
 
 
@@ -103,16 +109,16 @@ def look(
     beside: Collection[str] = (),
     before: Dead | None = None,
 ) -> Dead:
-    """Reads the dead-letter topic to its end.
+    """Read the dead-letter topic to its end.
 
     Args:
-        pending: only letters that were not replayed; `limit` counts them alone.
-        beside: codes of letters that are to be found, too, though they are not wanted.
-        before: what a former look found: only letters since then, and none of them is known to be replayed.
+        pending: only letters that were not replayed; only those count towards `limit`.
+        beside: codes of additional letters to find, even if the filter does not select them.
+        before: the result of an earlier pass. Only newer letters are read, and none of them is known to be replayed.
 
     Raises:
-        ConfigError: there is no such topic, or an option of a dialect is wrong.
-        RetryableError: no broker answered in time.
+        ConfigError: the topic does not exist, or an option of a dialect is invalid.
+        RetryableError: no broker responded in time.
         FatalError: it cannot be read.
     """
     client = client_config.librdkafka(settings.kafka)
@@ -143,7 +149,7 @@ def look(
     dead.read = {place: reader.next_offset(*place) for place in ((output.dead_letter_topic, part) for part in parts)}
     reader.close()
     dead.expired = sorted(marks)
-    # A letter is done with its twin.
+    # A letter is done if its duplicate is.
     letters = [msgspec.structs.replace(found, replayed=found.identity in replayed) for found in dead.letters]
     dead.letters = [found for found in letters if not (pending and found.replayed)]
     dead.replayed = sum(found.wanted for found in letters) - sum(found.wanted for found in dead.letters)
@@ -154,7 +160,7 @@ def look(
 
 
 def _cut(dead: Dead, limit: int) -> None:
-    """Keeps the first of the letters that are wanted, and what is beside them."""
+    """Keep the first selected letters, and the additional ones."""
     places = [place for place, found in enumerate(dead.letters) if found.wanted]
     dead.cut = len(places) > limit
     if dead.cut:
@@ -166,7 +172,7 @@ class _Mark(Struct, frozen=True):
 
 
 def _marks(reader: TopicReader, dead: Dead) -> dict[str, _Mark]:
-    """The marks that stand, by key. Holds go into what was found."""
+    """Return the current marks by key, and add holds to the result."""
     marks: dict[str, _Mark] = {}
     for record in reader.to_end():
         key = (record.key() or b"").decode()
@@ -185,7 +191,7 @@ def _marks(reader: TopicReader, dead: Dead) -> dict[str, _Mark]:
 def _letters(
     reader: TopicReader, dead: Dead, marks: dict[str, _Mark], translators: Mapping[str, Translator]
 ) -> Iterator[StoredLetter]:
-    """Every dead letter there is now. Takes the marks of letters that are there out of `marks`."""
+    """Yield every existing dead letter. Removes the marks of existing letters from `marks`."""
     record: Any
     for record in reader.to_end():
         letter = read_dead_letter(record.key(), record.value(), record.headers() or ())

@@ -1,8 +1,8 @@
-"""Replay: the messages of dead letters, translated again with their original coordinates.
+"""Replay: translate the messages of dead letters again, with their original coordinates.
 
-The service's own pipeline does it, into the service's own topics, so that an event is the same whether its message was
-translated at once or later. What differs stands here: a letter that stays dead is not written a second time, and what
-was delivered is marked.
+The service's own pipeline writes to the service's own topics, so an event is the same whether its message was
+translated immediately or later. This module contains the differences: a letter that stays dead is not written a second
+time, and delivered letters are marked.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from translator.service.state_follower import follow
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
 
 AT_ONCE = 500
-"""Messages that are delivered before marks are written; after a crash at most so many are replayed again."""
+"""Maximum number of messages delivered before marks are written. After a crash, this many can be replayed again."""
 
 SILENCE = 5.0
-"""Seconds that a replay which has caught up waits for what the service does of it."""
+"""Seconds for which a replay that has caught up waits for the service to release holds."""
 
 _PAUSE = 0.002
 
 
 class Group(Struct):
-    """The letters of one source and one code, and what became of them."""
+    """The letters of one source and one code, and their results."""
 
     letters: int = 0
     translated: int = 0
@@ -57,28 +57,28 @@ class Group(Struct):
     dead: int = 0
     impossible: int = 0
     repeated: int = 0
-    """Further letters of a message that is counted with its first."""
+    """Further letters of a message that is counted with its first letter."""
 
 
 class ReplayReport(Struct):
-    """A replay, counted; a dry run counts what would be."""
+    """The totals of a replay, or for a dry run, what they would be."""
 
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Letters that stay dead, by source, code and the code that they would have now."""
+    """Letters that stay dead, by source, code, and the code that they would have now."""
     impossible: list[tuple[StoredLetter, str]] = field(default_factory=list)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Translated, but a new dead letter of a projection; by projection and code."""
+    """Translated messages that became new dead letters of a projection; by projection and code."""
     before: int = 0
     """Letters that an earlier run has replayed."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
-    """Tables that are held still."""
+    """Tables that are still held."""
     caught_up: Collection[HeldTable] = ()
-    """Those of which nothing is left to replay."""
+    """Held tables without remaining letters."""
 
     @property
     def blocked(self) -> dict[HeldTable, HoldMark]:
-        """Tables that are held, and of which something is left to replay."""
+        """Held tables with remaining letters."""
         return {of: mark for of, mark in self.held.items() if of not in self.caught_up}
 
     def group(self, found: StoredLetter) -> Group:
@@ -86,7 +86,7 @@ class ReplayReport(Struct):
 
 
 class _Raw(Struct):
-    """A record as the pipeline reads it."""
+    """A record in the format that the pipeline reads."""
 
     offset: int
     timestamp: int
@@ -96,18 +96,18 @@ class _Raw(Struct):
 
 
 def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None], *, execute: bool) -> ReplayReport:
-    """Translates dead letters again, with the present configuration and all metadata that the metadata topic holds.
+    """Translate dead letters again, with the current configuration and all metadata in the metadata topic.
 
-    Without `execute` nothing is written. Letters that were replayed before are left out.
+    Without `execute`, nothing is written. Letters that were already replayed are skipped.
 
     Raises:
-        ConfigError: the configuration is wrong, or there is no dead-letter topic.
-        RetryableError: no registry or no broker answered in time.
-        ContradictionError: the service stands still, for an earlier process met one.
+        ConfigError: the configuration is invalid, or the dead-letter topic does not exist.
+        RetryableError: no registry or no broker responded in time.
+        ContradictionError: the service is stopped because of a contradiction found by an earlier process.
         FatalError: something could not be read or written.
     """
-    # The metadata topic is read to its end first, and nobody follows it while messages are translated: waiting would be
-    # in vain.
+    # The metadata topic is read to its end first and not followed while messages are translated, so waiting would be
+    # useless.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
     components = connect(settings.model_copy(update={"timing": timing}))
     replaying = _Replay(components, wanted, say, execute=execute)
@@ -145,7 +145,7 @@ class _Replay:
         return AtLeastOnceDelivery(RecordProducer.from_config(config), self._account)
 
     def _look(self, before: Dead | None = None) -> Dead:
-        """Read the letters, and the messages that they do not hold."""
+        """Read the letters, and messages that are not contained in them."""
         components, dead = self._components, self._read_letters(before=before)
         dead.letters = with_messages(dead.letters, components.topics, components.client, components.settings.group)
         return dead
@@ -161,16 +161,16 @@ class _Replay:
         self.report.held = {**self._components.holds.marks}
 
     async def _replay(self, dead: Dead) -> None:
-        # After the letters, for a hold is written before the first of its letters.
+        # Read after the letters, because a hold is written before its first letter.
         self._follow()
         same = [list(twins) for _, twins in groupby(dead.letters, key=lambda found: found.identity)]
         for begin in range(0, len(same), AT_ONCE):
             await self._replay_chunk(dead, same[begin : begin + AT_ONCE])
 
     async def _hand_over(self, dead: Dead) -> None:
-        """Tells the owners of partitions how far it has come, and goes on with what they held meanwhile.
+        """Report the progress to the owners of partitions, and continue with what they held in the meantime.
 
-        It ends when they have taken all tables back of which nothing is left to replay, or when they are silent.
+        Ends when they have released all tables without remaining letters, or stop responding.
         """
         heard = time.monotonic()
         while done := self._blocks.releasable():
@@ -188,7 +188,7 @@ class _Replay:
         self.report.caught_up = done
 
     def _ends_of_former_topics(self, done: Collection[HeldTable]) -> list[Record]:
-        """A topic that is gone, or was made again, has no owner who would end what was held of it."""
+        """Release the holds of a deleted or recreated topic, which has no owner to do it."""
         ids = self._components.topics.ids({of.topic for of in done})
         return [record for of in done if ids.get(of.topic) != of.topic_id for record in ended(of)]
 
@@ -197,20 +197,20 @@ class _Replay:
         return dead.read[to.topic, output_partition(of.topic, of.partition, to.partitions)]
 
     def _follow(self) -> None:
-        """Takes in what the metadata topic holds by now."""
+        """Process what the metadata topic contains now."""
         components, metadata = self._components, (self._components.target.outputs.metadata.topic, 0)
         end = components.topics.offsets([metadata], "latest", stable=True)[metadata]
         while components.reader.next_offset(*metadata) < end:
             follow(components, components.reader.poll(0.1))
 
     def _impossible(self, found: StoredLetter) -> str | None:
-        """Return the reason why a letter cannot be replayed, whatever the configuration says of its messages."""
+        """Return the reason why a letter cannot be replayed, whatever the configuration of its messages."""
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
-            return f"its body of {letter.body_bytes} bytes is not in the letter, and its origin no longer holds it"
+            return f"its value of {letter.body_bytes} bytes is not in the letter, and no longer exists at its origin"
         if letter.message.topic_id == "-":
-            return f"it does not name the id of its topic, without which positions differ (release {letter.version})"
+            return f"it does not contain the id of its topic, without which positions differ (release {letter.version})"
         if letter.source not in translators:
             return unknown("source", letter.source, translators)
         if letter.output is not None and letter.output not in outputs:
@@ -218,7 +218,7 @@ class _Replay:
         return None
 
     async def _replay_chunk(self, dead: Dead, letters: Iterable[Sequence[StoredLetter]]) -> None:
-        """Replays letters in order, each with its twins; when all that came of them was delivered, they are marked."""
+        """Replay letters in order, each with its duplicates. They are marked once all of their output was delivered."""
         for twins in letters:
             await self._delivery.wait_for_capacity()
             await self._replay_letter(twins)
@@ -230,7 +230,7 @@ class _Replay:
         self._done.clear()
 
     async def _replay_letter(self, twins: Sequence[StoredLetter]) -> None:
-        """Replays one of the letters of a message, or says why none can be."""
+        """Replay one of the letters of a message, or report why none can be replayed."""
         possible = []
         for found in twins:
             reason = self._impossible(found)
@@ -242,7 +242,7 @@ class _Replay:
             if found.wanted and not reason:
                 possible.append(found)
         if possible and possible[0].identity in self._finished:
-            self._done += twins  # the service wrote it once more, while this run was at it
+            self._done += twins  # the service wrote it again while this run was at it
         elif possible:
             await self._process_message(possible[0], possible[1:])
         else:
@@ -252,21 +252,21 @@ class _Replay:
                 await self._blocks.skip(found, translator, impossible=reason is not None)
 
     async def _process_message(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Translates the message of a letter; `twins` are further letters of it, which are done with it."""
+        """Translate the message of a letter. `twins` are its other letters, which are then done as well."""
         for twin in twins:
             self.report.group(twin).repeated += 1
         letter, message = found.letter, found.letter.message
         pipeline = self._pipeline(letter.output, self._blocks.holds(found))
         translator = self._components.translators[letter.source]
-        # For each letter anew, and so with a guard of its own: what lay between two letters is not known here, so none
-        # is evidence against another.
+        # A new translator, and so a new guard, for each letter: the messages between two letters are unknown here, so
+        # one letter is no evidence against another.
         pipeline.add(message.topic, Route(translator, message.topic_id))
         headers: Any = message.headers
         raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
         await pipeline.process(message.topic, message.partition, [raw], lambda: self._count(found, twins))
 
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
-        """The pipeline to all outputs, or to the one that lacks the message; and what it may not overtake."""
+        """Return the pipeline to all outputs, or to the one that lacks the message, and the holds it must respect."""
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds
             components, target = self._components, self._components.target
@@ -274,7 +274,7 @@ class _Replay:
             outputs = msgspec.structs.replace(target.outputs, events=events)
             self._pipelines[output, holds] = Pipeline(
                 {},
-                # A letter that stays dead lies there already: there is nothing to stop for.
+                # A letter that stays dead is already in the topic, so there is nothing to stop for.
                 msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes, repeats_letters=False),
                 components.catalog,
                 self._delivery,
@@ -285,7 +285,7 @@ class _Replay:
         return self._pipelines[output, holds]
 
     def _written(self, output: EventOutput) -> EventOutput:
-        """Return an output as this run writes it: a dry run makes no topics."""
+        """Return an output for this run. A dry run creates no topics."""
         if self._execute or output.routes is None:
             return output
         return msgspec.structs.replace(output, routes=output.routes.without_brokers())
@@ -294,7 +294,7 @@ class _Replay:
         self._tally = account
 
     def _count(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Count the outcome of a letter of which everything was delivered."""
+        """Count the result of a letter whose output was delivered."""
         account, group = self._tally, self.report.group(found)
         group.translated += account.translated
         group.events += account.events.total()

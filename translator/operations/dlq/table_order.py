@@ -1,8 +1,8 @@
-"""The order that a replay keeps: of a held table, nothing is written before what came earlier.
+"""The order of a replay: in a held table, nothing is written before earlier messages.
 
-The same rules as the service's, for the time of one run: a letter that stays dead under `hold_table`, or that was left
-out, blocks the later letters of its table. Which code blocks, the configuration of the replay says: an operator who
-gives a message up replays with `dead_letter` for its code.
+The rules are those of the service, for the duration of one run. A letter that stays dead under `hold_table`, or was
+left out, blocks later letters of its table. The configuration of the replay determines which codes block. To give up on
+a message, the operator replays with `dead_letter` for its code.
 """
 
 from __future__ import annotations
@@ -19,30 +19,32 @@ class ReplayOrder:
     """The blocked tables of one run.
 
     Args:
-        marks: the holds of the service; letters of other partitions block nothing.
-        codes: those with `hold_table`.
+        marks: the holds of the service. Letters of other partitions block nothing.
+        codes: the codes with `hold_table`.
     """
 
     def __init__(self, marks: Mapping[HeldTable, HoldMark], codes: Collection[ErrorCode]) -> None:
         self._marks = marks
         self._codes = codes
-        self._holds: dict[str, Holds] = {}  # by id of the raw topic: an older incarnation blocks no newer one
+        self._holds: dict[
+            str, Holds
+        ] = {}  # by id of the raw topic, because an older incarnation does not block a newer one
 
     def holds(self, found: StoredLetter) -> Holds | None:
-        """Return the holds under which a letter is replayed; None where its place is in no order that a hold keeps."""
+        """Return the holds that apply to a letter, or None if no hold concerns its position."""
         message = found.letter.message
         if found.letter.output is not None:
-            return None  # the canonical topic has its message
+            return None  # its message is already in the canonical topic
         if not any(mark.since <= message.offset for _, mark in self._of(found)):
             return None
         return self._holds.setdefault(message.topic_id, Holds())
 
     async def skip(self, found: StoredLetter, translator: Translator | None, *, impossible: bool) -> None:
-        """Blocks what comes after a letter that is not replayed.
+        """Block what comes after a letter that is not replayed.
 
         Args:
-            translator: of its message; None where that cannot be read.
-            impossible: it never can be, so that an operator without `hold_table` has given it up.
+            translator: the translator of its message; None if the message cannot be read.
+            impossible: it can never be replayed, so an operator without `hold_table` has given up on it.
         """
         holds, letter = self.holds(found), found.letter
         is_held = letter.code == ErrorCode.HELD and (bool(self._codes) or not impossible)
@@ -53,7 +55,7 @@ class ReplayOrder:
         await holds.hold(letter.message, tables, mark, _at_once)
 
     def releasable(self) -> list[HeldTable]:
-        """Holds of the service of which nothing is left to replay."""
+        """Return the holds of the service without remaining letters."""
         return [of for of in self._marks if not self._is_blocked(of)]
 
     def _is_blocked(self, of: HeldTable) -> bool:
@@ -67,4 +69,4 @@ class ReplayOrder:
 
 
 async def _at_once() -> None:
-    """Nothing is to be waited for: what the service wrote before its letter is delivered."""
+    """Return immediately: what the service wrote before this letter is already delivered."""

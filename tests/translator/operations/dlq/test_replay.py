@@ -234,7 +234,7 @@ def test_what_cannot_be_replayed(yard: Yard) -> None:
     yard.write(settings.output.dead_letter_topic, [Record(None, b"something else", [])])
     said = sorted(reason for _, reason in yard.replay(settings).impossible)
     reasons = [
-        "it does not name the id",
+        "it does not contain the id",
         "its body of 9000 bytes is not in the letter",
         "unknown output",
         "unknown source",
