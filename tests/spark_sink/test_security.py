@@ -45,9 +45,9 @@ TOKENS = {
     ("kafka", "reason"),
     [
         ({"security_protocol": "SASL_SSL"}, "security_protocol SASL_SSL requires sasl_mechanism"),
-        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "needs sasl_username and sasl_password"),
-        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "needs oauth_token_url, oauth_client_id"),
-        ({"security_protocol": "SASL_SSL", **TOKENS, "sasl_username": "u"}, "sasl_username set, but not for"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "requires sasl_username and sasl_password"),
+        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "requires oauth_token_url, oauth_client_id"),
+        ({"security_protocol": "SASL_SSL", **TOKENS, "sasl_username": "u"}, "sasl_username set, but sasl_mechanism"),
         (
             {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "https://u:correct horse@i"},
             "oauth_token_url",
@@ -56,7 +56,7 @@ TOKENS = {
             {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "http://i/t", "oauth_ca_file": "c"},
             "oauth_ca_file is set, but oauth_token_url does not begin with https://",
         ),
-        (LOGIN, "sasl_mechanism, sasl_username and sasl_password set, but security_protocol is not SASL_SSL"),
+        (LOGIN, "sasl_mechanism, sasl_username and sasl_password set, but security_protocol is neither SASL_SSL"),
         (
             {"security_protocol": "SSL", "ssl_key_file": "k"},
             "ssl_certificate_file and ssl_key_file must be set together",

@@ -1,4 +1,4 @@
-"""The four input formats. A fifth is one module, one line in each of these dictionaries, and its cases."""
+"""The four input formats. A fifth one needs a module, a line in each of these dictionaries, and test cases."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ MASKED_VALUES: Mapping[str, Callable[[bytes, MaskedValues], bytes]] = {
     "shareplex": partial(masked_json, part_of=part_of_shareplex),
     "canal": partial(masked_json, part_of=part_of_canal),
 }
-"""Each returns a value that is not empty with other values of rows, or raises Unmaskable."""
+"""Each returns a non-empty value with other row values, or raises Unmaskable."""
 
 
 @runtime_checkable
 class MasksItself(Protocol):
-    """A dialect that needs what it was told and has learned to tell values from the rest."""
+    """A dialect that needs its options and learned metadata to distinguish values from other text."""
 
     def masked_copy(self, message: Message, masked: MaskedValues) -> Message: ...
 
 
 def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Message:
-    """Return a copy of a record with other values of rows, and without its headers, of which no dialect reads any.
+    """Return a copy of a record with other row values. Headers are left out, because no dialect reads any.
 
     Raises:
-        Unmaskable: nothing tells its values from the rest.
+        Unmaskable: the values of the record cannot be distinguished from other text.
     """
     if isinstance(dialect, MasksItself):
         return dialect.masked_copy(message, masked)
@@ -75,20 +75,20 @@ _CHECK_DECLARED: Mapping[str, Callable[[Mapping[str, Any]], None]] = {"canal": c
 
 
 def check_declared(name: str, options: Mapping[str, Any]) -> None:
-    """Refuse a configured source that leaves out what only its operator can know.
+    """Reject a configured source that leaves out facts that only its operator can know.
 
     Raises:
-        ConfigError: an option without a default that is safe for a service.
+        ConfigError: an option has no default that is safe for a service.
     """
     if name in _CHECK_DECLARED:
         _CHECK_DECLARED[name](options)
 
 
 def build(name: str, setup: Setup, options: Mapping[str, Any]) -> Dialect:
-    """The dialect of that name with its options.
+    """Return the dialect of this name, with its options.
 
     Raises:
-        ConfigError: no such dialect, or an option that it does not know.
+        ConfigError: the dialect does not exist, or does not know an option.
     """
     if name not in DIALECTS:
         raise ConfigError(unknown("dialect", name, DIALECTS))

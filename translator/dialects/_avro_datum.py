@@ -1,9 +1,9 @@
-"""Bytes -> record, by a schema that arrived with the data: fastavro after a strict walk.
+"""Read a record from bytes with a schema that arrived with the data, using fastavro after a strict walk.
 
-fastavro takes a negative index of an enum or a union for one from the end, ignores bytes after the datum and accepts
-integers of any length (facts/peers.md E3). The walk refuses all that and names the place, building nothing; after it
-fastavro has only the text encoding left to complain about. It is never shown the schema as it came, but one that is
-made anew of the checked types, with names of ours and without logical types: what they mean, the caller knows better.
+fastavro interprets a negative index of an enum or union as one from the end, ignores bytes after the datum, and accepts
+integers of any length (facts/peers.md E3). The walk rejects all that, reports the position, and builds nothing.
+Afterwards only text encoding can fail in fastavro. It never gets the original schema but one built from the checked
+types, with generated names and without logical types, which the caller interprets.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ class DatumReader:
 
     def __init__(self, schema: AvroType) -> None:
         if schema.kind != "record":
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"a schema of type {schema.kind}, not of a record")
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the schema has type {schema.kind}; expected a record")
         self.schema = schema
         self._scan = _Compiler().scan(schema)
         self._plain = fastavro.parse_schema(_Renamed().write(schema))
 
     def read(self, data: bytes, path: str = "$") -> Datum:
-        """The record that all of the bytes make up.
+        """Return the record that all of the bytes make up.
 
         Raises:
             MessageError: MALFORMED_AVRO.
@@ -52,7 +52,7 @@ class DatumReader:
         try:
             end = self._scan(data, 0)
             if end != len(data):
-                raise Damage(TRUNCATED if end > len(data) else f"{len(data) - end} bytes after the record")
+                raise Damage(TRUNCATED if end > len(data) else f"{len(data) - end} unexpected bytes after the record")
         except Damage as damage:
             reason = f"not a record of its schema: {damage.reason}"
             raise MessageError(ErrorCode.MALFORMED_AVRO, reason, path=path + damage.path[1:]) from None
@@ -63,7 +63,7 @@ class DatumReader:
         return record
 
     def write(self, record: Datum) -> bytes:
-        """Return the bytes of a record; of a union of several types that could be meant, those of the best."""
+        """Return the encoded record. If several types of a union are possible, the best one is used."""
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._plain, record)
         return out.getvalue()
@@ -74,17 +74,17 @@ class DatumReader:
 
 def _boolean(data: bytes, at: int) -> int:
     if data[at] > 1:
-        raise Damage("a boolean that is neither 0 nor 1")
+        raise Damage("a boolean is neither 0 nor 1")
     return at + 1
 
 
 def _varint(data: bytes, at: int, most: int, last: int, bits: int) -> int:
-    """The end of an integer of at most `most` bytes, of which the last has no bits above those of `last`."""
+    """Return the end of an integer of at most `most` bytes; the last of them has no bits above those of `last`."""
     for end in range(at, at + most - 1):
         if data[end] < 0x80:
             return end + 1
     if data[at + most - 1] > last:
-        raise Damage(f"an integer of more than {bits} bits")
+        raise Damage(f"an integer has more than {bits} bits")
     return at + most
 
 
@@ -115,7 +115,7 @@ _PRIMITIVES: Mapping[str, Scan] = {
 class _Compiler:
     def __init__(self) -> None:
         self._made: dict[int, Scan] = {}
-        """By identity: a type that is referred to stands at several places, and is compiled once."""
+        """Cached by identity, because a type that is referred to occurs several times and is compiled once."""
         self._composites: Mapping[str, Callable[[AvroType], Scan]] = {
             "record": self._record,
             "enum": lambda schema: enum_scan(len(schema.symbols)),
@@ -140,7 +140,7 @@ class _Compiler:
 
 
 def _nullable(value: Scan) -> Scan:
-    """Null or a value, as nearly every column is. The common sizes of an integer and of a text are read in one go."""
+    """Read null or a value, as in nearly every column. Common sizes of integers and texts are read in one step."""
     index = index_reader("union index", 2)
 
     def of_integer(data: bytes, at: int) -> int:
@@ -163,7 +163,7 @@ def _nullable(value: Scan) -> Scan:
         return at + 1 if branch == 0 else any_other(data, at)
 
     def any_other(data: bytes, at: int) -> int:
-        """An index that is none, or one that is spelled in more bytes than it needs."""
+        """Handle an invalid index, or one encoded in more bytes than it needs."""
         number, end = index(data, at)
         return value(data, end) if number else end
 
@@ -176,11 +176,11 @@ def _fixed(size: int) -> Scan:
     return lambda data, at: at + size
 
 
-# -- the schema that fastavro is shown
+# -- the schema that fastavro gets
 
 
 class _Renamed:
-    """The checked types as a schema; named types are called t0, t1, … in the order in which they are met."""
+    """Return the checked types as a schema. Named types are called t0, t1, … in the order of their first occurrence."""
 
     def __init__(self) -> None:
         self._names: dict[int, str] = {}

@@ -1,7 +1,7 @@
-"""Avro's binary encoding, read strictly: scalars, what walks over any schema share, and the word for what is none.
+"""Strict reading of Avro's binary encoding: scalars, the parts shared by walks over any schema, and the error type.
 
-All readers take the bytes and where a value begins, and say where it ends: beyond the last byte when it is cut off,
-so that the next read raises IndexError.
+All readers take the bytes and the start of a value, and return its end. For a truncated value the end is beyond the
+last byte, so that the next read raises IndexError.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TypeAlias
 from translator.errors import quote
 
 Scan: TypeAlias = Callable[[bytes, int], int]
-"""Takes the bytes and where a value starts, returns where it ends; beyond the last byte when the value is cut off."""
+"""Takes the bytes and the start of a value, and returns its end, which is beyond the last byte of a truncated value."""
 
 
 class Damage(Exception):
-    """The bytes are no datum of the schema. `names` lead to the place, from the inside."""
+    """The bytes are not a datum of the schema. `names` lead to the position, innermost first."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -25,12 +25,12 @@ class Damage(Exception):
 
     @property
     def path(self) -> str:
-        """The place of the damage as a JSON path from `$`."""
+        """The position of the damage as a JSON path from `$`."""
         return "$" + "".join(f".{quote(name)[1:-1]}" for name in reversed(self.names))
 
 
 class TooMany(Damage):
-    """An array has more items than the limit allows, or a map more than the bytes can hold."""
+    """An array has more items than the limit, or a map more than the bytes can contain."""
 
 
 TRUNCATED = "the bytes end inside a value"
@@ -38,7 +38,7 @@ LONG_BYTES = 10
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """A zigzag varint of at most 64 bits, and where it ends.
+    """Read a zigzag varint of at most 64 bits, and return it with its end.
 
     Raises:
         IndexError: the bytes end before it does.
@@ -57,14 +57,14 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
             return (number >> 1) ^ -(number & 1), end
         number |= (byte & 0x7F) << shift
         shift += 7
-    raise Damage("an integer of more than 64 bits")
+    raise Damage("an integer has more than 64 bits")
 
 
 def read_int(data: bytes, at: int) -> tuple[int, int]:
-    """A varint of at most 32 bits; Avro's own readers take more."""
+    """Read a varint of at most 32 bits. Avro's own readers accept longer ones."""
     number, end = read_long(data, at)
     if not -(2**31) <= number < 2**31:
-        raise Damage("an int of more than 32 bits")
+        raise Damage("an int has more than 32 bits")
     return number, end
 
 
@@ -74,7 +74,7 @@ def int_end(data: bytes, at: int) -> int:
 
 
 def sized_start(data: bytes, at: int) -> tuple[int, int]:
-    """Return the start, behind the length, and the end of a text or of bytes."""
+    """Return the start (after the length) and the end of text or bytes."""
     length = data[at]
     if not length & 0x81:
         return at + 1, at + 1 + (length >> 1)
@@ -85,13 +85,13 @@ def sized_start(data: bytes, at: int) -> tuple[int, int]:
 
 
 def sized_end(data: bytes, at: int) -> int:
-    """Return the end of a text or of bytes."""
+    """Return the end of text or bytes."""
     length = data[at]
     return at + 1 + (length >> 1) if not length & 0x81 else sized_start(data, at)[1]
 
 
 def read_text(data: bytes, at: int) -> tuple[str, int]:
-    """A string.
+    """Read a string.
 
     Raises:
         UnicodeDecodeError: it is not UTF-8.
@@ -105,15 +105,15 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def read_index(data: bytes, at: int, count: int) -> tuple[int, int]:
-    """The index of a branch of a union that has so many, or the ordinal of such an enum."""
+    """Return the branch index of a union with this many branches, or the ordinal of an enum with this many symbols."""
     index, at = read_long(data, at)
     if not 0 <= index < count:
-        raise Damage("an index that is none")
+        raise Damage("an index is out of range")
     return index, at
 
 
 def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | None]:
-    """Of a block: how many items, where they begin and, if it tells, where they end."""
+    """Return the number of items in a block, their start and, if the block contains it, their end."""
     count, at = read_long(data, at)
     end = None
     if count < 0:
@@ -125,9 +125,9 @@ def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | No
 
 
 def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
-    """Refuses a block that does not end where it said, or that makes too many items in all."""
+    """Reject a block that does not end where it says, or that makes too many items in all."""
     if end is not None and end != at:
-        raise Damage("a block that does not end where it says")
+        raise Damage("a block does not end where its size says")
     if items > max_items:
         raise TooMany("items")
 
@@ -146,7 +146,7 @@ def double_end(data: bytes, at: int) -> int:
 
 
 def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
-    """The walk over a record with these fields; it names the one in which the damage is."""
+    """Return the walk over a record with these fields. It reports the field with the damage."""
 
     def record(data: bytes, at: int) -> int:
         name = ""
@@ -166,9 +166,9 @@ def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
 
 
 def union_scan(branches: Sequence[Scan]) -> Scan:
-    """The walk over a union."""
+    """Return the walk over a union."""
     read = index_reader("union index", len(branches))
-    # Zigzag doubles: an index below 64 is one byte, and then this table saves the arithmetic.
+    # Zigzag doubles a number, so an index below 64 is one byte, and this table saves the arithmetic.
     by_byte = {2 * number: branch for number, branch in enumerate(branches[:64])}
 
     def union(data: bytes, at: int) -> int:
@@ -182,18 +182,18 @@ def union_scan(branches: Sequence[Scan]) -> Scan:
 
 
 def enum_scan(symbols: int) -> Scan:
-    """The walk over an enum of so many symbols."""
+    """Return the walk over an enum with this many symbols."""
     read = index_reader("enum ordinal", symbols)
     return lambda data, at: read(data, at)[1]
 
 
 def index_reader(what: str, count: int) -> Callable[[bytes, int], tuple[int, int]]:
-    """Make a reader like `read_index` whose error for an index out of range names `what`."""
+    """Return a reader like `read_index` whose error for an index out of range mentions `what`."""
 
     def read(data: bytes, at: int) -> tuple[int, int]:
         number, end = read_long(data, at)
         if not 0 <= number < count:
-            # A new word of a later schema is a small number; a large one may be a value that stands in the wrong place.
+            # A new word of a later schema is a small number. A large number could be a value in the wrong place.
             named = number if -_NEAR <= number < _NEAR else f"outside {-_NEAR} to {_NEAR - 1}"
             raise Damage(f"{what} {named}; allowed: 0 to {count - 1}")
         return number, end
@@ -202,4 +202,4 @@ def index_reader(what: str, count: int) -> Callable[[bytes, int], tuple[int, int
 
 
 _NEAR = 64
-"""Numbers that take one byte."""
+"""Numbers encoded in one byte."""

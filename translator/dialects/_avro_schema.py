@@ -1,13 +1,13 @@
-"""Avro schemas that arrive with the data: checked before anything is read with them.
+"""Check Avro schemas that arrive with the data, before anything is read with them.
 
-Such a schema is input like any other, and a small one can stand for a huge one: types nested without end, a type that
-holds itself, a few names that unfold to billions of fields without a byte of data. So it becomes a tree of `AvroType`
-within limits, or it is refused. Arrays and maps have no place in it: no writer that we read sends them where rows and
-headers are, and a count alone can ask for any amount of memory there.
+Such a schema is untrusted input, and a small one can describe a huge structure: endlessly nested types, a type that
+contains itself, a few names that expand to billions of fields without a byte of data. It either becomes a tree of
+`AvroType` within limits or is rejected. Arrays and maps are not allowed: no supported writer uses them for rows and
+headers, and a count alone can request any amount of memory.
 
-Names are not held to Avro's letters: a registered namespace may be `com.attunity.queue.msg.chips-qa.X`
-(docs/formats/qlik.md §3b). Each schema has its own name table, and a name may be defined again, as a column that is
-called `Lineage` does (docs/formats/qlik.md §2); only a reference to a name of two definitions is refused.
+Names are not restricted to Avro's letters: a registered namespace can be `com.attunity.queue.msg.chips-qa.X`
+(docs/formats/qlik.md §3b). Each schema has its own name table, and a name can be redefined, as by a column called
+`Lineage` (docs/formats/qlik.md §2). Only a reference to a name with two definitions is rejected.
 """
 
 from __future__ import annotations
@@ -26,34 +26,34 @@ from translator.message import Limits
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
 _MEMBERS_A_LEVEL = 4
-"""JSON levels that one level of types can take: record, fields, field, type."""
+"""JSON levels that one level of types can need: record, fields, field, type."""
 
 _NODES_A_COLUMN = 10
-"""A column takes six types in a data record (union, null and type in both images), eight in a metadata message."""
+"""A column needs six types in a data record (union, null and type in both images), and eight in a metadata message."""
 _OTHER_NODES = 200
 
 MAX_DIGITS = 1000
-"""Precision and scale beyond any database's (PostgreSQL has 1000)."""
+"""Limit for precision and scale, beyond any database's (PostgreSQL has 1000)."""
 
 
 class AvroType(Struct, frozen=True):
-    """A checked type. `kind` is a primitive, `record`, `enum`, `fixed` or `union`; no other member has a meaning for
-    it than those named after it.
+    """A checked type. `kind` is a primitive, `record`, `enum`, `fixed` or `union`. The other members apply only to the
+    kinds after which they are named.
     """
 
     kind: str
     name: str = ""
-    """Full name of a record, an enum or a fixed."""
+    """Full name of a record, enum or fixed."""
     fields: tuple[tuple[str, AvroType], ...] = ()
     branches: tuple[AvroType, ...] = ()
     symbols: tuple[str, ...] = ()
     size: int = 0
     logical: str | None = None
     precision: int = 0
-    """Of the logical type decimal; 0: not told."""
+    """Precision of the logical type decimal; 0 if not declared."""
     scale: int = 0
     nodes: int = 1
-    """Types in it when every reference is unfolded."""
+    """Number of types in it when every reference is expanded."""
 
     @property
     def namespace(self) -> str:
@@ -62,13 +62,17 @@ class AvroType(Struct, frozen=True):
 
 
 def parse_schema(text: bytes, limits: Limits) -> AvroType:
-    """The type that a schema text declares.
+    """Return the type that a schema text declares.
 
     Raises:
-        MessageError: MALFORMED_AVRO when it is no Avro schema, LIMIT_EXCEEDED, UNSUPPORTED_SHAPE for arrays and maps.
+        MessageError: MALFORMED_AVRO if it is not an Avro schema, LIMIT_EXCEEDED, or UNSUPPORTED_SHAPE for arrays and
+            maps.
     """
     if len(text) > limits.schema_text_bytes:
-        reason = f"a schema of {len(text)} bytes; allowed: {limits.schema_text_bytes} (limits.schema_text_bytes)"
+        reason = (
+            f"the schema has {len(text)} bytes, but only {limits.schema_text_bytes} are allowed "
+            "(limits.schema_text_bytes)"
+        )
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     try:
         declared = _json_of(text, limits)
@@ -89,8 +93,11 @@ def _json_of(text: bytes, limits: Limits) -> Any:
     except MessageError as error:
         if error.code is not ErrorCode.LIMIT_EXCEEDED:
             raise
-        # That reason names the limit of messages, which is another one.
-        reason = f"JSON of more than {levels} levels (limits.schema_depth is {limits.schema_depth}), or endless digits"
+        # That reason refers to the limit for messages, which is a different one.
+        reason = (
+            f"JSON with more than {levels} levels (limits.schema_depth is {limits.schema_depth}), or with a number "
+            "that is too long"
+        )
         raise MessageError(error.code, reason) from None
 
 
@@ -98,12 +105,13 @@ _OWN_CODES = (ErrorCode.LIMIT_EXCEEDED, ErrorCode.UNSUPPORTED_SHAPE)
 
 
 def _too_deep(limits: Limits) -> str:
-    return f"types nested deeper than {limits.schema_depth} (limits.schema_depth)"
+    return f"types are nested deeper than {limits.schema_depth} (limits.schema_depth)"
 
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# Logical type -> the types that it may stand on; on any other it has no meaning (Avro specification, Logical Types).
+# Logical type -> the types that it can annotate. It has no meaning on any other type (Avro specification, Logical
+# Types).
 _LOGICAL: Mapping[str, tuple[str, ...]] = {
     "decimal": ("bytes", "fixed"),
     "uuid": ("string",),
@@ -119,7 +127,7 @@ _LOGICAL: Mapping[str, tuple[str, ...]] = {
 }
 
 LOGICAL_TYPES = frozenset(_LOGICAL)
-"""Logical types that have a meaning here; any other means nothing."""
+"""Logical types that are interpreted here. All others are ignored."""
 
 
 class _Parser:
@@ -127,7 +135,7 @@ class _Parser:
         self._limits = limits
         self._max_nodes = limits.columns * _NODES_A_COLUMN + _OTHER_NODES
         self._named: dict[str, AvroType | None] = {}
-        """None: the definition is still open."""
+        """None while the definition is incomplete."""
         self._ambiguous: set[str] = set()
         self._composites: Mapping[str, Callable[[dict[str, Any], str, int, str], AvroType]] = {
             "record": self._record,
@@ -145,15 +153,15 @@ class _Parser:
         if isinstance(declared, list):
             return self._union(declared, namespace, depth, path)
         if not isinstance(declared, dict):
-            raise _malformed(f"a JSON {json_type(declared)} is no type", path)
+            raise _malformed(f"a JSON {json_type(declared)} is not a type", path)
         kind = declared.get("type")
         if isinstance(kind, str) and kind in self._composites:
             return self._composites[kind](declared, namespace, depth, path)
         if isinstance(kind, str) and kind in PRIMITIVES:
             return _with_logical(AvroType(kind), declared, path)
         if kind is None:
-            raise _malformed("a type without the member type", path)
-        # {"type": {"type": "int", ...}}: writers wrap types so, in any number of layers
+            raise _malformed("a type has no member type", path)
+        # {"type": {"type": "int", ...}}: writers wrap types like this in any number of layers.
         return self.parse(kind, namespace, depth + 1, f"{path}.type")
 
     def _reference(self, name: str, namespace: str, path: str) -> AvroType:
@@ -170,13 +178,13 @@ class _Parser:
 
     def _union(self, declared: list[Any], namespace: str, depth: int, path: str) -> AvroType:
         if not declared:
-            raise _malformed("a union of nothing", path)
+            raise _malformed("a union has no branches", path)
         if len(declared) > self._limits.columns:
             raise self._too_many(f"{len(declared)} branches of a union", path)
         branches = []
         for number, branch in enumerate(declared):
             if isinstance(branch, list):
-                raise _malformed("a union in a union", path)
+                raise _malformed("a union contains another union", path)
             branches.append(self.parse(branch, namespace, depth + 1, f"{path}[{number}]"))
         return AvroType("union", branches=tuple(branches), nodes=self._sum(branches, path))
 
@@ -185,18 +193,18 @@ class _Parser:
         listed = declared.get("fields")
         if not isinstance(listed, list):
             raise _malformed(f"record {quote(name)} has no list of fields", path)
-        # Names within are of its own namespace, which an empty one ends.
+        # Names inside are in its own namespace, and an empty namespace ends the inherited one.
         self._open(name)
         fields: dict[str, AvroType] = {}
         for field in listed:
             field_name = field.get("name") if isinstance(field, dict) else None
             if not isinstance(field_name, str) or not field_name or "type" not in field:
-                raise _malformed(f"a field of record {quote(name)} without name and type", path)
+                raise _malformed(f"a field of record {quote(name)} has no name or no type", path)
             if field_name in fields:
-                raise _malformed(f"record {quote(name)} has two fields {quote(field_name)}", path)
+                raise _malformed(f"record {quote(name)} has two fields named {quote(field_name)}", path)
             at = f"{path}.{quote(field_name)}"
             inner = self.parse(field["type"], name.rpartition(".")[0], depth + 1, at)
-            # Some writers put the logical type beside the type of the field.
+            # Some writers put the logical type next to the type of the field.
             fields[field_name] = inner if inner.logical else _with_logical(inner, field, at)
         if len(fields) > self._limits.columns:
             raise self._too_many(f"{len(fields)} fields of a record", path)
@@ -212,9 +220,9 @@ class _Parser:
             raise self._too_many(f"{len(symbols)} symbols of an enum", path)
         for symbol in symbols:
             if not isinstance(symbol, str) or not _SYMBOL.match(symbol):
-                raise _malformed(f"enum {quote(name)} has a symbol that is no name", path)
+                raise _malformed(f"enum {quote(name)} has a symbol that is not a name", path)
         if len(set(symbols)) < len(symbols):
-            raise _malformed(f"enum {quote(name)} has a symbol twice", path)
+            raise _malformed(f"enum {quote(name)} has a duplicate symbol", path)
         self._open(name)
         return self._close(name, AvroType("enum", name, symbols=tuple(symbols)))
 
@@ -223,7 +231,7 @@ class _Parser:
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
             raise _malformed(f"fixed {quote(name)} has no size", path)
         if size > self._limits.value_bytes:
-            raise self._too_many(f"a fixed of {size} bytes", path)
+            raise self._too_many(f"a fixed has {size} bytes", path)
         self._open(name)
         return self._close(name, _with_logical(AvroType("fixed", name, size=size), declared, path))
 
@@ -256,22 +264,23 @@ def _malformed(reason: str, path: str) -> MessageError:
 def _full_name(declared: dict[str, Any], namespace: str, path: str) -> str:
     name, own = declared.get("name"), declared.get("namespace", namespace)
     if not isinstance(name, str) or not name:
-        raise _malformed("a named type without a name", path)
+        raise _malformed("a named type has no name", path)
     if "." in name or not own:
         return name
     if not isinstance(own, str):
-        raise _malformed(f"the namespace of {quote(name)} is no text", path)
+        raise _malformed(f"the namespace of {quote(name)} is not text", path)
     return f"{own}.{name}"
 
 
 def _with_logical(plain: AvroType, declared: dict[str, Any], path: str) -> AvroType:
-    """The type with its logical type; one that is unknown or stands on another type means nothing, by Avro's rule."""
+    """Return the type with its logical type. By Avro's rule, an unknown or misplaced logical type is ignored."""
     logical = declared.get("logicalType")
     if not isinstance(logical, str) or plain.kind not in _LOGICAL.get(logical, ()):
         return plain
     if logical != "decimal":
         return replace(plain, logical=logical)
-    # Avro wants 0 <= scale <= precision. Oracle's numbers go beyond on both sides, and the digits still say which.
+    # Avro requires 0 <= scale <= precision. Oracle's numbers exceed both bounds, and the digits still determine the
+    # value.
     precision, scale = declared.get("precision", 0), declared.get("scale", 0)
     for what, number, least in (("precision", precision, 0), ("scale", scale, -MAX_DIGITS)):
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MAX_DIGITS:

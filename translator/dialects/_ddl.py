@@ -1,4 +1,4 @@
-"""SQL text -> what is known of it: which tables one statement changes."""
+"""Parse SQL text to find out which tables a statement changes."""
 
 from __future__ import annotations
 
@@ -13,40 +13,41 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 
 Name: TypeAlias = tuple[str, ...]
-"""A table as written, without its quotes: its parts, the table last."""
+"""The parts of a table name as written, without quotes, ending with the table."""
 
 MAX_CHARS = 16_384
-"""Longer texts are not parsed: one takes up to 150 ms already, and such a text is rarely DDL."""
+"""Longer texts are not parsed. A text of this length takes up to 150 ms, and longer ones are rarely DDL."""
 
 _MAX_DEPTH = 16
-"""Parentheses inside each other. Deeper, whether the stack of Python suffices would depend on who calls."""
+"""Maximum nesting of parentheses. Deeper nesting could exhaust Python's stack, depending on the caller."""
 
 _CACHED = 256
 _EXECUTABLE_COMMENTS = ("/*!", "/*M!")
-"""MySQL and MariaDB run the text inside; sqlglot takes it for a comment."""
+"""MySQL and MariaDB run the text inside, but sqlglot treats it as a comment."""
 
 
 class Statement(Struct, frozen=True):
-    """One statement, understood as a whole."""
+    """One statement, completely understood."""
 
     tables: tuple[Name, ...]
     """The tables whose structure or rows it changes, each once, in the order of the text."""
 
     truncates: bool = False
-    """It empties its tables, and does nothing else."""
+    """It only empties its tables."""
 
 
 @lru_cache(maxsize=_CACHED)
 def read_statement(sql: str, dialect: str) -> Statement | None:
-    """Return the effect of the text; None when it is not one statement that is understood to its end.
+    """Return the effect of the text, or None if it is not a single statement that is completely understood.
 
-    Never raises: the text comes from outside, and not to understand it is an answer. `dialect` is sqlglot's name of it.
+    Never raises, because the text comes from outside and "not understood" is a valid result. `dialect` is sqlglot's
+    name.
     """
     if len(sql) > MAX_CHARS or any(mark in sql for mark in _EXECUTABLE_COMMENTS):
         return None
     try:
         return _read(sql, Dialect.get_or_raise(dialect))
-    except Exception:  # beside its own errors, sqlglot lets AttributeError, RecursionError and others out
+    except Exception:  # in addition to its own errors, sqlglot can raise AttributeError, RecursionError and others
         return None
 
 
@@ -78,7 +79,9 @@ def _depth(tokens: Iterable[Token]) -> int:
 
 @cache
 def _strict(parser: Any) -> Any:
-    """The parser class, but what it does not understand is an error, not a warning in the log that quotes the text."""
+    """Return the parser class, changed to raise an error for what it does not understand, instead of logging a warning
+    that quotes the text.
+    """
     return type(parser)("StrictParser", (parser,), {"_warn_unsupported": _refuse})
 
 
@@ -87,23 +90,23 @@ def _refuse(parser: object) -> None:
 
 
 def _statement(names: Iterable[Name | None], *, truncates: bool = False) -> Statement | None:
-    """None if one of the names is none."""
+    """Return None if one of the names is None."""
     found = list(names)
     known = [name for name in found if name]
     return Statement(tuple(dict.fromkeys(known)), truncates) if len(known) == len(found) else None
 
 
-# -- statements read token by token: nothing but names
+# -- statements read token by token that contain only names
 
 
 def _truncate(tokens: Sequence[Token]) -> Statement | None:
-    """`TRUNCATE [TABLE] a, …`. sqlglot's parser lets more pass: partitions, a list of columns, a star."""
+    """`TRUNCATE [TABLE] a, …`. sqlglot's parser accepts more: partitions, a list of columns, a star."""
     names = tokens[1:] if tokens and _is_word(tokens[0], "TABLE") else tokens
     return _statement(map(_dotted, _split(names, ",")), truncates=True)
 
 
 def _rename(tokens: Sequence[Token], dialect: Dialect) -> Statement | None:
-    """`RENAME TABLE a TO b, …`, which sqlglot leaves as one text."""
+    """`RENAME TABLE a TO b, …`, which sqlglot does not parse."""
     words = dialect.tokenize(tokens[0].text) if len(tokens) == 1 else []
     return _statement(_renamed(words[1:])) if words and _is_word(words[0], "TABLE", "TABLES") else None
 
@@ -137,7 +140,7 @@ def _dotted(tokens: Sequence[Token]) -> Name | None:
 _QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
 
 
-# -- one rule for each statement that is parsed; None where it is of another kind than the rule knows
+# -- one rule for each parsed statement; None if it is of a different kind
 
 
 def _create(tree: exp.Expr) -> Statement | None:
@@ -169,12 +172,12 @@ _NO_TABLES = frozenset({"DATABASE", "SCHEMA", "VIEW"})
 
 
 def _is_temporary(tree: exp.Expr) -> bool:
-    """Return whether the statement is of a temporary table, which one session sees and nobody replicates."""
+    """Return whether the statement is for a temporary table, which is visible to one session and never replicated."""
     return bool(tree.args.get("temporary") or tree.find(exp.TemporaryProperty))
 
 
 def _rows(tree: exp.Expr) -> Statement | None:
-    """INSERT, UPDATE and DELETE of one table. Which of several tables change, the names alone do not tell."""
+    """INSERT, UPDATE and DELETE of one table. With several tables, the names do not show which of them change."""
     several = tree.args.get("tables") or tree.args.get("using")
     return None if several else _statement([_name(tree.this, _NAME_PARTS | {"alias"})])
 
@@ -183,7 +186,7 @@ _NAME_PARTS = frozenset({"catalog", "db", "this"})
 
 
 def _name(node: object, allowed: frozenset[str] = _NAME_PARTS) -> Name | None:
-    """The name of a plain table: no function, no subquery, no join, no partition."""
+    """Return the name of a plain table: no function, no subquery, no join, no partition."""
     if isinstance(node, exp.Schema):  # a table with its columns
         node = node.this
     if not isinstance(node, exp.Table) or not {arg for arg, value in node.args.items() if value} <= allowed:

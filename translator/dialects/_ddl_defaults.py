@@ -1,6 +1,6 @@
-"""The default of an added column -> the text of the value that existing rows have, where a source leaves no doubt.
+"""Determine the value that an added column's default gives to existing rows, if the source leaves no doubt.
 
-A value that the source would round, pad, cut or read by its settings is not certain: then nobody fills anything in.
+A value that the source would round, pad, truncate, or interpret by its settings is uncertain and is not filled in.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from translator.dialects._ddl_effects import Literal, SqlType
 
 
 class TypeParts(NamedTuple):
-    """A type taken apart: `labels` of an enum or a set, `numbers` of any other."""
+    """A parsed type: `labels` of an enum or set, `numbers` of other types."""
 
     name: str
     numbers: tuple[int, ...]
@@ -22,7 +22,7 @@ class TypeParts(NamedTuple):
 
 
 def type_parts(type_: SqlType) -> TypeParts:
-    """Take a type apart, as far as its text is of the usual form."""
+    """Parse a type, if its text has the usual form."""
     name, _, rest = type_.text.partition("(")
     inside, _, behind = rest.rpartition(")")
     words = [*name.split(), *behind.split()]
@@ -37,7 +37,7 @@ _LABEL = re.compile(r"'((?:[^']|'')*+)'")
 
 
 def mysql_value(type_: SqlType, literal: Literal) -> str | None:
-    """Return the text of the value as MySQL stores and shows it; of `implicit` that of a column without NULL."""
+    """Return the text of the value as MySQL stores and shows it. For `implicit`, that of a column that is NOT NULL."""
     rule = _MYSQL.get(type_parts(type_).name)
     if rule is None or type_.charset == "binary":
         return None
@@ -51,7 +51,7 @@ def _integer(parts: TypeParts, literal: Literal) -> str | None:
 
 
 def _decimal(parts: TypeParts, literal: Literal) -> str | None:
-    """Without parameters it is DECIMAL(10,0)."""
+    """Without parameters, the type is DECIMAL(10,0)."""
     text = _integer(parts, literal)
     scale = (*parts.numbers, 0, 0)[1]
     return text if text is not None and len(text.partition(".")[2]) <= scale and "e" not in text.lower() else None
@@ -79,7 +79,7 @@ def _enum(parts: TypeParts, literal: Literal) -> str | None:
 
 
 def _set(parts: TypeParts, literal: Literal) -> str | None:
-    """Labels come in the order of the type, whatever their order in the default."""
+    """Labels are in the order of the type, whatever their order in the default."""
     if literal.kind == "number":
         return None
     chosen = literal.text.split(",") if literal.text else []
@@ -141,7 +141,7 @@ _MYSQL: Mapping[str, _Rule] = {
     "time": _time,
     "year": _year,
 }
-"""Types whose constants are certain. A TIMESTAMP depends on the zone of the session, and bytes on how they are sent."""
+"""Types whose constants are certain. TIMESTAMP depends on the session's time zone, and bytes on how they are sent."""
 
 MYSQL_CANONICAL: Mapping[str, str] = {
     **dict.fromkeys(("tinyint", "int1", "bool", "boolean", "year"), "int16"),
@@ -154,7 +154,7 @@ MYSQL_CANONICAL: Mapping[str, str] = {
     **{name: name for name in ("enum", "set", "date", "time")},
     "datetime": "timestamp",
 }
-"""The canonical types that DTS gives MySQL's columns (`dts_avro.types`); decimals have their scale."""
+"""The canonical types that DTS assigns to MySQL columns (`dts_avro.types`); decimals have their scale."""
 
 _NUMBERS = ("number", "numeric", "decimal", "dec")
 _CANONICAL: Mapping[str, Mapping[str, str]] = {
@@ -190,7 +190,7 @@ _CANONICAL: Mapping[str, Mapping[str, str]] = {
 
 
 def plain_value(type_: SqlType, literal: Literal, grammar: str) -> tuple[str, str] | None:
-    """Return the canonical type and the text of the value of a source other than MySQL."""
+    """Return the canonical type and the text of the value, for a source other than MySQL."""
     parts = type_parts(type_)
     canonical = _CANONICAL.get(grammar, {}).get(parts.name)
     if canonical is None or literal.kind == "implicit":
@@ -214,7 +214,7 @@ _BOOLEANS: Mapping[str, str] = {"true": "1", "false": "0", "1": "1", "0": "0", "
 
 
 def mysql_canonical(type_: SqlType) -> str | None:
-    """Return the canonical type of a column of MySQL in records of DTS."""
+    """Return the canonical type of a MySQL column in DTS records."""
     parts = type_parts(type_)
     if parts.name in ("decimal", "dec", "numeric", "fixed"):
         return _decimal_type(parts.numbers or (10,))

@@ -1,9 +1,9 @@
-"""SQL text -> what a statement does to rows that exist and no event of a row says: one classification for all dialects.
+"""Determine what a SQL statement does to existing rows without row events: one classification for all dialects.
 
-By words, and not by a parser: `ALTER TABLE … DROP PARTITION` removes rows in any spelling. Where the words leave doubt,
-an effect says that values may have changed, and where they are of no such statement, there is none: an index, a comment
-or an option of storage changes no row. Which operations on partitions lose rows is decided from the manuals: MySQL's
-COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
+The classification uses words instead of a parser: `ALTER TABLE … DROP PARTITION` removes rows in any spelling. If the
+words leave doubt, the effect is that values could have changed. Other statements have no effect: an index, a comment or
+a storage option changes no row. Which partition operations lose rows follows the manuals: MySQL's COALESCE, REORGANIZE,
+REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
 """
 
 from __future__ import annotations
@@ -41,26 +41,30 @@ from translator.dialects._ddl_words import (
 
 
 class SqlType(Struct, frozen=True):
-    """A type as the statement spells it: words in lower case, labels kept. `charset` is what the text names."""
+    """A type as spelled in the statement: words in lower case, labels unchanged. `charset` is the character set in the
+    text.
+    """
 
     text: str
     charset: str | None = None
 
 
 class Literal(Struct, frozen=True):
-    """A constant: `kind` is `string`, `number` or `boolean` (text `1` or `0`); or `implicit`, MySQL's own default."""
+    """A constant. `kind` is `string`, `number` or `boolean` (text `1` or `0`), or `implicit` for MySQL's own
+    default.
+    """
 
     kind: str
     text: str
 
 
 class Effect(Struct, frozen=True):
-    """One effect on the rows of one table.
+    """An effect on the rows of a table.
 
     Args:
-        note: one of `cdc_core.statement_notes.NOTES`; of DEFAULT_FILLED, `type` and `literal` are set.
-        table: as written, names without quotes folded as the source does; None: all tables of `db`.
-        db: None with no table: all tables that the message may be of.
+        note: one of `cdc_core.statement_notes.NOTES`. For DEFAULT_FILLED, `type` and `literal` are set.
+        table: as written, with unquoted names folded as in the source. None means all tables of `db`.
+        db: None without a table means all tables that the message could be about.
     """
 
     note: str
@@ -77,10 +81,10 @@ _LONGEST_DOTTED = 4
 
 @lru_cache(maxsize=_CACHED)
 def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
-    """Return the effects of a text, which may be several statements, each once and in order. Never raises.
+    """Return the effects of a text with one or more statements, each once and in order. Never raises.
 
     Args:
-        grammar: one of those of `_ddl_words`.
+        grammar: one of the grammars of `_ddl_words`.
     """
     found: list[Effect] = []
     for words in split(words_of(sql[:MAX_CHARS], grammar), ";"):
@@ -88,16 +92,16 @@ def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
             break
         found += _Statement(words, grammar).effects()
         if len(sql) > MAX_CHARS and words[0].is_word("ALTER") and found:
-            # The rest of it is not read.
+            # The rest of the text is not read.
             found.append(Effect(COLUMN_REWRITTEN, found[-1].table))
     return tuple(dict.fromkeys(found))
 
 
 @lru_cache(maxsize=_CACHED)
 def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
-    """Return the effects of an INSERT, UPDATE, DELETE or REPLACE whose rows do not come. Never raises.
+    """Return the effects of an INSERT, UPDATE, DELETE or REPLACE without row events. Never raises.
 
-    The names alone do not tell which of several tables an UPDATE or DELETE changes: then it may be any.
+    The names alone do not show which of several tables an UPDATE or DELETE changes. In that case it can be any table.
     """
     words = split(words_of(sql[:MAX_CHARS], grammar), ";")
     names = {_Statement(part, grammar).changed_table() for part in words} or {None}
@@ -107,13 +111,13 @@ def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
 
 
 def is_row_statement(sql: str, grammar: str) -> bool:
-    """Return whether a text begins as a statement that changes rows one by one."""
+    """Return whether a text begins like a statement that changes single rows."""
     words = words_of(sql[:MAX_CHARS], grammar)
     return bool(words) and words[0].is_word("INSERT", "UPDATE", "DELETE", "REPLACE")
 
 
 def _is_code(words: Sequence[Token]) -> bool:
-    """Return whether a procedure, trigger or block begins here: it is text that runs later, or elsewhere."""
+    """Return whether a procedure, trigger or block begins here. Its text runs later, or elsewhere."""
     head = [token.text.upper() for token in words[:8] if token.kind == WORD]
     if head[:1] in (["BEGIN"], ["DECLARE"]):
         return head not in (["BEGIN"], ["BEGIN", "WORK"], ["BEGIN", "TRANSACTION"])
@@ -124,7 +128,7 @@ _CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE
 
 
 class _Statement:
-    """The words of one statement, read from left to right."""
+    """The words of a statement, read from left to right."""
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:
         self._words = words
@@ -132,14 +136,14 @@ class _Statement:
         self._at = 0
 
     def effects(self) -> list[Effect]:
-        """Return what it does to rows that exist."""
+        """Return its effects on existing rows."""
         for begin, rule in _RULES.items():
             if self._accept(*begin.split()):
                 return [*rule(self)]
         return []
 
     def changed_table(self) -> Name | None:
-        """Return the one table whose rows change; None where it cannot be told."""
+        """Return the only table whose rows change, or None if it cannot be determined."""
         if self._accept("INSERT") or self._accept("REPLACE"):
             self._skip("LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "IGNORE", "OVERWRITE", "INTO")
             return self._name()
@@ -163,7 +167,7 @@ class _Statement:
         self._skip("TABLE", "ONLY")
         rest = self._words[self._at :]
         if any(token.is_word("CASCADE") for token in rest):
-            # Children are emptied with it, whatever their names.
+            # Child tables are emptied as well, and their names are unknown.
             yield Effect(STATEMENT_NOT_APPLIED)
             return
         for part in split(rest, ","):
@@ -179,7 +183,7 @@ class _Statement:
     def _drop_database(self) -> Iterator[Effect]:
         self._skip("IF", "EXISTS")
         name = self._name()
-        # Of a source that has schemas inside of databases, `db` of an event is the database.
+        # For a source with schemas inside databases, `db` of an event is the database.
         levels = self._grammar in (POSTGRES, TSQL) and self._words[1].is_word("SCHEMA")
         yield Effect(TABLE_DROPPED, db=name[-1] if name and not levels else None)
 
@@ -194,7 +198,7 @@ class _Statement:
                 yield Effect(STATEMENT_NOT_APPLIED, pair._name())
 
     def _rename_by_procedure(self) -> Iterator[Effect]:
-        """`sp_rename 'schema.table', 'new'`, or of a column: `sp_rename 'table.column', 'new', 'COLUMN'`."""
+        """`sp_rename 'schema.table', 'new'`, or for a column: `sp_rename 'table.column', 'new', 'COLUMN'`."""
         parts = split(self._words[self._at :], ",")
         texts = [part[-1].text for part in parts if part[-1].kind in (STRING, NAME, WORD)]
         if len(texts) < 2 or (len(texts) > 2 and texts[2].upper() == "INDEX"):
@@ -237,7 +241,7 @@ class _Statement:
                     break
 
     def _alter_ignore(self) -> Iterator[Effect]:
-        """Rows that a new unique key refuses are deleted."""
+        """Rows that violate a new unique key are deleted."""
         effects = [*self._alter()]
         yield from effects
         self._at = 3
@@ -261,7 +265,7 @@ class _Statement:
         yield Effect(STATEMENT_NOT_APPLIED, table)
 
     def _rows_exchanged(self, table: Name) -> Iterator[Effect]:
-        """Rows move between two tables; the other one is behind WITH TABLE, TO TABLE or TO."""
+        """Rows move between two tables. The other table follows WITH TABLE, TO TABLE or TO."""
         yield Effect(STATEMENT_NOT_APPLIED, table)
         while (token := self._next()) is not _END:
             if token.is_word("TABLE") or (token.is_word("TO") and not self._peek().is_word("TABLE", "PARTITION")):
@@ -269,7 +273,7 @@ class _Statement:
                 return
 
     def _attached(self, table: Name) -> Iterator[Effect]:
-        """PostgreSQL: the partition is a table."""
+        """In PostgreSQL, the partition is a table."""
         yield Effect(STATEMENT_NOT_APPLIED, table)
         yield Effect(STATEMENT_NOT_APPLIED, self._name())
 
@@ -283,9 +287,9 @@ class _Statement:
             yield from self._renamed_table(table)
         elif not self._peek().is_word("INDEX", "KEY", "CONSTRAINT", "PARTITION", "SUBPARTITION", "ATTRIBUTE"):
             if len(self._words) > self._at + 1 and self._words[self._at + 1].is_word("TO"):
-                yield from self._renamed_column(table)  # PostgreSQL: COLUMN may be left out
+                yield from self._renamed_column(table)  # PostgreSQL: COLUMN is optional
             else:
-                yield from self._renamed_table(table)  # MySQL: so may TO
+                yield from self._renamed_table(table)  # MySQL: TO is optional
 
     def _renamed_column(self, table: Name) -> Iterator[Effect]:
         self._next()
@@ -306,7 +310,7 @@ class _Statement:
             yield Effect(STATEMENT_NOT_APPLIED, (schema, table[-1]))
 
     def _converted(self, table: Name) -> Iterator[Effect]:
-        """Every text of the table is converted. Into utf8mb4 nothing is lost."""
+        """Every text of the table is converted. Conversion to utf8mb4 loses nothing."""
         self._skip("SET", "=")
         if self._peek().text.lower() not in _LOSSLESS_CHARSETS:
             yield Effect(COLUMN_REWRITTEN, table)
@@ -337,7 +341,7 @@ class _Statement:
             if self._grammar == MYSQL and rest.not_null:
                 yield Effect(DEFAULT_FILLED, table, column=column, type=type_, literal=Literal("implicit", ""))
         elif self._grammar == TSQL and not rest.not_null and not rest.with_values:
-            return  # existing rows hold NULL
+            return  # existing rows have NULL
         elif (literal := _literal(rest.default, self._grammar)) is None:
             yield Effect(COLUMN_REWRITTEN, table, column=column)
         elif literal.kind != "null":
@@ -361,7 +365,7 @@ class _Statement:
         yield from self._retyped(table, column)
 
     def _changed(self, table: Name) -> Iterator[Effect]:
-        """MySQL: name and type in one."""
+        """In MySQL, name and type are one clause."""
         self._accept("COLUMN")
         self._skip("IF", "EXISTS")
         old, new = self._part(), self._part()
@@ -394,12 +398,12 @@ class _Statement:
         if type_ is None or rest.computed_from_others or (type_.charset or "utf8mb4") not in _LOSSLESS_CHARSETS:
             yield Effect(COLUMN_REWRITTEN, table, column=column)
         elif self._grammar == ORACLE and not type_.text.startswith(_PADDED):
-            return  # Oracle refuses what would change a value, but pads fixed text
+            return  # Oracle rejects changes of values, but pads fixed-length text
         else:
             yield Effect(COLUMN_RETYPED, table, column=column, type=type_)
 
     def _cascades(self, words: Sequence[Token]) -> bool:
-        """Return whether a foreign key of MySQL changes rows with those of its parent."""
+        """Return whether a MySQL foreign key changes rows together with those of its parent."""
         if self._grammar != MYSQL or not any(token.is_word("REFERENCES") for token in words):
             return False
         texts = [token.text.upper() if token.kind == WORD else "" for token in words]
@@ -423,7 +427,7 @@ class _Statement:
         return token
 
     def _accept(self, *words: str) -> bool:
-        """Go past the words if they come next, all of them."""
+        """Skip the words if all of them come next."""
         ahead = self._words[self._at : self._at + len(words)]
         if len(ahead) < len(words) or not all(token.is_word(word) for token, word in zip(ahead, words, strict=True)):
             return False
@@ -435,7 +439,7 @@ class _Statement:
             self._next()
 
     def _part(self) -> str | None:
-        """The next name, or None."""
+        """Return the next name, or None."""
         token = self._peek()
         if token.kind not in (WORD, NAME):
             return None
@@ -457,7 +461,7 @@ class _Statement:
         return self._name()
 
     def _inside(self) -> list[Token]:
-        """The tokens of the parentheses that come next."""
+        """Return the tokens of the parentheses that come next."""
         depth, found = 0, []
         while (token := self._next()) is not _END:
             depth += token.is_mark("(") - token.is_mark(")")
@@ -467,7 +471,7 @@ class _Statement:
         return found[1:]
 
     def _type(self) -> SqlType | None:
-        """The type of a column, with what belongs to it. None: there is none."""
+        """Return the type of a column with its modifiers, or None."""
         token = self._peek()
         if token.kind != WORD and not (token.kind == NAME and self._grammar == TSQL):
             return None
@@ -518,22 +522,22 @@ _NO_COLUMNS = (
     *("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "PRIMARY", "CONSTRAINT", "FOREIGN", "CHECK", "PARTITION"),
     *("SUBPARTITION", "PERIOD", "SYSTEM", "SUPPLEMENTAL", "DEFAULT", "OVERFLOW", "VALUES"),
 )
-"""The words after ADD or MODIFY that begin something else than a column."""
+"""Words after ADD or MODIFY that begin something other than a column."""
 
 _NO_TYPES = (
     *("NULL", "NOT", "DEFAULT", "VISIBLE", "INVISIBLE", "CONSTRAINT", "ENABLE", "DISABLE", "DROP", "ENCRYPT"),
     *("DECRYPT", "PRIMARY", "UNIQUE", "CHECK", "COMMENT", "SUBSTITUTABLE"),
 )
-"""The words by which Oracle modifies a column and keeps its type."""
+"""Words with which Oracle modifies a column without changing its type."""
 
 
 def _is_temporary(name: Name | None) -> bool:
-    """SQL Server marks temporary tables in their names."""
+    """SQL Server marks temporary tables by their names."""
     return name is not None and name[-1].startswith("#")
 
 
 def _actions(words: Sequence[Token]) -> Iterator[list[Token]]:
-    """Split the actions of ALTER TABLE; those of Oracle follow each other without a comma."""
+    """Split the actions of ALTER TABLE. Oracle separates them without commas."""
     for part in split(words, ","):
         depth, begin = 0, 0
         for at, token in enumerate(part):
@@ -550,7 +554,7 @@ def _arguments(words: Sequence[Token]) -> str:
 
 
 class _Rest:
-    """The rest of a column after its type: whether values are computed, NULL allowed, and the default."""
+    """Parse the rest of a column after its type: whether values are computed, NULL is allowed, and the default."""
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:
         depth, self.default = 0, None
@@ -558,7 +562,7 @@ class _Rest:
         for at, token in enumerate(words):
             after = words[at + 1] if at + 1 < len(words) else _END
             if depth == 0:
-                # A default stands first where it stands twice, as in ON UPDATE … of MySQL.
+                # If a default could occur twice, as with MySQL's ON UPDATE …, it comes first.
                 if token.is_word("DEFAULT") and self.default is None and not _follows(words, at, "BY"):
                     self.default = _expression(words[at + 1 :])
                 self.not_null |= token.is_word("NOT") and after.is_word("NULL")
@@ -584,7 +588,7 @@ _ATTRIBUTES = (
 
 
 def _expression(words: Sequence[Token]) -> list[Token]:
-    """The tokens of a default."""
+    """Return the tokens of a default."""
     found: list[Token] = []
     depth = 0
     if len(words) > 2 and words[0].is_word("ON") and words[1].is_word("NULL"):  # Oracle: DEFAULT ON NULL value
@@ -600,7 +604,7 @@ def _expression(words: Sequence[Token]) -> list[Token]:
 
 
 def _literal(words: Sequence[Token], grammar: str) -> Literal | None:
-    """The constant that the words are; None for an expression."""
+    """Return the constant, or None for an expression."""
     tokens = [*words]
     while len(tokens) > 2 and tokens[0].is_mark("(") and tokens[-1].is_mark(")"):
         tokens = tokens[1:-1]
@@ -648,7 +652,7 @@ _RULES: Mapping[str, _Rule] = {
     "ALTER IGNORE TABLE": _Statement._alter_ignore,
     "ALTER FOREIGN TABLE": _Statement._alter,
 }
-"""The beginning of a statement -> its rule; the first that fits counts."""
+"""Beginning of a statement -> its rule. The first match applies."""
 
 _ACTIONS: Mapping[str, _Action] = {
     "DROP PARTITION": _Statement._rows_gone,
@@ -676,4 +680,4 @@ _ACTIONS: Mapping[str, _Action] = {
     "CHANGE": _Statement._changed,
     "ALTER": _Statement._altered_column,
 }
-"""The beginning of an action of ALTER TABLE -> its rule. Every other one leaves the values of rows as they are."""
+"""Beginning of an ALTER TABLE action -> its rule. All other actions keep the values of rows."""

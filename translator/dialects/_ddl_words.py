@@ -1,7 +1,7 @@
-"""SQL text -> its words: the part of four grammars that all statements share, and no more.
+"""Split SQL text into words: the part that all statements of four grammars share, and nothing more.
 
-The classification of statements (`_ddl_effects`) must also read what no parser understands: a statement of partitions
-removes rows whether or not its text is understood to the end.
+The classification of statements (`_ddl_effects`) must also read texts that no parser understands: a statement about
+partitions removes rows whether or not its text is completely understood.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 MYSQL, ORACLE, POSTGRES, TSQL, OTHER = "mysql", "oracle", "postgres", "tsql", "other"
-"""Grammars, by sqlglot's names of dialects. OTHER is any whose names and types nobody knows."""
+"""Grammars, by sqlglot's dialect names. OTHER means that names and types are unknown."""
 
 WORD, NAME, STRING, NUMBER, MARK, ODD = "word", "name", "string", "number", "mark", "odd"
-"""Kinds of tokens. `odd` is a string whose value depends on settings of the server, or that does not end."""
+"""Kinds of tokens. `odd` is a string whose value depends on server settings, or that is not terminated."""
 
 
 class Token(NamedTuple):
-    """A word as spelled, a name or string without its quotes, a number, or one character."""
+    """A word as spelled, a name or string without quotes, a number, or one character."""
 
     kind: str
     text: str
@@ -49,7 +49,7 @@ _COMMENTS = r"--[^\n]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)"
 _NONE = r"(?!)"
 _WORD = r"[\w$]++"
 
-# MySQL and MariaDB run the text inside `/*! … */`: only the marks around it are left out.
+# MySQL and MariaDB run the text inside `/*! … */`, so only the comment marks are removed.
 _PATTERNS: Mapping[str, re.Pattern[str]] = {
     MYSQL: _pattern(
         comment=r"--(?=\s|\Z)[^\n]*+|\#[^\n]*+|/\*M?!\d*+|/\*(?:[^*]|\*(?!/))*+(?:\*/|\Z)|\*/",
@@ -67,11 +67,11 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
 }
 
 FOLDS: Mapping[str, Callable[[str], str]] = {ORACLE: str.upper, POSTGRES: str.lower}
-"""The folding of names without quotes, by grammar."""
+"""The folding of unquoted names, by grammar."""
 
 
 def words_of(sql: str, grammar: str) -> list[Token]:
-    """Return the tokens of a text, without comments. Linear in its length; never raises."""
+    """Return the tokens of a text, without comments. Takes linear time and never raises."""
     found = []
     for match in _PATTERNS[grammar].finditer(sql):
         kind, text = match.lastgroup, match[0]
@@ -97,7 +97,7 @@ def _quoted(kind: str, text: str, grammar: str) -> Token:
 
 
 def split(tokens: Sequence[Token], mark: str) -> list[list[Token]]:
-    """Return the parts between marks that are in no parentheses; parts without a token are left out."""
+    """Return the parts between separators outside parentheses, without empty parts."""
     parts: list[list[Token]] = [[]]
     depth = 0
     for token in tokens:

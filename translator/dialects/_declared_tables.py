@@ -11,14 +11,14 @@ from translator.message import DeclaredTable, TableName
 from translator.values import converter
 
 _TABLES_CACHED = 4096
-"""Table names come from messages, so their number has no bound of its own."""
+"""Maximum number of tables to cache, because table names come from messages."""
 
 
 class DeclaredTables:
-    """Finds the declaration of a table: the first whose pattern matches its name.
+    """Finds the declaration of a table: the first one whose pattern matches its name.
 
     Raises:
-        ConfigError: a declaration names an unknown type, or a key column that is not among its columns.
+        ConfigError: a declaration has an unknown type, or a key column that is missing in its columns.
     """
 
     def __init__(self, source: str, tables: Sequence[DeclaredTable]) -> None:
@@ -29,7 +29,7 @@ class DeclaredTables:
             _check(declared)
 
     def find(self, table: TableName) -> tuple[DeclaredTable | None, TableSchema | None]:
-        """The declaration and, when it lists columns, the schema it makes."""
+        """The declaration and, if it lists columns, the schema that they form."""
         found = self._found.get(table)
         if found is None:
             if len(self._found) >= _TABLES_CACHED:
@@ -57,11 +57,11 @@ class DeclaredTables:
 
 def _check(declared: DeclaredTable) -> None:
     if len(set(declared.key)) < len(declared.key):
-        raise ConfigError(f"tables: {declared.table}: key names a column twice: {', '.join(declared.key)}")
+        raise ConfigError(f"tables: {declared.table}: key contains a column twice: {', '.join(declared.key)}")
     if declared.columns is None:
         return
     if not declared.columns:
-        raise ConfigError(f"tables: {declared.table}: columns is empty; leave it out when only the key is declared")
+        raise ConfigError(f"tables: {declared.table}: columns is empty; omit it to declare only the key")
     for name, type_ in declared.columns.items():
         try:
             converter(type_)
@@ -69,4 +69,4 @@ def _check(declared: DeclaredTable) -> None:
             raise ConfigError(f"tables: {declared.table}: column {name}: {error}") from None
     missing = [name for name in declared.key if name not in declared.columns]
     if missing:
-        raise ConfigError(f"tables: {declared.table}: key column {missing[0]} is not among its columns")
+        raise ConfigError(f"tables: {declared.table}: key column {missing[0]} is not listed in its columns")

@@ -1,4 +1,4 @@
-"""The base of the JSON dialects: exact parsing within limits, and access to fields with errors that name their path."""
+"""The base of the JSON dialects: exact parsing within limits, and field access with errors that include the path."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NO_ROWS: Rows = frozenset()
 JsonObject = dict[str, Any]
 
 
-ONE_A_RECORD = "let the writer send each in a record of its own"
-"""The remedy for several messages in one record, where the dialect reads one."""
+ONE_A_RECORD = "configure the writer to send each message in a record of its own"
+"""The remedy for several messages in one record, for dialects that read only one."""
 
 
 def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:
-    """The JSON object that a value holds. Numbers are exact: int, or Decimal where a point or an exponent was sent.
+    """Return the JSON object in a value. Numbers are exact: int, or Decimal if a point or an exponent was sent.
 
-    Texts can be written as UTF-8, but for the cells of `rows`: a lone surrogate there is for the column's converter.
+    Texts can be encoded as UTF-8, except in the cells of `rows`, where the column's converter handles a lone surrogate.
 
     Raises:
         MessageError: MALFORMED_JSON, LIMIT_EXCEEDED, UNSUPPORTED_SHAPE; INVALID_FIELD for any other lone surrogate.
@@ -40,18 +40,18 @@ def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObj
 
 
 def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str = ONE_A_RECORD) -> Any:
-    """Any JSON value within the depth limit. `several` says what to do where there are more of them."""
+    """Return any JSON value within the depth limit. `several` is the remedy if there are more values."""
     try:
         return _parse_all(_decode_one, _json_members.decode_one, value, limits, rows)[0]
     except MessageError as error:
         if error.code is not ErrorCode.MALFORMED_JSON or not _is_sequence(value):
             raise
-        reason = f"JSON goes on after the first value: several messages in one record? {several}"
+        reason = f"text follows the first JSON value. Does the record contain several messages? {several}"
         raise MessageError(ErrorCode.MALFORMED_JSON, reason) from None
 
 
 def _is_sequence(value: bytes) -> bool:
-    """Return whether a text that is no JSON value is several of them."""
+    """Return whether a text that is not one JSON value contains several."""
     try:
         return len(_json_members.decode_all(value.removeprefix(_BOM))) > 1
     except (MessageError, ValueError, ArithmeticError, RecursionError):
@@ -59,7 +59,7 @@ def _is_sequence(value: bytes) -> bool:
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
-    """All JSON values of a text that may hold several: one a line, or end to end, or none."""
+    """Return all JSON values of a text, which can contain none, one per line, or several without separators."""
     return _parse_all(_decoder.decode_lines, _json_members.decode_all, value, limits, rows)
 
 
@@ -75,12 +75,12 @@ def _parse_all(decode: _Decode, decode_again: _Decode, value: bytes, limits: Lim
     try:
         parsed = _decoded(decode, text, limits)
     except MessageError:
-        # It may be for a lone surrogate alone, which msgspec refuses wherever it stands.
+        # The cause can be just a lone surrogate, which msgspec rejects anywhere.
         if not has_surrogate_escape(text):
             raise
         parsed = _decoded(decode_again, text, limits)
         check_surrogates(parsed, rows)
-    # A message cannot be deeper than it has opening brackets; most have few, and then the walk is saved.
+    # A message cannot be nested deeper than its number of opening brackets. Most have few, so the walk is skipped.
     if text.count(b"{") + text.count(b"[") > limits.json_depth:
         _check_depth(parsed, limits)
     return parsed
@@ -92,18 +92,18 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
     except RecursionError:
         raise _too_deep(limits) from None
     except msgspec.ValidationError:
-        # Nothing is validated here but that an integer has at most 4300 digits.
+        # The only validation here is that an integer has at most 4300 digits.
         raise _too_many_digits() from None
-    except UnicodeDecodeError:  # its own words count from the start of a text inside, and call that the position
-        raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a text in it is not UTF-8") from None
+    except UnicodeDecodeError:  # its own message calls the offset inside a string the position
+        raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a string in it is not UTF-8") from None
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise MessageError(ErrorCode.MALFORMED_JSON, f"not JSON: {error}") from None
-    except (InvalidOperation, ValueError):  # an exponent has at most 18 digits; int() refuses what msgspec does
+    except (InvalidOperation, ValueError):  # an exponent has at most 18 digits; int() rejects what msgspec rejects
         raise _too_many_digits() from None
 
 
 def _too_many_digits() -> MessageError:
-    return MessageError(ErrorCode.LIMIT_EXCEEDED, "a number with more digits than can be read")
+    return MessageError(ErrorCode.LIMIT_EXCEEDED, "a number has too many digits")
 
 
 def _check_depth(level: list[Any], limits: Limits) -> None:
@@ -116,25 +116,26 @@ def _check_depth(level: list[Any], limits: Limits) -> None:
 
 
 def _too_deep(limits: Limits) -> MessageError:
-    return MessageError(ErrorCode.LIMIT_EXCEEDED, f"JSON nested deeper than {limits.json_depth} (limits.json_depth)")
+    return MessageError(ErrorCode.LIMIT_EXCEEDED, f"JSON is nested deeper than {limits.json_depth} (limits.json_depth)")
 
 
 _MEMBER_COLONS = (b'":', b" :", b"\t:", b"\n:", b"\r:")
 
 
 def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
-    """Refuse a text of JSON values in which an object names a member twice: the parser keeps the last one silently.
+    """Reject JSON text in which an object repeats a member name, because the parser silently keeps the last one.
 
-    The colon of a member follows a quote or white space; inside strings the same bytes can only add to their number.
-    So as many members parsed as there are such colons prove the text clean, at a tenth of the cost of reading it again.
+    The colon of a member follows a quote or white space, and the same bytes inside strings can only increase the count.
+    If as many members were parsed as there are such colons, no name is repeated. This check costs a tenth of a second
+    parse.
 
     Args:
         value: the text.
-        parsed: what it was parsed to.
-        members: how many members were parsed, if the caller knows a number that is at most that.
+        parsed: the parsed value.
+        members: a lower bound for the number of parsed members, if the caller knows one.
 
     Raises:
-        MessageError: INVALID_FIELD, or LIMIT_EXCEEDED where the nesting is too deep to compare names.
+        MessageError: INVALID_FIELD, or LIMIT_EXCEEDED if the nesting is too deep to compare names.
     """
     colons = sum(map(value.count, _MEMBER_COLONS))
     if colons == members or colons == _count_members(parsed):
@@ -142,7 +143,7 @@ def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
     try:
         check_names(value.decode("utf-8-sig"))
     except RecursionError:
-        raise MessageError(ErrorCode.LIMIT_EXCEEDED, "JSON nested too deep to compare its member names") from None
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, "JSON is nested too deep to compare its member names") from None
 
 
 def _count_members(parsed: Any) -> int:
@@ -161,18 +162,18 @@ def _count_members(parsed: Any) -> int:
 
 _TYPES = {str: "string", bool: "boolean", int: "number", Decimal: "number", list: "array", dict: "object"}
 _TYPES_OF_AVRO = {bytes: "bytes", float: "number"}
-"""The further types that a cell may have in a message that comes in Avro as well as in JSON."""
+"""Additional cell types of messages that come in Avro as well as in JSON."""
 
 
 def json_type(value: object) -> str:
-    """The JSON name of a parsed value's type."""
+    """Return the JSON name of a parsed value's type."""
     return "null" if value is None else (_TYPES | _TYPES_OF_AVRO)[type(value)]
 
 
 def field(
     parent: Mapping[str, Any], name: str, expected: type | tuple[type, ...], path: str, *, optional: bool = False
 ) -> Any:
-    """A member of the expected type; None when it is missing or null and `optional`.
+    """Return a member of the expected type, or None if it is missing or null and `optional`.
 
     Raises:
         MessageError: MISSING_FIELD or INVALID_FIELD.
@@ -185,7 +186,7 @@ def field(
             return None
         raise MessageError(ErrorCode.MISSING_FIELD, f"{name} is missing or null", path=f"{path}.{name}")
     kinds = expected if isinstance(expected, tuple) else (expected,)
-    # bool is an int in Python, but true is not a number in JSON
+    # In Python a bool is an int, but in JSON true is not a number.
     if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
         names = " or ".join(dict.fromkeys("integer" if kinds == (int,) else _TYPES[kind] for kind in kinds))
         raise MessageError(
@@ -195,7 +196,7 @@ def field(
 
 
 def one_of(value: str, allowed: Mapping[str, Any], what: str, path: str, code: ErrorCode) -> Any:
-    """`allowed[value]`; an unknown value is an error that names it and what was allowed."""
+    """Return `allowed[value]`. The error for an unknown value contains it and the allowed values."""
     if value not in allowed:
         raise MessageError(code, unknown(what, value, allowed), path=path)
     return allowed[value]

@@ -1,7 +1,7 @@
-"""Reading JSON a second time, with the parser of the standard library: slower, and with more to say.
+"""Parse JSON a second time with the standard library, which is slower but reports more.
 
-It keeps lone surrogates, which msgspec refuses with the whole text, and it sees the members that an object names twice,
-of which msgspec keeps the last.
+It accepts lone surrogates, for which msgspec rejects the whole text, and it sees member names that an object repeats,
+of which msgspec keeps only the last.
 """
 
 from __future__ import annotations
@@ -14,35 +14,35 @@ from typing import Any, NoReturn, TypeAlias
 
 from translator.errors import ErrorCode, MessageError, quote
 
-# -- lone surrogates: halves of a character, which JSON can escape (`\ud800`) and UTF-8 cannot carry
+# -- lone surrogates: half characters, which JSON can escape (`\ud800`) but UTF-8 cannot encode
 
 Rows: TypeAlias = frozenset[str]
-"""Places of the objects that hold cells, as JSON paths with `[*]` for any element: `$.data[*]`."""
+"""Paths of the objects with cells, as JSON paths with `[*]` for any element: `$.data[*]`."""
 
 has_surrogate_escape = re.compile(rb"\\u[dD][89a-fA-F]").search
 
 
 def decode_one(value: bytes) -> list[Any]:
-    """Decode the one value of a text, with numbers as exact as msgspec reads them.
+    """Decode the only value of a text, with numbers as exact as msgspec reads them.
 
     Raises:
         UnicodeDecodeError, json.JSONDecodeError: not JSON.
-        InvalidOperation, ValueError: a number with too many digits.
+        InvalidOperation, ValueError: a number has too many digits.
     """
     return [_exact.decode(value.decode())]
 
 
 def decode_all(value: bytes) -> list[Any]:
-    """`decode_one` for a text that may hold several values, or none."""
+    """Same as `decode_one`, for a text that can contain several values or none."""
     return list(_values(_exact, value.decode()))
 
 
 def check_surrogates(parsed: list[Any], rows: Rows) -> None:
-    """Refuse lone surrogates outside of the cells of `rows`: there they become an issue of their column, but names,
-    SQL text and all else that an event is made of cannot be told without them.
+    """Reject lone surrogates outside the cells of `rows`. In cells they become an issue of the column, but names, SQL
+    text and everything else in an event cannot be written with them.
 
     Raises:
-        MessageError: INVALID_FIELD with the place.
+        MessageError: INVALID_FIELD with the path.
     """
     for n, value in enumerate(parsed):
         path = "$" if len(parsed) == 1 else f"$[{n}]"
@@ -52,8 +52,8 @@ def check_surrogates(parsed: list[Any], rows: Rows) -> None:
 
 
 def _check_children(root: object, path: str, rows: Rows) -> None:
-    # Depth first, with the places of the open objects and arrays alone: the values of a message are many more, and
-    # each place may hold the long names of those around it.
+    # Depth first, storing only the paths of open objects and arrays. A message has many more values, and each path can
+    # contain long names.
     pending = [(path, "$", _children(root))]
     while pending:
         path, place, children = pending[-1]
@@ -72,14 +72,14 @@ def _check_children(root: object, path: str, rows: Rows) -> None:
 
 
 def _children(node: object) -> Iterator[tuple[str | int, object]]:
-    """Members by name, elements by place."""
+    """Members by name, elements by index."""
     if isinstance(node, dict):
         return iter(node.items())
     return iter(enumerate(node if isinstance(node, list) else ()))
 
 
 _MAX_NAME = 40
-"""Characters of a name that a path spells out."""
+"""Maximum length of a name in a path."""
 
 
 def _step(name: str | int) -> str:
@@ -97,7 +97,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _not_whole(what: str, path: str) -> MessageError:
-    reason = f"{what} has a lone surrogate, half of a character; only the value of a column may"
+    reason = f"{what} has a lone surrogate (half of a character), which is allowed only in a column value"
     return MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
 
 
@@ -108,15 +108,15 @@ def _no_json(name: str) -> NoReturn:
 _exact = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_json)
 
 
-# -- members named twice
+# -- repeated member names
 
 
 def check_names(text: str) -> None:
-    """Refuse a text of JSON values in which an object names a member twice.
+    """Reject JSON text in which an object repeats a member name.
 
     Raises:
         MessageError: INVALID_FIELD.
-        RecursionError: the nesting is too deep to follow.
+        RecursionError: the nesting is too deep.
     """
     for _ in _values(_names_only, text):
         pass
@@ -128,14 +128,14 @@ def _distinct(members: list[tuple[str, Any]]) -> None:
     seen = set()
     for name, _ in members:
         if name in seen:
-            raise MessageError(ErrorCode.INVALID_FIELD, f"member {quote(name)} is named twice in one object")
+            raise MessageError(ErrorCode.INVALID_FIELD, f"member {quote(name)} occurs twice in one object")
         seen.add(name)
 
 
-# Numbers stay text: their values do not matter here, and int() refuses very long ones.
+# Numbers stay text, because their values do not matter here and int() rejects very long ones.
 _names_only = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=str, parse_float=str)
 
-# -- several values, one a line or end to end
+# -- several values, one per line or without separators
 
 _not_space = re.compile(r"[^ \t\n\r]|\Z")
 

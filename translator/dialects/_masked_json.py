@@ -1,4 +1,4 @@
-"""Masked copies of messages in JSON: the text stays as it was written, but for the values of rows."""
+"""Masked copies of JSON messages: the text stays as it was written, except for row values."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from translator.dialects._masked_values import MaskedValues
 from translator.errors import Unmaskable
 
 Path: TypeAlias = tuple[str, ...]
-"""Names of members from the root on; arrays stand for their items."""
+"""Member names from the root. Arrays are represented by their items."""
 
 Part: TypeAlias = Literal["keep", "value", "statement"]
-"""Of a scalar: it says nothing of a row, is a value of one, or is SQL."""
+"""The kind of a scalar: unrelated to rows, a row value, or SQL."""
 
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]|[ \t\r\n]+|true|false|null', re.DOTALL)
 _UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
@@ -22,10 +22,10 @@ _BOM = "\ufeff"
 
 
 def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Part]) -> bytes:
-    """Return the text with other values of rows; several documents of one text are as one.
+    """Return the text with other row values. Several documents in one text are masked together.
 
     Raises:
-        Unmaskable: it is no JSON, so that nothing tells values from the rest.
+        Unmaskable: it is not JSON, so values cannot be distinguished from other text.
     """
     try:
         text = value.decode()
@@ -35,17 +35,17 @@ def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Pa
 
 
 def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
-    """Return the key of a record with other values: of JSON its scalars, of any other text the whole.
+    """Return the key of a record with other values: the scalars of JSON, or else the whole text.
 
     Raises:
-        Unmaskable: it is no text.
+        Unmaskable: it is not text.
     """
     if not key:
         return key
     try:
         text = key.decode()
     except UnicodeDecodeError:
-        raise Unmaskable("its key is no text") from None
+        raise Unmaskable("its key is not text") from None
     try:
         json.loads(text)
     except ValueError:
@@ -56,8 +56,8 @@ def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
 def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) -> Iterator[str]:
     at = len(_BOM) if text.startswith(_BOM) else 0
     yield text[:at]
-    path: list[str | None] = []  # for each open object the member that is read, for an array None
-    objects: list[bool] = []  # for each open object or array whether it is an object
+    path: list[str | None] = []  # the current member of each open object, None for an array
+    objects: list[bool] = []  # for each open object or array, whether it is an object
     name_comes = False
     while at < len(text):
         found = _PIECE.match(text, at)
@@ -84,7 +84,7 @@ def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) ->
                 piece = masked.number(piece)
         yield piece
     if objects:
-        raise Unmaskable("it is not JSON: it ends inside")
+        raise Unmaskable("it is not JSON: the text ends inside a value")
 
 
 def _names(path: Iterable[str | None]) -> Path:
@@ -95,11 +95,11 @@ def _read(piece: str) -> str:
     try:
         return str(json.loads(piece, strict=False))
     except ValueError:
-        raise Unmaskable("it is not JSON: a text of it cannot be read") from None
+        raise Unmaskable("it is not JSON: a string in it cannot be read") from None
 
 
 def _text(piece: str, masked: MaskedValues, part: Part) -> str:
-    """A text of which every character that stays is spelled as it was."""
+    """A string in which every unchanged character keeps its spelling."""
     if part == "keep":
         return piece
     text = _read(piece)
@@ -123,10 +123,10 @@ _DDL = re.compile(r"\s*(/\*.*?\*/\s*)*(create|alter|drop|rename|truncate|comment
 
 
 def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> str:
-    """Return SQL with other literals and comments; numbers stay where they belong to types of columns.
+    """Return SQL with other literals and comments. Numbers that belong to column types stay.
 
     Args:
-        quotes: that hold texts; any other holds a name.
+        quotes: the quote characters of strings. Any other quote contains a name.
     """
     keeps_numbers = _DDL.match(sql) is not None
 

@@ -1,8 +1,8 @@
-"""Values of rows replaced by others of the same form, for copies of messages that may leave a company.
+"""Replace row values by others of the same form, for copies of messages that may leave the company.
 
-A masked value parses as the value did: a date stays a date, a number has the digits, sign and scale that it had and is
-no greater, letters stay letters of as many bytes. Equal values are masked equally, so that what changed is what changed
-before; NULL, booleans, 0, 1, empty texts, zones and punctuation stay.
+A masked value parses like the original: a date stays a date; a number keeps its digits, sign and scale and is not
+greater; letters stay letters with the same number of bytes. Equal values are masked equally, so that a change is still
+a change. NULL, booleans, 0, 1, empty texts, time zones and punctuation stay.
 """
 
 from __future__ import annotations
@@ -21,21 +21,21 @@ _HAS_TIME = re.compile(r"-?(\d{4}([-/.])\d\d\2\d\d([ T:].*)?|\d{2,3}:\d\d(:\d\d)
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F{}-]{8,}", re.ASCII)
 
 _LETTERS: Mapping[int, str] = {2: "àçéñöüß", 3: "一二三四五六七", 4: "𠀀𠀁𠀂𠀃"}
-"""By the bytes that a letter takes in UTF-8."""
+"""Letters by their size in UTF-8."""
 
 
 class MaskedValues:
-    """The masks of one copy: the same for equal values, others with another key.
+    """The masks of one copy: equal values are masked equally, and differently with another key.
 
     Args:
-        key: up to 64 bytes that nobody is told; whoever knows them can try values.
+        key: up to 64 secret bytes. Anyone who knows them can guess values by trial.
     """
 
     def __init__(self, key: bytes) -> None:
         self._key = key
 
     def text(self, text: str) -> str:
-        """Return a text of the same kind; of as many characters unless it is a power of ten."""
+        """Return a text of the same kind, with the same number of characters except for powers of ten."""
         if text.lower() in _KEPT_WORDS:
             return text
         if _NUMBER.fullmatch(text):
@@ -46,7 +46,7 @@ class MaskedValues:
         return _spelled(text, chance, hexadecimal=_is_hex(text))
 
     def number(self, text: str) -> str:
-        """Return the text of a number with the sign, digits and scale of this one, and no greater."""
+        """Return a number as text, with the same sign, digits and scale, and not greater."""
         found = _NUMBER.fullmatch(text)
         if found is None:
             return _spelled(text, self._chance(text), hexadecimal=False)
@@ -55,12 +55,12 @@ class MaskedValues:
         return sign + _below(whole, chance) + _fraction(fraction, chance) + exponent
 
     def bytes(self, data: bytes) -> bytes:
-        """Return as many other bytes."""
+        """Return the same number of other bytes."""
         chance = self._chance(data.hex())
         return bytes(chance(256) for _ in data)
 
     def _chance(self, value: str) -> Callable[[int], int]:
-        """Numbers below a bound, which the value and the key decide."""
+        """Return numbers below a limit, determined by the value and the key."""
         stream = _stream(value.encode("utf-8", "surrogatepass"), self._key)
         return lambda bound: next(stream) % bound
 
@@ -74,7 +74,7 @@ def _stream(value: bytes, key: bytes) -> Iterator[int]:
 
 
 def _below(digits: str, chance: Callable[[int], int]) -> str:
-    """Digits of as many places and no greater value; of a power of ten those of any smaller number."""
+    """Return the same number of digits with no greater value. A power of ten becomes any smaller number."""
     number = int(digits or 0)
     if number < 2:
         return digits
@@ -92,7 +92,7 @@ def _fraction(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _moved(text: str, chance: Callable[[int], int]) -> str:
-    """Another day and another time of day; the day that MySQL writes for none stays."""
+    """Return another day and time of day. MySQL's zero date stays."""
     if text.startswith("0000"):
         return text
 
@@ -109,7 +109,7 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _is_hex(text: str) -> bool:
-    """Of a text that is a number in hex or a UUID, and not a word of these letters."""
+    """Return whether a text is a hex number or UUID rather than a word of these letters."""
     return _HEX.fullmatch(text) is not None and any(char.isdigit() for char in text)
 
 
@@ -119,7 +119,7 @@ def _spelled(text: str, chance: Callable[[int], int], *, hexadecimal: bool) -> s
     escaped, masked = False, []
     for char in text[len(prefix) :]:
         masked.append(char if escaped else _other(char, chance, letters))
-        # What a backslash spells in JSON inside of a text would be broken by another letter.
+        # Changing a letter could break a JSON escape after a backslash inside the text.
         escaped = char == "\\" and not escaped
     return prefix + "".join(masked)
 
@@ -131,7 +131,7 @@ def _other(char: str, chance: Callable[[int], int], letters: int) -> str:
         if char.isalpha():
             return chr(ord("a" if char.islower() else "A") + chance(letters))
         return char
-    if unicodedata.category(char)[0] in "CZ":  # spaces, and what cannot be seen
+    if unicodedata.category(char)[0] in "CZ":  # spaces and invisible characters
         return char
     same = _LETTERS[len(char.encode("utf-8"))]
     return same[chance(len(same))]

@@ -1,4 +1,4 @@
-"""From the cells of a row to its image: the loop that all dialects share."""
+"""Convert the cells of a row to its image. All dialects share this loop."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from translator.values import Assumed, Converter, Unrepresentable
 from translator.values.scalar import raw_text
 
 Converters: TypeAlias = Mapping[str, Converter | None]
-"""Column name -> its converter; None where all values that can come are canonical already, so that no call is made."""
+"""Column name -> its converter. None means that all possible values are already canonical, which saves the call."""
 
 
 class ConvertersOr(dict[str, Converter | None]):
-    """Converters, with one for every column that is not among them."""
+    """Converters, with a default for every other column."""
 
     def __init__(self, known: Mapping[str, Converter | None], other: Converter | None) -> None:
         super().__init__(known)
@@ -29,9 +29,9 @@ class ConvertersOr(dict[str, Converter | None]):
 
 
 class Findings(Struct):
-    """The issues and notes of a row, in order; one that both images give reason for stands once.
+    """The issues and notes of a row, in order. One that applies to both images is listed once.
 
-    `sent` is the text that the cells were parsed from; None where they are all text, or no JSON.
+    `sent` is the text that the cells were parsed from, or None if all cells are text or the message is not JSON.
     """
 
     issues: dict[Issue, None] = {}
@@ -42,13 +42,13 @@ class Findings(Struct):
 def build_image(
     cells: Iterable[tuple[str, object]], converters: Converters, findings: Findings, limits: Limits
 ) -> Image:
-    """Column name -> canonical value, in the order of `cells`; None stays null. `cells` may be walked twice.
+    """Return column name -> canonical value, in the order of `cells`. None stays null. `cells` can be iterated twice.
 
-    A value without a faithful form is left out and becomes an issue, with its raw text cut to
-    `limits.issue_raw_chars`. A value that was read by an assumption stays, and is noted as `ASSUMPTION=column`.
+    A value without a faithful form is left out and becomes an issue, with its raw text truncated to
+    `limits.issue_raw_chars`. A value that was read under an assumption stays and gets the note `ASSUMPTION=column`.
     """
     try:
-        # Without a thought for odd values: hardly a row has one, and this runs for every cell.
+        # The common case without unusual values. Hardly any row has one, and this runs for every cell.
         return {
             name: value if value is None or (convert := converters[name]) is None else convert(value)  # type: ignore[misc]
             for name, value in cells
@@ -58,11 +58,11 @@ def build_image(
 
 
 class Columns:
-    """The converters of a table whose rows name all of its columns as a rule.
+    """The converters of a table whose rows usually contain all of its columns.
 
     Args:
         known: the columns of the table.
-        other: the converter of any further column.
+        other: the converter of any other column.
     """
 
     def __init__(self, known: Mapping[str, Converter | None], other: Converter | None) -> None:
@@ -71,11 +71,13 @@ class Columns:
         self._needed = [(name, convert) for name, convert in known.items() if convert is not None]
 
     def converter(self, name: str) -> Converter | None:
-        """Return the converter of a column; None where its values stay as they are."""
+        """Return the converter of a column, or None if its values stay unchanged."""
         return self._converters[name]
 
     def image(self, row: Mapping[str, object], findings: Findings, limits: Limits) -> Image:
-        """Build the same image as `build_image`, looking only at the columns of a whole row that need a conversion."""
+        """Return the same image as `build_image`, touching only those columns of a complete row that need a
+        conversion.
+        """
         if row.keys() != self.names:
             return build_image(row.items(), self._converters, findings, limits)
         image: dict[str, Any] = dict(row)
@@ -106,7 +108,7 @@ def _with_findings(
 
 
 def _raw(cell: object, bad: Unrepresentable, sent: SentJson | None) -> str:
-    """The text that was sent for a cell. What a converter complains about may be what it made of it on the way."""
+    """Return the original text of a cell, because a converter sees, and reports, the parsed value."""
     if isinstance(cell, str):
         return raw_text(cell)
     text = None if sent is None else sent.text(cell)

@@ -1,4 +1,4 @@
-"""The slices of a JSON text that its values were parsed from: a parsed number does not keep how it was spelled."""
+"""Find the slices of JSON text that values were parsed from, because a parsed number does not keep its spelling."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from decimal import Decimal
 
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?|([\[{])|([\]}])|[^\s,:"\[\]{}]++', re.DOTALL)
-"""A string (a member's name takes its colon along), an opening bracket, a closing one, or any other value."""
+"""A string (including the colon after a member's name), an opening bracket, a closing bracket, or any other value."""
 
 _KEPT = frozenset((Decimal, dict, list))
-"""Types of which each value in a text is an object of its own, so that identity tells where it stood."""
+"""Types whose values are all distinct objects after parsing, so that identity shows their position."""
 
 
 class SentJson:
-    """A text of JSON values that was parsed, to be asked how a value in it was spelled; no work until it is."""
+    """Parsed JSON text that can be asked for the spelling of a value. Does no work before that."""
 
-    __slots__ = ("_parsed", "_spans", "_value")  # one is made for every message
+    __slots__ = ("_parsed", "_spans", "_value")  # one is created for every message
 
     def __init__(self, value: bytes, parsed: Sequence[object]) -> None:
         self._value = value
@@ -25,7 +25,9 @@ class SentJson:
         self._spans: dict[int, tuple[int, int]] | None = None
 
     def text(self, cell: object) -> str | None:
-        """Return the text that was sent for a parsed value; None for a value of one spelling, or of another text."""
+        """Return the original text of a parsed value, or None for a value with only one spelling, or of another
+        text.
+        """
         if type(cell) not in _KEPT:
             return None
         if self._spans is None:
@@ -37,7 +39,7 @@ class SentJson:
 
 
 def _in_order(values: Sequence[object]) -> Iterator[object]:
-    """All values, also those inside of others, in the order in which they begin."""
+    """Yield all values, including nested ones, in the order of their starts."""
     pending = [iter(values)]
     while pending:
         for node in pending[-1]:
@@ -50,7 +52,7 @@ def _in_order(values: Sequence[object]) -> Iterator[object]:
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:
-    """Return start and end of each value of a JSON text, in the order of the starts."""
+    """Return start and end of each value in JSON text, in the order of their starts."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
     for token in _TOKEN.finditer(text):

@@ -1,4 +1,4 @@
-"""Effects of a statement -> what its events say: for each table its notes, and the values of columns that it added."""
+"""Convert the effects of a statement to events: for each table its notes, and the values of added columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.values import Assumed, Converter, Unrepresentable
 
 
 class ConcernedTables(Struct, frozen=True):
-    """The table that an event concerns; without one all tables of `db`, without both all of the source."""
+    """The table of an event. Without one, all tables of `db`; without a `db`, all tables of the source."""
 
     table: TableName | None
     db: str | None
@@ -24,13 +24,13 @@ class Filled(Struct, frozen=True):
     """The value that existing rows have in an added column."""
 
     type: str
-    """Canonical."""
+    """The canonical type."""
 
     value: Scalar
 
 
 Fill: TypeAlias = Callable[[SqlType, Literal], Filled | None]
-"""Returns a default in canonical form; None where that is not certain."""
+"""Returns a default in canonical form, or None if it is not certain."""
 
 
 def announced(
@@ -39,8 +39,8 @@ def announced(
     """Return one event for each table whose rows the statement changes, in the order of the text.
 
     Args:
-        change: the event without effects. Where the statement names other tables than the message does, the message may
-            call a table by another name (a mapping of names in the task): then its table is concerned as well.
+        change: the event without effects. If the statement contains other table names than the message, the task may
+            have renamed the table. In that case the message's table is affected as well.
     """
     found: dict[ConcernedTables, list[Effect]] = {}
     for effect in effects:
@@ -70,7 +70,7 @@ def _of(change: OtherChange, target: ConcernedTables, effects: Sequence[Effect],
                 after[effect.column] = filled.value
                 note = StatementNote(DEFAULT_FILLED, effect.column, filled.type)
         notes[note.text] = None
-    # Members are shared with the other events of the statement, and nobody changes them in place.
+    # The events of a statement share members, which nobody changes in place.
     return structs.replace(
         change, table=target.table, db=target.db, notes=[*notes, *(change.notes or ())], after=after or None
     )
@@ -83,7 +83,7 @@ def _filled(effect: Effect, fill: Fill) -> Filled | None:
 
 
 def constant(type_: str, convert: Converter, text: str) -> Filled | None:
-    """Return the text of a constant as a value of a canonical type; None where the type cannot hold it."""
+    """Return the text of a constant as a value of a canonical type, or None if the type cannot hold it."""
     try:
         value = convert(text)
     except (Assumed, Unrepresentable, ValueError):

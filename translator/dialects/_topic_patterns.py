@@ -1,4 +1,4 @@
-"""The option `topics`: the table of each topic, for writers whose messages name none."""
+"""The option `topics`: the table of each topic, for writers whose messages do not contain it."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from translator.errors import ConfigError, quote
 from translator.message import TableName
 
 Topics: TypeAlias = dict[str, str] | str | None
-"""The option as it is written."""
+"""The option as written in the configuration."""
 
 Level = Literal["DB", "SCHEMA"]
-"""The level before the table in a name: the one that the dialect has."""
+"""The level before the table in a name, which depends on the dialect."""
 
 _TOPICS_CACHED = 4096
 
@@ -37,7 +37,7 @@ class TopicTables:
         self.find = lru_cache(_TOPICS_CACHED)(self._find)
 
     def _find(self, topic: str) -> TableName | None:
-        """The table that the first matching pattern names; patterns know `*` and `?`."""
+        """Return the table for the first matching pattern. Patterns support `*` and `?`."""
         return next((name for pattern, name in self._patterns if fnmatch.fnmatchcase(topic, pattern)), None)
 
     def _parsed(self, given: Mapping[str, str] | str | None) -> tuple[tuple[str, TableName], ...]:
@@ -64,5 +64,5 @@ class TopicTables:
 
     def _wrong(self, what: str) -> ConfigError:
         name = f"{self._level}.TABLE"
-        allowed = f"allowed: {name} for every topic, or PATTERN={name} separated by commas, or a mapping"
+        allowed = f"expected {name} for every topic, or PATTERN={name} separated by commas, or a mapping"
         return ConfigError(f"{self._owner}: topics: {what}; {allowed}")

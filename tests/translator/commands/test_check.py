@@ -52,7 +52,7 @@ def test_canal_without_a_profile_is_refused(check: Check, options: str) -> None:
     code, out, err = check(FINE.replace(", options: {profile: oss}", options))
     assert (2, "") == (code, out)
     assert re.search(r"sources\[0\] \(shop\)(\.options)?: ", err)
-    for said in ("options.profile is missing", "exchanges the two without an error", "dts_legacy", "translator init"):
+    for said in ("options.profile is missing", "swaps the two without an error", "dts_legacy", "translator init"):
         assert said in err
 
 
@@ -62,7 +62,7 @@ def test_canal_without_a_profile_is_refused(check: Check, options: str) -> None:
         ("", "no tables: are declared; inserts and deletes have no key, and no column has a type"),
         (
             'tables: [{table: "OWNER.T", key: [ID]}, {table: "OWNER.*", columns: {ID: int64}}]',
-            "tables: OWNER.* declares no key; no message names that of an insert or a delete",
+            "tables: OWNER.* declares no key, and messages for inserts and deletes do not contain one",
         ),
     ],
     ids=["none", "no key"],
@@ -97,8 +97,8 @@ def test_a_qlik_source_of_which_nothing_names_the_tables(check: Check, configura
     """Unless metadata comes on its topics, or messages name their table, each of them is a dead letter."""
     code, _, err = check(configuration)
     warning = (
-        "translator: warning: source erp: neither metadata_topics nor options.topics: a message that names no table "
-        "becomes a dead letter, and rows have no types, unless metadata messages come on its topics\n"
+        "translator: warning: source erp: neither metadata_topics nor options.topics is set: messages without a "
+        "table name become dead letters, and rows have no types, unless metadata messages arrive on its topics\n"
     )
     assert (0, warning if warned else "") == (code, err)
 

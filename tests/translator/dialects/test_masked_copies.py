@@ -204,5 +204,5 @@ def test_keys() -> None:
     assert re.fullmatch(rb'\{"id": [1-9]\d{3}\}', masked_key(b'{"id": 9321}', MASKED) or b"")
     assert re.fullmatch(rb"[A-Z][a-z]{3}", masked_key(b"Jane", MASKED) or b"")
     assert masked_key(None, MASKED) is None
-    with pytest.raises(Unmaskable, match="its key is no text"):
+    with pytest.raises(Unmaskable, match="its key is not text"):
         masked_key(b"\xff", MASKED)

@@ -16,7 +16,7 @@ from translator.message import Dialect, Message, Setup
 CANAL = json.dumps(canal.UPDATE)
 QLIK = json.dumps(qlik.bare("INSERT", {"id": 1}))
 SHAREPLEX = json.dumps(shareplex.body("ins", data={"ID": 1}))
-RECORD = "let the writer send each in a record of its own"
+RECORD = "configure the writer to send each message in a record of its own"
 
 
 def reason(dialect: Dialect, value: str) -> tuple[str, str]:
@@ -35,7 +35,7 @@ def test_several_messages_in_a_record(name: str, message: str, remedy: str, betw
     for value in (between.join([message] * 3), f"\ufeff{message}{between}{message}\n", message + '{"a":"\\ud800"}'):
         code, said = reason(build(name, Setup("s"), {}), value)
         assert "MALFORMED_JSON" == code
-        assert "several messages in one record" in said
+        assert "Does the record contain several messages" in said
         assert remedy in said
 
 
@@ -52,7 +52,7 @@ def test_what_follows_and_is_no_message(name: str, message: str, rest: str) -> N
     ("name", "message", "code", "remedy"),
     [
         ("qlik", QLIK, "FRAMING", RECORD),
-        ("shareplex", SHAREPLEX, "UNSUPPORTED_SHAPE", "one a line"),
+        ("shareplex", SHAREPLEX, "UNSUPPORTED_SHAPE", "one per line"),
     ],
 )
 def test_an_array_of_messages(name: str, message: str, code: str, remedy: str) -> None:

@@ -141,7 +141,7 @@ class TestDepth:
         levels = opening.count(b"[") + closing.count(b"}")
         value = nested(limit // levels, *brackets)
         parse(value, Limits(json_depth=limit))
-        with pytest.raises(MessageError, match=rf"JSON nested deeper than {limit} \(limits.json_depth\)") as caught:
+        with pytest.raises(MessageError, match=rf"JSON is nested deeper than {limit} \(limits.json_depth\)") as caught:
             parse(b"[" + value + b"]", Limits(json_depth=limit))
         assert ErrorCode.LIMIT_EXCEEDED == caught.value.code
 
@@ -199,7 +199,7 @@ class TestDistinct:
     )
     def test_twice(self, value: bytes) -> None:
         """An object that names a member twice says two things; which one is meant nobody knows."""
-        with pytest.raises(MessageError, match="member 'a' is named twice in one object") as caught:
+        with pytest.raises(MessageError, match="member 'a' occurs twice in one object") as caught:
             check_distinct(value, parse_sequence(value, LIMITS))
         assert ErrorCode.INVALID_FIELD == caught.value.code
 
@@ -453,9 +453,9 @@ class TestDeclaredTables:
                 DeclaredTable("T", (), {"a": "varchar"}),
                 "tables: T: column a: unknown type 'varchar'; allowed: boolean,",
             ),
-            (DeclaredTable("T", ("a", "id"), {"a": "int8"}), "tables: T: key column id is not among its columns"),
+            (DeclaredTable("T", ("a", "id"), {"a": "int8"}), "tables: T: key column id is not listed in its columns"),
             (DeclaredTable("T", ("id",), {}), "tables: T: columns is empty"),
-            (DeclaredTable("T", ("a", "b", "a")), "tables: T: key names a column twice: a, b, a"),
+            (DeclaredTable("T", ("a", "b", "a")), "tables: T: key contains a column twice: a, b, a"),
         ],
     )
     def test_wrong(self, declared: DeclaredTable, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The rows of one message -> row changes, one by one, paired by index only (§4)."""
+"""Convert the rows of one message to row changes. Images are paired by index only (§4)."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from translator.dialects.canal.variant import Images, OldRow, Row
 from translator.message import Limits, RowChange, TableName, Writer
 
 OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "INIT": "r"}
-"""Types that carry rows. INIT, the full load, is written by cloud services only (§3.1)."""
+"""Types that contain rows. INIT, the full load, is only written by cloud services (§3.1)."""
 
 
 class RowMessage(Struct, frozen=True):
-    """A message with rows, read. `complete`: its images name all columns but those of a sparse `old`.
+    """A parsed message with rows. `complete`: its images contain all columns, except for a sparse `old`.
 
-    `sent` is the text of the message; None where all cells are text.
+    `sent` is the text of the message, or None if all cells are text.
     """
 
     head: Head
@@ -36,13 +36,13 @@ class RowMessage(Struct, frozen=True):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes that every row carries."""
+        """The notes for every row."""
         key_only = (HANDLE_KEY_ONLY,) if self.head.key_only else ()
         return (*self.layout.notes, *self.head.notes, *key_only, *self.images.notes, *self.key_notes)
 
 
 def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
-    """The changes in the order of the rows."""
+    """Return the changes in the order of the rows."""
     images = message.images
     rows = len(images.after or images.before or ())
     nothing: Sequence[None] = (None,) * rows
@@ -60,9 +60,10 @@ def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
 
 
 class _Shared(Struct):
-    """The fields that all rows of a message share. `findings` is empty and serves the next row: few rows need more.
+    """The fields that all rows of a message share. An empty `findings` is reused for the next row, because few rows
+    need more.
 
-    `listed`: the columns of the table, where an image after leaves some out that exist.
+    `listed`: the columns of the table, if an after image leaves out existing columns.
     """
 
     message: RowMessage
@@ -84,7 +85,8 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         changed = _changed(before, after)
     elif before and after:
         before = _with_key(before, after, layout.key_columns)
-    # By position, in the order of the fields: this runs once a row, and by keyword it takes four times as long.
+    # The arguments are positional, in field order: this runs once per row, and keyword arguments take four times as
+    # long.
     change = RowChange(
         OPERATIONS[head.type],
         message.table,
@@ -93,7 +95,7 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         columns.image(after, findings, limits) if after else None,
         sparse,
         False,  # after_sparse
-        # A delete tells nothing about columns: its image may be the key alone (§4.7).
+        # A delete does not define the columns: its image can be the key alone (§4.7).
         shared.schema if after and not untyped else None,
         layout.key_columns,
         layout.key_kind,
@@ -126,23 +128,25 @@ def _missing(listed: Sequence[str], row: Row) -> list[str] | None:
 
 
 def _changed(before: Row, after: Row) -> list[str]:
-    """Columns with another text: after the first row of a message, `old` may list unchanged ones too (§4.3)."""
+    """Return columns with different text. After the first row of a message, `old` can list unchanged columns too
+    (§4.3).
+    """
     return [name for name, value in before.items() if value != after[name]]
 
 
 def _with_key(old: Row, after: Row, key: Sequence[str]) -> Row:
-    """`old` and the key columns that it leaves out, for those did not change: every row image holds the whole key.
+    """Return `old` plus the key columns that it leaves out as unchanged; every row image contains the whole key.
 
-    Other columns stay unknown. Under NOBLOB a changed column may be missing from `old`, as the server did not log its
-    value before; then absent does not mean unchanged.
+    Other columns stay unknown. Under NOBLOB, `old` can lack a changed column, because the server did not log its
+    previous value. In that case absent does not mean unchanged.
     """
     return {name: old.get(name, value) for name, value in after.items() if name in old or name in key}
 
 
 def _untyped(layout: Layout, before: OldRow, after: OldRow) -> Sequence[str]:
-    """Notes on columns that the message gives no type for, though it gives types."""
+    """Return notes on columns without a type in a message that contains types."""
     known = layout.columns.names
-    # Where there are two images, all columns of the one stand in the other.
+    # If there are two images, all columns of one are in the other.
     row = after if len(after or ()) >= len(before or ()) else before
     if not known or row is None or row.keys() <= known:
         return ()

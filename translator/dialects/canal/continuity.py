@@ -1,10 +1,10 @@
-"""The continuity check: the updates of a partition must follow from each other as they were read (§6.5, C and D).
+"""The continuity check: updates of a partition must be consistent with each other as they were read (§6.5, C and D).
 
-An UPDATE with two full images does not say which of them is the row before. The declaration does, and the rows tell
-when it is wrong: the row before must be the one that the last change of its key left. No event is changed here.
+An UPDATE with two full images does not show which of them is the row before. The declaration does, and the rows show
+when it is wrong: the row before must be the result of the last change of its key. The check changes no event.
 
-What looks like a contradiction, and is none: after a restart DTS sends what it had sent again. So evidence counts only
-if the message is later at the source than what it is compared with, or of the same second and not seen in it.
+There are apparent contradictions: after a restart, DTS sends earlier messages again. Evidence therefore counts only if
+the message is later at the source than the one it is compared with, or new in the same second.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ from translator.errors import quote
 from translator.message import Change, Finding, Message, OtherChange, RowChange, TableName
 
 _COLUMNS = 20
-"""Columns that an error names."""
+"""Maximum number of columns in an error."""
 
 _Left: TypeAlias = tuple[RowKey, int | None]
 """A key, and the hash of its row."""
 
-_DATA_AFTER = "data holds the row after the change and old the row before it"
-_DATA_BEFORE = "data holds the row before the change and old the row after it"
+_DATA_AFTER = "data contains the row after the change and old the row before it"
+_DATA_BEFORE = "data contains the row before the change and old the row after it"
 _OTHER = {_DATA_AFTER: _DATA_BEFORE, _DATA_BEFORE: _DATA_AFTER}
 
 
 def continuity_of(options: Options) -> Continuity:
-    """Return the check that the options ask for, or the profile's."""
+    """Return the check from the options, or the profile's default."""
     if options.continuity is not None:
         return options.continuity
     profile = PROFILES[options.profile]
-    # A legacy instance may stand behind these: their DELETEs look like its own.
+    # These profiles can contain messages of a legacy instance, whose DELETEs look the same.
     return Continuity() if profile.alibaba or profile.deleted_in == "old" else Continuity(action="off")
 
 
 def remedy(options: Options) -> str:
-    """The settings that decide which image is which."""
+    """The settings that determine which image is which."""
     if options.profile == "dts":
         if options.instance is None:
             return "profile (dts_legacy), or declare instance.created and instance.restarted"
@@ -52,7 +52,7 @@ def remedy(options: Options) -> str:
     if options.profile == "dts_legacy":
         return "profile (dts, with instance.created and instance.restarted), or legacy_update_direction"
     if options.profile == "drs":
-        return "profile (dts_legacy where Alibaba DTS writes)"
+        return "profile (dts_legacy if Alibaba DTS is the writer)"
     return "profile"
 
 
@@ -61,8 +61,8 @@ class ContinuityGuard:
 
     Args:
         profile: the declared writer.
-        remedy: the settings that decide how updates are read.
-        complete: whether an image names all columns of its row.
+        remedy: the settings that determine how updates are read.
+        complete: whether an image contains all columns of its row.
     """
 
     def __init__(self, source: str, profile: str, remedy: str, chosen: Continuity, *, complete: bool) -> None:
@@ -88,14 +88,14 @@ class ContinuityGuard:
         )
 
     def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """Return the findings about the next message of the partition, which the native path took."""
+        """Return the findings about the next message of the partition, translated by the native path."""
         return self._inspect(message, taken_rows(taken))
 
     def _inspect(self, message: Message, changes: Sequence[RowEvidence | OtherChange]) -> list[Finding]:
         findings: list[Finding | None] = []
         undecided = False
         if message.offset == 0:
-            self._anew = False  # there is nothing of the partition that was not met
+            self._anew = False  # no message of the partition was missed
         for n, change in enumerate(changes):
             if isinstance(change, OtherChange):
                 self._announced(change)
@@ -106,7 +106,7 @@ class ContinuityGuard:
             self._begin(change)
             findings.append(self._forms.take(message, change))
             if change.op == "u" and change.row == 0:
-                # The shape of a message is that of all its rows: after the first, `old` may list unchanged columns.
+                # The shape of a message applies to all its rows. After the first row, `old` can list unchanged columns.
                 undecided = all(map(_has_two_images, changes[n : n + change.rows]))
             images = (change.before(), change.after()) if undecided and change.op == "u" else None
             if images is not None and images[0] != images[1]:
@@ -116,10 +116,10 @@ class ContinuityGuard:
         return [finding for finding in findings if finding is not None]
 
     def missed(self) -> None:
-        """A message of the partition has no events: which rows it changed is not known."""
+        """Note that a message of the partition has no events, so it is unknown which rows it changed."""
         self._forget(None)
 
-    # -- updates that could be read either way
+    # -- updates that can be read either way
 
     def _undecided(self, message: Message, change: RowEvidence, x: int | None, y: int | None) -> Finding | None:
         reading = _DATA_BEFORE if swapped(change) else _DATA_AFTER
@@ -127,7 +127,7 @@ class ContinuityGuard:
         unconfirmed = self._unconfirmed[reading]
         unconfirmed.add(message.offset)
         if key is None or key_before is None:
-            # A key that holds NULL names no row. Of the other it is known that its row changed, not to what.
+            # A key with NULL identifies no row. For the other key it is known that its row changed, but not to what.
             for named in filter(None, (key, key_before)):
                 self._leave(named, message, change, None)
             return None
@@ -155,7 +155,7 @@ class ContinuityGuard:
     def _key_changed(
         self, message: Message, change: RowEvidence, reading: str, from_: _Left, to: _Left
     ) -> Finding | None:
-        """The rows of both keys are evidence: the old key must have had the row before, the new one none."""
+        """Check the rows of both keys: the old key must have had the row before, and the new key none."""
         (key_before, x), (key, y) = from_, to
         old, new = self._known.get(key_before), self._known.get(key)
         pair = frozenset((x, y))
@@ -177,7 +177,9 @@ class ContinuityGuard:
     def _contrary(
         self, message: Message, change: RowEvidence, evidence: int, reading: str, *, earlier: bool = False
     ) -> Finding | None:
-        """The text: where and which way round, never what is in the rows. If it only warns, ever less often."""
+        """Return the text with position and direction, never row contents. If the check only warns, it does so less and
+        less often.
+        """
         self._contradictions += 1
         if not self._fatal and self._contradictions.bit_count() > 1:
             return None
@@ -187,18 +189,17 @@ class ContinuityGuard:
         wrong = evidence if earlier else message.offset
         text = (
             f"canal: source {self._source}, table {quote(f'{table.db}.{table.table}', 200)}, topic {message.topic}, "
-            f"partition {message.partition}: the change at offset {message.offset} (row {change.row}) contradicts the "
-            f"change at offset {evidence}. As declared, in the message at offset {wrong} {reading}; by what the other "
-            f"left, {_OTHER[reading]}. {differ_text}"
-            f"{self._unconfirmed[reading].text(message.offset)} "
+            f"partition {message.partition}: the change at offset {message.offset} (row {change.row}) contradicts "
+            f"the change at offset {evidence}. As declared, in the message at offset {wrong} {reading}; according "
+            f"to the other message, {_OTHER[reading]}. {differ_text}{self._unconfirmed[reading].text(message.offset)} "
             f"Correct {self._remedy}, then translate those offsets again"
         )
         return Finding(text, self._fatal)
 
-    # -- changes that can be read in one way only
+    # -- changes that can only be read in one way
 
     def _decided(self, message: Message, change: RowEvidence) -> Finding | None:
-        """An image that is certain: what it says of the last update of its key, and what it leaves behind."""
+        """Use a certain image: it shows how the last update of its key must be read, and the resulting row."""
         finding = None
         key = change.key()
         if change.has_before:
@@ -211,16 +212,16 @@ class ContinuityGuard:
         return finding
 
     def _leave(self, key: RowKey, message: Message, change: RowEvidence, row: int | None) -> None:
-        """The row of a key is this one from now on."""
+        """Set the current row of a key."""
         commit, snapshot = change.ts_commit_us, change.op == "r"
         if snapshot:
-            # A full load overlaps with the changes that follow it: its row is at most as new as its message.
+            # A full load overlaps with the changes that follow: its row is at most as new as its message.
             commit = commit or change.ts_capture_us
         pairs = self._pairs(self._known.get(key), change, None)
         self._keep(key, KeyState(row, message.offset, commit, snapshot=snapshot, pairs=pairs))
 
     def _checked(self, message: Message, change: RowEvidence, key: RowKey | None) -> Finding | None:
-        """Settles the last update of a key by the row that it must have left."""
+        """Decide the last update of a key by the row that must have resulted from it."""
         known = None if key is None else self._known.get(key)
         if known is None or known.if_wrong is None or self._may_postdate(known, change, None):
             return None
@@ -232,7 +233,7 @@ class ContinuityGuard:
         return None
 
     def _read_so_far(self, offset: int) -> str:
-        """Describe the updates before an offset that were read as declared, with nothing to confirm it."""
+        """Describe earlier updates that were read as declared without confirmation."""
         open_ = [unconfirmed for unconfirmed in self._unconfirmed.values() if unconfirmed]
         return " ".join(unconfirmed.text(offset) for unconfirmed in open_ or [Unconfirmed()])
 
@@ -240,7 +241,8 @@ class ContinuityGuard:
 
     def _confirm(self, reading: str, offset: int) -> None:
         if reading == _DATA_BEFORE:
-            # Only an instance of before the swap writes so, and the swap has one direction (C.1): all before it is so.
+            # Only an instance from before the swap writes this, and the swap has one direction (C.1), so everything
+            # earlier is legacy.
             self._unconfirmed[reading].confirm_until(offset)
         elif reading:
             self._unconfirmed[reading].confirm(offset)
@@ -253,7 +255,7 @@ class ContinuityGuard:
             self._horizon = max(self._horizon, forgotten.commit or -1)
 
     def _begin(self, change: RowEvidence) -> None:
-        """Takes in the time of the first change since all or a table was forgotten."""
+        """Set the time of the first change since the state of all tables or of one was reset."""
         if self._anew and change.ts_commit_us is not None:
             self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
 
@@ -265,11 +267,13 @@ class ContinuityGuard:
         new = frozenset(() if pair is None else (pair,))
         if known is None or known.commit != change.ts_commit_us:
             return new
-        # No more than count: without `es`, all updates of a key are of one time.
+        # Limited by count only, because without `es` all updates of a key have the same time.
         return known.pairs if len(known.pairs) >= SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
-        """After DDL the rows of its table are not known; nor is any where it may have others, or rows of its own."""
+        """After DDL, the rows of its table are unknown. All rows are, if it can affect other tables or contains
+        rows.
+        """
         if change.ddl is not None:
             one = change.ddl.parsed and len(change.ddl.tables or ()) == 1 and not change.notes
             self._forget(change.table if one else None)

@@ -1,4 +1,4 @@
-"""One message -> its outcome: which kind of message it is, and what no message of that kind may be."""
+"""Decode one message: determine its kind, and check what a message of that kind must not contain."""
 
 from __future__ import annotations
 
@@ -59,9 +59,9 @@ from translator.message import (
 )
 
 _NOT_TRANSLATED: Mapping[str, str] = {
-    "XAROLLBACK": "the rows of that XA transaction were sent at its prepare, and were never committed: undo them",
-    "GTID": "canal never writes it to a topic",
-    "MHEARTBEAT": "canal never writes it to a topic",
+    "XAROLLBACK": "the rows of this XA transaction were sent when it was prepared but never committed: undo them",
+    "GTID": "canal never writes this type to a topic",
+    "MHEARTBEAT": "canal never writes this type to a topic",
 }
 
 _TYPES = (*OPERATIONS, *sorted(STATEMENTS), XA_COMMIT)
@@ -102,8 +102,8 @@ class Canal:
         self._options = chosen
 
     def guard(self) -> Guard | None:
-        """The check of one partition: that the writer is the declared one, and if asked, that updates follow from each
-        other. Under `auto`, hints on what to declare.
+        """Return the check of one partition: whether the writer is the declared one, and optionally whether updates are
+        consistent with each other. With `auto`, it gives hints on what to declare.
         """
         if self._auto:
             return UndeclaredFormGuard()
@@ -112,30 +112,32 @@ class Canal:
         return self._guard(self._continuity)
 
     def learn(self, key: str, document: bytes) -> object:
-        """Canal messages describe themselves.
+        """Do not learn anything, because Canal messages describe themselves.
 
         Raises:
-            FatalError: always; the document belongs to another dialect.
+            FatalError: always, because the document belongs to another dialect.
         """
-        raise FatalError("canal: learns nothing; the metadata topic holds a document of another dialect")
+        raise FatalError(
+            "canal: learns no metadata, but the metadata topic contains a document of another dialect for this source"
+        )
 
     def decode(self, message: Message) -> Outcome:
-        """Return the changes of a message, or a Skip where there is no message in the record."""
+        """Return the changes of a message, or a Skip if the record contains no message."""
         read = self._quick.read(message.value) if message.value else None
         return self.decode_plainly(message) if read is None else self._quickly(*read)
 
     def native_rows(self) -> CanalNativeRows | None:
-        """Return the part for the native path; None unless the writer is declared, and rows name all columns."""
+        """Return the part for the native path, or None unless the writer is declared and rows contain all columns."""
         if self._auto or not self._complete or self._limits.json_depth < DEPTH:
             return None
         checked = self._continuity.action != "off"
         return CanalNativeRows(self._options, self._limits, self._heartbeats, self._quick.compile, keeps_images=checked)
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """The tables of all bodies of a record.
+        """Return the tables of all bodies of a record.
 
         Raises:
-            MessageError: one of them cannot be read so far, or names none.
+            MessageError: one of them cannot be parsed, or contains no table name.
         """
         value = message.value or b""
         parsed = parse_sequence(value, self._limits, _ROWS)
@@ -145,7 +147,9 @@ class Canal:
         named = [(table_of(body) or by_topic) if isinstance(body, dict) else None for body in bodies]
         tables = [table for table in named if table is not None]
         if not bodies or len(tables) < len(bodies):
-            raise MessageError(ErrorCode.TABLE_UNKNOWN, "a message without the name of its table", path="$.table")
+            raise MessageError(
+                ErrorCode.TABLE_UNKNOWN, "the message does not contain the name of its table", path="$.table"
+            )
         return tables
 
     def _quickly(self, body: Body, layout: Layout) -> Outcome:
@@ -158,7 +162,7 @@ class Canal:
         return Changes([*row_changes(rows, self._limits)])
 
     def decode_plainly(self, message: Message) -> Outcome:
-        """Return the same as `decode`, of any message."""
+        """Return the same as `decode`, for any message."""
         value = message.value
         if value is None:
             return Skip("tombstone")
@@ -169,7 +173,7 @@ class Canal:
         else:
             parsed = [parse(value, self._limits, _ROWS, several=_SEVERAL)]
         if parsed == [None]:
-            # the literal `null`: what some queue transports make of a lost body (§5)
+            # The literal `null`, which some queue transports write for a lost body (§5).
             return Skip("null")
         check_distinct(value, parsed)
         sent, bodies = SentJson(value, parsed), _bodies(parsed)
@@ -185,7 +189,7 @@ class Canal:
             reason = f"the message is a JSON {json_type(body)}, not an object or an array of objects"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
         check_writer(body, self._profile)
-        tidb = read_tidb(body)  # first, as a row that is stored elsewhere may have no other member
+        tidb = read_tidb(body)  # checked first, because a row stored elsewhere can have no other member
         type_ = _type(body)
         head = read_head(type_, body, tidb, self._era_of, self._profile)
         if type_ in OPERATIONS:
@@ -193,10 +197,10 @@ class Canal:
         return [_watermark(head)] if type_ == WATERMARK else self._without_rows(head, body)
 
     def _without_rows(self, head: Head, body: JsonObject) -> list[Change]:
-        """Of a QUERY, `isDdl` decides only whether it is an echo: what it means there changed twice (§3.2)."""
+        """For QUERY, `isDdl` only determines whether it is an echo, because its meaning there changed twice (§3.2)."""
         for name in ("data", "old"):
             if has_rows(field(body, name, list, "$", optional=True) or ()):
-                reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} have rows"
+                reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} can have rows"
                 raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{name}")
         if head.type == XA_COMMIT:
             return [end_of_xa(head)]
@@ -228,21 +232,21 @@ class Canal:
 
 
 def _bodies(parsed: Sequence[Any]) -> list[Any]:
-    """Return the messages of a record: its JSON values, an array as the messages that it holds.
+    """Return the messages of a record: its JSON values, with an array expanded to its messages.
 
     Raises:
-        MessageError: an array without a message.
+        MessageError: an empty array.
     """
     bodies: list[Any] = []
     for value in parsed:
         if value == []:
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "the value is an empty JSON array: it holds no message")
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "the value is an empty JSON array without a message")
         bodies += value if isinstance(value, list) else [value]
     return bodies
 
 
 def _type(body: JsonObject) -> str:
-    """The type of a message, known and translated."""
+    """Return the type of a message, which must be known and supported."""
     if body.get("type") not in _KNOWN:
         check_format(body)
     type_: str = field(body, "type", str, "$")
@@ -254,19 +258,23 @@ def _type(body: JsonObject) -> str:
 
 
 def _table_unknown(profile: str, topic: str) -> MessageError:
-    """The refusal of rows whose table nobody names; Flink's and SeaTunnel's own sinks leave it to the operator."""
+    """Return the error for rows without a table name. Flink's and SeaTunnel's own sinks leave the name to the
+    operator.
+    """
     if PROFILES[profile].native_cells:
-        reason = f"and topic {quote(topic, 249)} is not in the option topics, which names the tables of such messages"
+        reason = f"and topic {quote(topic, 249)} is not in the option topics, which defines the tables of such messages"
     else:
         reason = (
-            f"which profile {profile} always names; where Flink's or SeaTunnel's own sink wrote it, declare profile"
-            " flink_cdc, and the table by the option topics"
+            f"which profile {profile} always does; if Flink's or SeaTunnel's own sink wrote it, declare profile"
+            " flink_cdc, and the table with the option topics"
         )
-    return MessageError(ErrorCode.TABLE_UNKNOWN, f"the message does not name its table, {reason}", path="$.table")
+    return MessageError(
+        ErrorCode.TABLE_UNKNOWN, f"the message does not contain the name of its table, {reason}", path="$.table"
+    )
 
 
 def _watermark(head: Head) -> OtherChange:
-    """TiCDC has sent everything that was committed before it (§5): progress, not data."""
+    """Return a watermark: TiCDC has sent everything committed before it (§5). It is progress, not data."""
     if head.tidb is None or head.tidb.watermark_ts is None:
         reason = f"type {head.type} without the time up to which everything was sent"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$._tidb.watermarkTs")
@@ -277,9 +285,9 @@ def _watermark(head: Head) -> OtherChange:
 
 
 def _count_through(changes: Sequence[Change], limits: Limits) -> None:
-    """Number the rows of a record that holds several messages as those of one message."""
+    """Number the rows of a record with several messages as if they were in one message."""
     if len(changes) > limits.rows:
-        reason = f"the record has {len(changes)} rows and statements, {limits.rows} are allowed (limits.rows)"
+        reason = f"the record has {len(changes)} rows and statements, but only {limits.rows} are allowed (limits.rows)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     rows = [change for change in changes if isinstance(change, RowChange)]
     for index, change in enumerate(rows):

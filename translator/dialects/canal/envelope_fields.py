@@ -1,4 +1,4 @@
-"""The fields that all changes of one message share: operation, table, writer, times, positions (§1)."""
+"""The fields that all changes of a message share: operation, table, writer, times, positions (§1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DBMS = "mysql"
 
 
 class Head(Struct, frozen=True, gc=False):
-    """The members of a message that do not depend on its rows. An empty name or text is None: there is none."""
+    """The members of a message that do not depend on its rows. An empty name or text becomes None."""
 
     type: str
     db: str | None
@@ -33,16 +33,16 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """The notes that everything of the message carries."""
+        """The notes for everything in the message."""
         return (*self.era.notes, *self.time_notes)
 
     @property
     def key_only(self) -> bool:
-        """Return whether the images hold the key alone, as the row was too large (§10)."""
+        """Return whether the images contain only the key, because the row was too large (§10)."""
         return self.tidb is not None and self.tidb.only_handle_key
 
     def in_table(self, table: TableName | None) -> Head:
-        """The head of a message that names no table, and is of this one by its topic."""
+        """Return the head of a message without a table name that belongs to this table by its topic."""
         if self.table is not None or table is None:
             return self
         named = table if table.db is not None else TableName(self.db, None, table.table)
@@ -50,12 +50,14 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def declared_writer(self) -> Writer:
-        """The writer where the shape of the message adds nothing to the declaration."""
+        """Return the writer if the shape of the message adds nothing to the declaration."""
         return Writer(self.era.variant, self.era.basis, DBMS)
 
 
 def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, profile: str) -> Head:
-    """`id` restarts and is shared (§5): it is kept as a token, and orders nothing. So is TiDB's commit time."""
+    """`id` restarts and is shared (§5), so it is stored as a token but orders nothing. The same is true of TiDB's
+    commit time.
+    """
     es, ts = _time(body, "es"), _time(body, "ts")
     number = field(body, "id", int, "$", optional=True)
     native = number if tidb is None or tidb.commit_ts is None else tidb.commit_ts
@@ -82,12 +84,12 @@ def build_head(
     tidb: Tidb | None = None,
     time_notes: tuple[str, ...] = (),
 ) -> Head:
-    """Build the head of members that were read and checked: both ways of reading a message meet here.
+    """Create the head from members that were read and checked. Both ways of reading a message use this.
 
     Args:
         commit_us, capture_us: microseconds since 1970.
         native: the writer's own number of the message.
-        gtid: None where the profile's `gtid` does not name the transaction.
+        gtid: None if `gtid` does not identify the transaction in this profile.
     """
     return Head(
         type_,
@@ -105,7 +107,7 @@ def build_head(
 
 
 def table_of(body: JsonObject) -> TableName | None:
-    """The table that a message names."""
+    """Return the table that a message contains."""
     table = field(body, "table", str, "$", optional=True)
     return TableName(_db(body), None, table) if table else None
 
@@ -117,6 +119,6 @@ def _db(body: JsonObject) -> str | None:
 def _time(body: JsonObject, name: str) -> int | None:
     value: int | None = field(body, name, int, "$", optional=True)
     if value is not None and not 0 <= value < END:
-        reason = f"{name} is not a time since 1970 in seconds, milliseconds or microseconds: outside 0 to {END - 1}"
+        reason = f"{name} is not a time since 1970 in seconds, milliseconds or microseconds: it must be 0 to {END - 1}"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     return value

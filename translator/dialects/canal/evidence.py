@@ -1,7 +1,7 @@
-"""The facts of a changed row that the continuity check asks: which row it is, and its images as hashes.
+"""The facts about a changed row that the continuity check needs: the identity of the row, and its images as hashes.
 
-They come from a change that the plain way decoded, or from what the native path kept of a row that it took. An image
-before that was sent in part stands here completed by the image after.
+They come from a change decoded on the plain path, or from what the native path kept of a row. A sparse before image is
+completed from the after image.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from translator.dialects.canal.variant import SWAP_OLD_DATA
 from translator.message import Image, RowChange, TableName, Writer
 
 RowKey: TypeAlias = tuple[TableName, bytes]
-"""A row by its table and its key as JSON."""
+"""A row, identified by its table and its key as JSON."""
 
 
 class RowEvidence(Protocol):
-    """A changed row. A key is None where the table has none or the row holds NULL; a hash where there is no image."""
+    """A changed row. A key is None if the table has none or the row has NULL in it. A hash is None without an image."""
 
     @property
     def op(self) -> str: ...
@@ -42,18 +42,18 @@ class RowEvidence(Protocol):
     def has_before(self) -> bool: ...
     @property
     def has_two_images(self) -> bool:
-        """Say whether it is an update of which both images name the same columns."""
+        """Return whether it is an update whose two images contain the same columns."""
         ...
 
     def key(self) -> RowKey | None:
-        """Return the key of the row after the change, or of a deleted one."""
+        """Return the key of the row after the change, or of a deleted row."""
         ...
 
     def key_before(self) -> RowKey | None: ...
     def before(self) -> int | None: ...
     def after(self) -> int | None: ...
     def differing(self) -> list[str]:
-        """Return the columns of the image after that the image before has otherwise, or not."""
+        """Return the columns of the after image that are different or missing in the before image."""
         ...
 
 
@@ -63,10 +63,10 @@ def swapped(row: RowEvidence) -> bool:
 
 
 class DecodedRow:
-    """The facts of a change that the plain way decoded.
+    """Return the facts about a change decoded on the plain path.
 
     Args:
-        complete: whether an image names all columns of its row.
+        complete: whether an image contains all columns of its row.
     """
 
     __slots__ = ("_after", "_before", "change", "has_before", "has_two_images")
@@ -78,7 +78,7 @@ class DecodedRow:
         self.has_two_images = False
         if change.op == "u" and before is not None and after is not None:
             self.has_two_images = not change.before_sparse if complete else before.keys() == after.keys()
-        # A sparse image leaves out what did not change, and so the key nearly always.
+        # A sparse image leaves out unchanged columns, which nearly always include the key.
         self._before = after | before if before and after is not None and change.before_sparse else before
         self._after = after
 
@@ -108,7 +108,7 @@ class DecodedRow:
 
 
 class TakenRow:
-    """The facts of a row that the native path took, whose key did not change."""
+    """The facts about a row that the native path translated and whose key did not change."""
 
     __slots__ = (
         "_images",
@@ -126,7 +126,8 @@ class TakenRow:
     )
 
     def __init__(self, taken: TakenMessage, row: int, images: RowImages) -> None:
-        # Plain attributes: each is asked up to four times, and what the extension has costs three times as much.
+        # Copied to plain attributes: each is read up to four times, and attributes of the extension cost three times as
+        # much.
         operation = taken.operation
         layout, key = operation.layout, images.key
         self._images = images
@@ -153,7 +154,7 @@ class TakenRow:
 
 
 def taken_rows(taken: TakenMessage) -> list[TakenRow]:
-    """Return the facts of all rows of a message that the native path took."""
+    """Return the facts about all rows of a message that the native path translated."""
     return [TakenRow(taken, row, images) for row, images in enumerate(taken.images)]
 
 
@@ -170,7 +171,7 @@ def _key(change: RowChange, image: Image | None) -> RowKey | None:
 
 
 _encode = msgspec.json.Encoder().encode
-# The same for the same columns and values, in whatever order. Of their text: Python gives -1 and -2 one hash, and a row
-# that went from the one to the other looked unchanged.
+# Equal for the same columns and values in any order. Uses their text, because Python hashes -1 and -2 to the same
+# value, which made a change from one to the other look like none.
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict).decode

@@ -1,8 +1,8 @@
-"""The common row message, read in one step into types, so that no member has to be asked what it is.
+"""Parse the common row message directly into types, so that members need no type checks.
 
-A short cut for speed. Whatever is unusual about a message, a fault too, makes it give up; then the plain way
-(`decode.py`) reads the message from the start and finds the words for it. A property test holds that both ways give
-the same changes. Measured for an update of 12 columns: 5 us to here, 30 us the plain way.
+This is a shortcut for speed. It declines any unusual or faulty message, which the plain path (`decode.py`) then reads
+from the start, with the appropriate error. A property test checks that both paths give the same changes. For an update
+of 12 columns, this part takes 5 us and the plain path 30 us.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _Milliseconds = Annotated[int, Meta(ge=FIRST_MILLISECOND, lt=FIRST_MICROSECOND)]
 
 
 class _Tidb(Struct):
-    """The member of TiCDC on a row that is sent as any other."""
+    """TiCDC's member for a row that is sent like any other."""
 
     commit_ts: int = msgspec.field(name="commitTs")
 
@@ -146,7 +146,7 @@ def has_marks(profile: str) -> bool:
 
 
 def head_of(body: Body, table: TableName, era_of: EraOf, *, gtid_names_transaction: bool) -> Head:
-    """Return the head of a message that was read in one step."""
+    """Return the head of a message that was parsed in one step."""
     number = body.tidb.commit_ts if body.tidb else body.id
     es, ts = body.es or None, body.ts or None  # UNSET is false
     return build_head(

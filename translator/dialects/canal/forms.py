@@ -1,8 +1,8 @@
-"""The forms in which writers differ: proofs against the declared profile, and under `auto` hints on what to declare.
+"""Differences between writers: proofs against the declared profile, and with `auto` hints on what to declare.
 
-An UPDATE with two full images may be read either way. Two kinds of messages show which writer it is: a DELETE, by the
-field that holds its row, and an UPDATE, by the columns that `old` lists (§6.5 B, C). One that proves another form than
-the declared one stops the partition before the next UPDATE is read the wrong way round.
+An UPDATE with two full images can be read in two ways. Two kinds of messages show which writer it is: a DELETE, by the
+field that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves another form than
+the declared one stops the partition before the next UPDATE is misread.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ _OF_OLD = (
     f"dts_legacy (Alibaba DTS from before 20 March 2022), {_RESTARTED} (such an instance that was restarted since) or "
     "drs (Huawei DRS)"
 )
-"""The writers of a DELETE whose row is in `old`. Their UPDATEs mean opposite things, so no message decides."""
+"""The writers of a DELETE with its row in `old`. Their UPDATEs have opposite meanings, so the DELETE does not
+decide.
+"""
 
 _DELETED_IN_OLD = "the DELETE has its row in old"
 _DELETED_IN_DATA = "the DELETE has its row in data"
@@ -33,7 +35,7 @@ _FULL_OLD = "the UPDATE lists all columns in old, unchanged ones too"
 
 
 class _Proof(Struct, frozen=True):
-    """The meaning of a message under a profile that it contradicts.
+    """A message that contradicts a profile.
 
     Args:
         met: what the message has.
@@ -47,11 +49,11 @@ class _Proof(Struct, frozen=True):
 
 
 def _proof(profile: str, change: RowEvidence) -> _Proof | None:
-    """Return what a row proves against the declared profile, if anything."""
+    """Return what a row proves against the declared profile, or None."""
     notes = change.notes
     if change.op == "u" and OLD_LISTS_UNCHANGED in notes:
         return _Proof(_FULL_OLD, "lists only the changed ones", f"{_OF_OLD}, dts, ticdc, flink_cdc or ckafka")
-    # A conflict by a mark of the message leaves the writer as it was declared, and proves no form.
+    # A conflict based on a mark in the message keeps the declared writer and proves no form.
     if VARIANT_CONFLICT not in notes or change.writer.variant_basis == "declared":
         return None
     if change.op == "u":
@@ -59,7 +61,7 @@ def _proof(profile: str, change: RowEvidence) -> _Proof | None:
     if change.op != "d":
         return None
     if change.writer.variant == _LEGACY:
-        declare = f"{_LEGACY} or {_RESTARTED}; drs where Huawei DRS writes" if profile == "dts" else _OF_OLD
+        declare = f"{_LEGACY} or {_RESTARTED}; drs if Huawei DRS is the writer" if profile == "dts" else _OF_OLD
         return _Proof(_DELETED_IN_OLD, "has it in data", declare)
     return _Proof(_DELETED_IN_DATA, "has it in old", "dts (Huawei DRS in JSON-C)" if profile == "drs" else _RESTARTED)
 
@@ -69,7 +71,7 @@ class DeclaredForms:
 
     Args:
         fatal: the first proof stops the partition; otherwise each kind is reported once.
-        earlier: describes the UPDATEs before an offset that were read as declared; None: the last one is named.
+        earlier: describes earlier UPDATEs that were read as declared; None mentions only the last one.
     """
 
     def __init__(self, source: str, profile: str, *, fatal: bool, earlier: Callable[[int], str] | None = None) -> None:
@@ -93,7 +95,7 @@ class DeclaredForms:
         return None
 
     def read_update(self, offset: int) -> None:
-        """Remember where the last UPDATE is that was read as declared."""
+        """Store the position of the last UPDATE that was read as declared."""
         self._update = offset
 
     def _finding(self, message: Message, change: RowEvidence, proof: _Proof) -> Finding | None:
@@ -103,8 +105,8 @@ class DeclaredForms:
         table = quote(f"{change.table.db}.{change.table.table}", 200)
         at = f"partition {message.partition}, offset {message.offset} (row {change.row})"
         text = (
-            f"canal: source {self._source}, table {table}, topic {message.topic}, {at}: {proof.met}, and the declared "
-            f"writer (profile {self._profile}) {proof.expected}. So another writer sent it, and its UPDATEs may have "
+            f"canal: source {self._source}, table {table}, topic {message.topic}, {at}: {proof.met}, but the declared "
+            f"writer (profile {self._profile}) {proof.expected}. So another writer sent it, and its UPDATEs could have "
             f"data and old the other way round. {self._earlier(message.offset)} Declare the writer: {proof.declare}; "
             f"`translator init` shows the evidence. Then translate the UPDATEs of this partition again"
         )
@@ -116,7 +118,9 @@ class DeclaredForms:
         return f"The last UPDATE before it, at offset {self._update}, was read as declared."
 
     def _in_order(self, message: Message, change: RowEvidence) -> Finding | None:
-        """An instance changes its form once; a DELETE of the old form after one of the new one is of another writer."""
+        """An instance changes its form only once. A DELETE of the old form after one of the new form is from another
+        writer.
+        """
         if change.writer.variant != _LEGACY:
             self._current = message.offset if self._current is None else self._current
             return None
@@ -128,7 +132,7 @@ class DeclaredForms:
 
 def _two_writers(message: Message, current: int) -> Finding:
     text = (
-        f"a DELETE of the form before March 2022, after one of the form since then at offset {current}; "
+        f"a DELETE in the form from before March 2022, after one in the new form at offset {current}; "
         "two instances seem to write to this partition"
     )
     return _hint(message, text)
@@ -152,7 +156,9 @@ class DeclaredFormGuard:
         return [finding for finding in found if finding is not None]
 
     def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """The native path takes no message that proves another form: where the last UPDATE is, is all there is."""
+        """Store only the position of the last UPDATE, because the native path accepts no message that proves another
+        form.
+        """
         if taken.operation.layout.op == "u":
             self._forms.read_update(message.offset)
         return []
@@ -162,7 +168,7 @@ class DeclaredFormGuard:
 
 
 class UndeclaredFormGuard:
-    """The guard of a partition under `auto`: it only hints."""
+    """The guard of a partition with `auto`. It only gives hints."""
 
     def __init__(self) -> None:
         self._current: int | None = None
@@ -182,14 +188,14 @@ class UndeclaredFormGuard:
             self._current = message.offset if self._current is None else self._current
             if _LEGACY not in self._reported:
                 return None
-            text = "a DELETE with its row in data, after some with theirs in old; where Alibaba DTS writes, declare"
+            text = "a DELETE with its row in data, after some with theirs in old; if Alibaba DTS is the writer, declare"
             return self._once("restarted", _hint(message, f"{text} {_RESTARTED}, restarted between them"))
         if self._current is not None:
             return self._once("order", _two_writers(message, self._current))
         text = (
-            "a DELETE with its row in old: Alibaba DTS from before March 2022 and Huawei DRS write such, and their "
-            "UPDATEs mean opposite things. Look at one UPDATE that you know: where data is the row after it, declare "
-            "profile drs; where data is the row before it, dts_legacy, or dts with the instance. Then replay the "
+            "a DELETE with its row in old: Alibaba DTS from before March 2022 and Huawei DRS write this, and their "
+            "UPDATEs have opposite meanings. Check an UPDATE that you know: if data is the row after it, declare "
+            "profile drs; if data is the row before it, dts_legacy, or dts with the instance. Then replay the "
             "UPDATEs that are dead letters now"
         )
         return self._once(_LEGACY, _hint(message, text))

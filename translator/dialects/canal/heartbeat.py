@@ -1,4 +1,4 @@
-"""Tables that a server writes for no other end than to show that it is alive (§3.3)."""
+"""Tables that a server writes only to show that it is alive (§3.3)."""
 
 from __future__ import annotations
 

@@ -7,34 +7,34 @@ from typing import TypeAlias
 from msgspec import Struct
 
 SAME_SECOND = 16
-"""Updates of a key in one second of the source that are told apart; beyond, none of that second is evidence."""
+"""Maximum number of updates of a key per source second to distinguish. Beyond it, none of that second is evidence."""
 
 Pair: TypeAlias = frozenset[int | None]
-"""The hashes of the two images of an update, either way round."""
+"""The hashes of the two images of an update, in either order."""
 
 
 class KeyState(Struct, gc=False):
-    """The state that the last change of a key left. Rows are kept as hashes, for they are only ever compared."""
+    """The state after the last change of a key. Rows are stored as hashes, because they are only compared."""
 
     row: int | None
-    """None: none, or it is not known which."""
+    """None if there is no row, or the row is unknown."""
 
     offset: int
     commit: int | None
     if_wrong: int | None = None
-    """The row that it left if it is an update that was read the wrong way round; None: that is out of the question."""
+    """The resulting row if the last update was read the wrong way round. None if that is impossible."""
 
     reading: str = ""
     snapshot: bool = False
     pairs: frozenset[Pair] = frozenset()
-    """The two images of each update of the key that was met with this commit time."""
+    """The two images of each update of the key with this commit time."""
 
     def may_postdate(self, commit: int | None, pair: Pair | None, horizon: int) -> bool:
-        """Return whether a change may be older than this state: sent again, or contained in a snapshot.
+        """Return whether a change can be older than this state: sent again, or contained in a snapshot.
 
         Args:
-            pair: the images of an undecided update; nothing tells other changes of the same second apart.
-            horizon: the last second of which not all that was met is remembered.
+            pair: the images of an undecided update. Other changes of the same second cannot be distinguished.
+            horizon: the last second that is not remembered completely.
         """
         if self.snapshot:
             return self.commit is None or commit is None or commit <= self.commit

@@ -15,13 +15,13 @@ from translator.dialects.canal.types import UNKNOWN, Coding, Spelling, coding, d
 from translator.message import DeclaredTable, TableName
 
 LAYOUTS = 1024
-"""Compiled tables that are kept. A table whose messages spell its types in two ways counts twice."""
+"""Maximum number of compiled tables to cache. A table whose messages spell its types in two ways counts twice."""
 
 UNTYPED = "UNTYPED"
-"""Note on a row: no type is known for any column, or `UNTYPED=col`, for that one."""
+"""Note on a row: no column has a known type, or for `UNTYPED=col`, that column has none."""
 
 Types = tuple[tuple[str, str], ...]
-"""`mysqlType` in its order: column and type text, "" where the writer knew none."""
+"""`mysqlType` in order: column and type text, which is "" if the writer did not know the type."""
 
 
 class Layout(Struct, frozen=True):
@@ -30,13 +30,13 @@ class Layout(Struct, frozen=True):
     table: TableName
     columns: Columns
     clean_columns: Columns
-    """For cells that a parser has proven to be text that UTF-8 can carry: what is text stays as it is."""
+    """For cells that the parser has checked to be UTF-8 text: text columns need no converter."""
     key_columns: tuple[str, ...]
     key_kind: str
     schema: TableSchema | None
     notes: tuple[str, ...]
     types: Mapping[str, str]
-    """The canonical type of each column that is known, also where they are not all columns of the table."""
+    """The canonical types of the known columns, even if they are not all columns of the table."""
 
 
 class Layouts:
@@ -50,8 +50,8 @@ class Layouts:
         self.of = lru_cache(maxsize=LAYOUTS)(self._compile)
 
     def of_key_only(self, table: TableName, types: Types, pk_names: tuple[str, ...]) -> Layout:
-        """The layout of a message whose `mysqlType` is that of the key alone: it has a schema if `tables:` lists the
-        columns. The key is of the types that it has in the other messages of the table.
+        """Return the layout of a message whose `mysqlType` contains only the key. It has a schema if `tables:` lists
+        the columns. The key has the same types as in other messages of the table.
         """
         layout = self.of(table, types, pk_names)
         if not (types and self._complete):
@@ -70,7 +70,7 @@ class Layouts:
         parsed = {name: parse(text) for name, text in types}
         codings = {name: coding(type_, self._spelling) for name, type_ in parsed.items()}
         schema = None
-        # The operator's columns stand in where the message cannot list them, and give way where it does.
+        # The operator's columns are used if the message cannot list them. Otherwise the message takes precedence.
         if declared is not None and declared.columns is not None and not (types and self._complete):
             codings |= self._declared(declared.columns, codings)
             schema = declared_schema
@@ -91,7 +91,9 @@ class Layouts:
         )
 
     def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:
-        """Codings of the declared types; the sent type is the better reader where it leads to the same one."""
+        """Return codings of the declared types. The sent type is used if it leads to the same canonical type, as it
+        says more.
+        """
         return {
             name: sent[name]
             if name in sent and sent[name].type == canonical
@@ -101,7 +103,7 @@ class Layouts:
 
 
 _TEXT = (plain("string").convert, UNKNOWN.convert)
-"""Converters that return text as they get it."""
+"""Converters that return text unchanged."""
 
 
 def _key(pk_names: tuple[str, ...], declared: DeclaredTable | None) -> tuple[tuple[str, ...], str]:

@@ -1,7 +1,7 @@
-"""The marks in one message that name its writer, or exclude one: §6.5 A, as tables.
+"""The marks in one message that identify its writer, or exclude one: §6.5 A, as tables.
 
 Marks of strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) decide
-nothing, so that they are not here.
+nothing and are not included.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WATERMARK = "TIDB_WATERMARK"
 
 
 class NamedWriter(Struct, frozen=True):
-    """A writer that a mark names for certain, and the profiles that read its messages."""
+    """A writer that a mark identifies for certain, and the profiles that read its messages."""
 
     writer: str
     profiles: tuple[str, ...]
@@ -35,14 +35,14 @@ MEMBERS: Mapping[str, NamedWriter] = {
     "opType": _INLONG,
     "updateBefore": _INLONG,
 }
-"""Members that only one writer sends. InLong has the image before in `updateBefore`, a shape of its own."""
+"""Members that only one writer sends. InLong has the before image in `updateBefore`, which is a distinct shape."""
 
 TYPES: Mapping[str, NamedWriter] = {WATERMARK: _TICDC}
 """Types that only one writer sends."""
 
 
 def check_writer(body: JsonObject, profile: str) -> None:
-    """Refuse a message whose writer is named by a mark, and is not the declared one.
+    """Reject a message whose writer is identified by a mark and differs from the declared one.
 
     Raises:
         MessageError: UNSUPPORTED_SHAPE.
@@ -53,11 +53,11 @@ def check_writer(body: JsonObject, profile: str) -> None:
         met.append((f"type {type_}", "$.type", TYPES[type_]))
     for mark, path, named in met:
         if profile not in named.profiles:
-            advice = f"declare profile {named.profiles[0]}" if named.profiles else "no profile reads its messages"
-            reason = f"{named.writer} wrote it ({mark}), and profile {profile} is declared; {advice}"
+            advice = f"declare profile {named.profiles[0]}" if named.profiles else "no profile supports its messages"
+            reason = f"{named.writer} wrote it ({mark}), but profile {profile} is declared; {advice}"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=path)
     if body.get("pgType"):
-        reason = "Volcengine DTS read it from PostgreSQL (member pgType); only messages about MySQL are translated"
+        reason = "Volcengine DTS read it from PostgreSQL (member pgType); only messages about MySQL are supported"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.pgType")
 
 
@@ -68,18 +68,18 @@ FOREIGN: Mapping[str, str] = {
     "magic": "Qlik Replicate; its dialect is qlik",
     "meta": "SharePlex; its dialect is shareplex",
 }
-"""Members that other formats have, and Canal JSON has not: looked for where a message has no type that canal has."""
+"""Members of other formats that Canal JSON does not have. They are checked if a message has no type of canal."""
 
 
 def check_format(body: JsonObject) -> None:
-    """Refuse a message of another format by its name.
+    """Reject a message of another format, and name the format.
 
     Raises:
         MessageError: UNSUPPORTED_SHAPE.
     """
     for member, format_ in FOREIGN.items():
         if member in body:
-            reason = f"no type of Canal JSON, and by its member {member} a message of {format_}"
+            reason = f"not a type of Canal JSON; its member {member} indicates a message of {format_}"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{member}")
 
 
@@ -88,15 +88,15 @@ class WriterMark(Struct, frozen=True):
 
     words: str
     seen: Callable[[str, JsonObject], bool]
-    """From the type and the message."""
+    """Checks the type and the message."""
 
     excludes: tuple[str, ...]
     variant: str
-    """The form as which `auto` reads it, where nothing names the writer; what its shape leaves open stays open."""
+    """The form in which `auto` reads it if nothing identifies the writer. What its shape leaves open stays open."""
 
     basis: str
     legacy: bool
-    """True where a legacy DTS instance may have written it, in whose updates the images stand the other way round."""
+    """True if a legacy DTS instance can have written it, whose updates have the images the other way round."""
 
 
 def _of_cloud(type_: str, body: JsonObject) -> bool:
@@ -138,8 +138,8 @@ MARKS: tuple[WriterMark, ...] = (
     ),
     WriterMark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
     WriterMark("none of id, es, ts and sqlType", _bare, ("oss", "ckafka"), "flink_cdc", "inferred", legacy=False),
-    # `auto` alone asks for this one: profiles whose writers do not write such cells refuse them where they read rows.
+    # Only `auto` checks this one. Profiles whose writers do not write such cells reject them when they read rows.
     WriterMark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
     WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
 )
-"""The first that is seen counts: the more it says, the earlier it stands."""
+"""The first one found applies. They are sorted by how much they say."""

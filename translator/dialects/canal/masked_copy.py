@@ -8,11 +8,11 @@ _KEPT = frozenset({
     *("database", "table", "type", "isDdl", "id", "gtid", "ts", "es"),
     *("mysqlType", "sqlType", "pkNames", "_tidb"),
 })  # fmt: skip
-"""Members that say nothing of a row; any other may."""
+"""Members that contain nothing from a row. Any other member can."""
 
 
 def part_of(path: Path) -> Part:
-    """Say what a scalar of a message is."""
+    """Return the kind of a scalar in a message."""
     if path[:1] == ("sql",):
         return "statement"
     return "keep" if not _KEPT.isdisjoint(path[:1]) else "value"

@@ -1,4 +1,4 @@
-"""The grammar of `mysqlType`: free text out of `SHOW CREATE TABLE`, or of canal's own DDL parser (§7.3)."""
+"""The grammar of `mysqlType`: free text from `SHOW CREATE TABLE`, or from canal's own DDL parser (§7.3)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from msgspec import Struct
 
 
 class MysqlType(Struct, frozen=True):
-    """A declared column type, taken apart.
+    """A parsed column type.
 
-    `text` is the spelling with case and blanks normalised, so that `DECIMAL(8, 0)` and `decimal(8,0)` are one type;
-    labels keep theirs. `labels` is None where none were sent, or none that can be trusted.
+    `text` is the spelling with normalised case and blanks, so that `DECIMAL(8, 0)` and `decimal(8,0)` are the same
+    type; labels are unchanged. `labels` is None if none were sent, or none that can be trusted.
     """
 
     text: str
@@ -29,7 +29,7 @@ class MysqlType(Struct, frozen=True):
 
     @property
     def charset(self) -> str | None:
-        """The character set that the text names: `CHARACTER SET x` or `CHARSET x`."""
+        """The character set in the text: `CHARACTER SET x` or `CHARSET x`."""
         words = self.attributes
         for index, word in enumerate(words[:-1]):
             if word == "charset" or (word == "set" and index and words[index - 1] == "character"):
@@ -37,7 +37,7 @@ class MysqlType(Struct, frozen=True):
         return None
 
 
-# Labels double their quotes. The loops are possessive: no text makes the match try twice.
+# Labels double their quotes. The loops are possessive, so that no text causes backtracking.
 _TOKEN = re.compile(r"\s*+(?:(?P<label>'(?:[^']|'')*+')|(?P<word>[A-Za-z_][\w$]*+)|(?P<number>\d++)|(?P<mark>[(),]))")
 OTHER_NAMES_OF_TEXT = (
     "char varying",
@@ -54,21 +54,21 @@ OTHER_NAMES_OF_TEXT = (
     "long character varying",
 )
 _NAMES = frozenset(tuple(name.split()) for name in (*OTHER_NAMES_OF_TEXT, "double precision", "long varbinary"))
-"""Names of several words; of those that fit, the longest counts."""
+"""Names with several words. The longest match applies."""
 _DIGITS = 5
-"""No number in a MySQL type has more: the longest is the length of a VARCHAR, 65535."""
+"""Maximum digits of a number in a MySQL type. The longest is the length of a VARCHAR, 65535."""
 
 Token = tuple[str, str]
-"""Its kind (a group of _TOKEN) and its text; words in lower case, labels without their quotes."""
+"""Its kind (a group of _TOKEN) and its text: words in lower case, labels without quotes."""
 
 
 class _Malformed(Exception):
-    """The text is outside the grammar."""
+    """The text does not match the grammar."""
 
 
 @lru_cache(maxsize=4096)
 def parse(text: str) -> MysqlType | None:
-    """A type text taken apart; None when it is empty or outside the grammar."""
+    """Return a parsed type text, or None if it is empty or does not match the grammar."""
     try:
         name, rest = _name(_tokens(text))
         arguments, rest = _arguments(rest)
@@ -100,7 +100,7 @@ _UNQUOTED: Mapping[str, Callable[[str], str]] = {
 
 
 def _name(tokens: list[Token]) -> tuple[str, list[Token]]:
-    """The word or words that name the type, and what follows them."""
+    """Return the word or words that name the type, and the rest."""
     if not tokens or tokens[0][0] != "word":
         raise _Malformed
     words = tuple(text for _, text in tokens[:3])
@@ -109,7 +109,7 @@ def _name(tokens: list[Token]) -> tuple[str, list[Token]]:
 
 
 def _arguments(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
-    """The bracketed, comma-separated arguments, and what follows them."""
+    """Return the bracketed, comma-separated arguments, and the rest."""
     if not tokens or tokens[0] != ("mark", "("):
         return [], tokens
     if ("mark", ")") not in tokens:
@@ -132,7 +132,7 @@ def _assembled(name: str, arguments: Sequence[Token], attributes: tuple[str, ...
         return MysqlType(_text(name, spelled, attributes), name, tuple(map(int, texts)), None, attributes)
     if kinds == {"label"}:
         spelled = ",".join("'" + text.replace("'", "''") + "'" for text in texts)
-        # A backslash is an escape in the server's text and a character in canal's: such labels have two readings.
+        # A backslash is an escape in the server's text but a character in canal's, so such labels are ambiguous.
         labels = None if any("\\" in text for text in texts) else texts
         return MysqlType(_text(name, spelled, attributes), name, (), labels, attributes)
     raise _Malformed

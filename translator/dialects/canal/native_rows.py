@@ -1,6 +1,6 @@
-"""The common row messages of a source that the native path may take, and the layouts that it reads them by.
+"""The common row messages of a source that the native path supports, and the layouts for reading them.
 
-Only those of a declared writer whose rows name all columns: what else a message may be, the plain way says.
+Only messages of a declared writer whose rows contain all columns are included. All others take the plain path.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from translator.values.native_kinds import NativeKind, integers_within, native_k
 from translator.values.scalar import Converter
 
 CompileLayout = Callable[[str | None, str, bytes, bytes, tuple[str, ...]], plain.Layout | None]
-"""The compiler of the fast path: of database, table, `mysqlType`, `sqlType` and `pkNames`."""
+"""The compiler of the fast path: takes database, table, `mysqlType`, `sqlType` and `pkNames`."""
 
 
 class CanalNativeRows:
-    """The part of this dialect that the native path asks, for one source.
+    """The part of this dialect that supports the native path, for one source.
 
     Args:
-        keeps_images: whether the check of continuity asks for the images of rows.
+        keeps_images: whether the continuity check needs the images of rows.
     """
 
     def __init__(
@@ -69,16 +69,16 @@ class CanalNativeRows:
         )
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be there."""
+        """Return the reader of the extension, which must be installed."""
         from translator._native import rows
 
         return rows.CanalRows(self._reading, form, form.compiler(self.layout))
 
     def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:
-        """Return the layout for the bytes that describe a table in a message; None is left to the plain way.
+        """Return the layout for the bytes that describe a table in a message, or None for the plain path.
 
         Raises:
-            ValueError: these are no names as JSON.
+            ValueError: the bytes are not names in JSON.
         """
         names = tuple(msgspec.json.decode(key, type=tuple[str, ...] | None) or ())
         db = msgspec.json.decode(database, type=str | None) or None
@@ -112,12 +112,12 @@ def _is_legacy(span: EraSpan) -> bool:
 
 
 def _operations(span: EraSpan, notes: tuple[str, ...]) -> Sequence[LayoutOperation | None]:
-    """The events of each type, by the rules of `variant.py` for messages that contradict nothing."""
+    """Return the events of each type, by the rules of `variant.py` for messages without contradictions."""
     era = span.era
     if era.data_is is None or era.doubt is not None or era.notes:
         return (None, None, None)
     declared = Writer(era.variant, era.basis, DBMS)
-    # A deletion has its row in the member that only this form uses for it.
+    # A delete has its row in the member that only this form uses for it.
     deleted = Writer(era.variant, "certain", DBMS) if era.alibaba else declared
     swap = (SWAP_OLD_DATA,) if era.data_is == "before" else ()
     return (

@@ -14,11 +14,11 @@ from translator.errors import ConfigError, unknown
 from translator.values import zone
 
 Moment = Annotated[datetime, Meta(tz=True)]
-"""A time with its zone: without one, which side of a restart a message lies on would depend on this machine."""
+"""A time with a zone. Without one, the side of a restart that a message is on would depend on this machine."""
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
-    """The life of a DTS instance: what decides when it changed its form (docs/design.md §5)."""
+    """The life of a DTS instance, which determines when it changed its form (docs/design.md §5)."""
 
     created: Moment
     restarted: tuple[Moment, ...] = ()
@@ -28,7 +28,7 @@ class Continuity(Struct, frozen=True, forbid_unknown_fields=True):
     """The check of updates with two full images against what is known of their rows (continuity.py)."""
 
     keys: Annotated[int, Meta(ge=1)] = 10_000
-    """Rows of each partition that are remembered: those that changed last."""
+    """Number of rows to remember per partition: the most recently changed ones."""
 
     action: Literal["stop", "warn", "off"] = "stop"
 
@@ -37,69 +37,71 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The declaration of a source's writer."""
 
     profile: str = "oss"
-    """The writer. The default is for tools that read single messages; a configured source has to declare it."""
+    """The writer. The default is for tools that read single messages; a configured source must declare it."""
 
     instance: Instance | None = None
     restart_tolerance: timedelta = timedelta(minutes=10)
-    """DTS stamps messages with its own clock; this near to the restart, its stamp decides nothing."""
+    """DTS timestamps messages with its own clock. This close to the restart, the timestamp decides nothing."""
 
     legacy_update_direction: Literal["data_is_before", "old_is_before"] = "data_is_before"
-    """The vendor says `data_is_before` of legacy instances; its own older manual shows the other (§6.2)."""
+    """The vendor documents `data_is_before` for legacy instances, but its older manual shows the opposite (§6.2)."""
 
     timezone: str | None = None
-    """The zone in which the writer printed TIMESTAMP columns: that of its JVM (§7.1)."""
+    """The time zone in which the writer printed TIMESTAMP columns: that of its JVM (§7.1)."""
 
     tinyint1_as_boolean: bool = False
     row_image: Literal["full", "partial"] = "full"
-    """The server's `binlog_row_image`; `partial` stands for MINIMAL and NOBLOB, and for a column filter in canal."""
+    """The server's `binlog_row_image`. Use `partial` for MINIMAL, NOBLOB, and a column filter in canal."""
 
     labels: Labels | None = None
-    """The form in which ENUM and SET are printed; None: that of the profile's writer."""
+    """The form in which ENUM and SET are printed. None: that of the profile's writer."""
 
     binary: Binary | None = None
-    """The form in which bytes are printed; None: that of the profile's writer."""
+    """The form in which bytes are printed. None: that of the profile's writer."""
 
     newline_batches: bool = False
-    """One record may hold several messages, one a line: storage sinks of TiCDC (§10)."""
+    """A record can contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
 
     object_rows: bool = False
-    """`data` and `old` may be one object in place of an array: SeaTunnel's sink (§1)."""
+    """`data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
-    """A row of which TiCDC sent the key alone (§10): refused, or translated with all other columns, which
-    `tables:` declares, in `unavailable`."""
+    """The policy for rows of which TiCDC sent only the key (§10): reject them, or translate them with all other
+    columns, which `tables:` declares, as `unavailable`.
+    """
 
     topics: Topics = None
-    """Table of each topic, for messages that name none: those of Flink's and SeaTunnel's own sinks (§1)."""
+    """The table of each topic, for messages without a table name, as from Flink's and SeaTunnel's own sinks (§1)."""
 
     heartbeat_tables: tuple[str, ...] = ()
-    """Patterns over `db.table`: tables that a server writes to show that it is alive (§3.3). No default: a table
-    of such a name may be the user's own."""
+    """Patterns over `db.table` for tables that a server writes to show that it is alive (§3.3). There is no default,
+    because a table with such a name can belong to the user.
+    """
 
     continuity: Continuity | None = None
-    """None: as by default for Alibaba DTS, off for the others."""
+    """None: the default, which depends on the writer. It is on for Alibaba DTS and off for the others."""
 
 
 def check_declared(options: Mapping[str, Any]) -> None:
-    """Refuse options of a configured source that do not declare their writer.
+    """Reject options of a configured source that do not declare their writer.
 
     Raises:
         ConfigError: no profile.
     """
     if options.get("profile") is None:
         raise ConfigError(
-            "canal: options.profile is missing. No message says which writer sent it, and writers disagree about which "
-            "of `data` and `old` is the row after an UPDATE; the wrong profile exchanges the two without an error. "
-            f"Declare one of {', '.join(PROFILES)}; `translator init` reads your topics and proposes one, with its "
-            "evidence"
+            "canal: options.profile is missing. Messages do not identify their writer, and writers disagree about "
+            "which of `data` and `old` is the row after an UPDATE. The wrong profile swaps the two without an "
+            f"error. Declare one of {', '.join(PROFILES)}; `translator init` reads your topics and proposes one, "
+            "with its evidence"
         )
 
 
 def check(options: Options) -> None:
-    """Refuse what the types alone allow.
+    """Reject combinations that the types alone allow.
 
     Raises:
-        ConfigError: an unknown profile, an option that belongs to another one, or an unknown zone.
+        ConfigError: an unknown profile, an option that belongs to another one, or an unknown time zone.
     """
     if options.profile not in PROFILES:
         raise ConfigError(f"canal: {unknown('profile', options.profile, PROFILES)}")
@@ -109,7 +111,7 @@ def check(options: Options) -> None:
         raise ConfigError(f"canal: handle_key_only belongs to the profiles ticdc and auto, not {options.profile}")
     if options.topics is not None and not PROFILES[options.profile].native_cells:
         allowed = "flink_cdc, ckafka and auto"
-        reason = f"topics belongs to the profiles {allowed}, not {options.profile}, whose messages name a table"
+        reason = f"topics belongs to the profiles {allowed}, not {options.profile}, whose messages contain a table name"
         raise ConfigError(f"canal: {reason}")
     if options.restart_tolerance < timedelta(0):
         raise ConfigError("canal: restart_tolerance is negative")

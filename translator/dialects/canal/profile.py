@@ -1,4 +1,4 @@
-"""The writers that can be declared, and what their messages have in common whatever their shape."""
+"""The writers that can be declared, and what their messages have in common."""
 
 from __future__ import annotations
 
@@ -15,23 +15,24 @@ Binary = Literal["latin1", "hex", "base64", "numbers"]
 
 
 class Profile(Struct, frozen=True):
-    """A declared writer. `auto` stands for all of them, so that it allows what any of them writes."""
+    """A declared writer. `auto` represents all of them and allows what any of them writes."""
 
     alibaba: bool = False
-    """Its `gtid` is that of the transaction; canal's is the set of all that were executed (§1).
-    Its form depends on the life of the instance."""
+    """Its `gtid` is that of the transaction; canal's is the set of all executed transactions (§1). Its form depends on
+    the life of the instance.
+    """
 
     tidb: bool = False
-    """It may send the member `_tidb`, and watermarks."""
+    """It can send the member `_tidb` and watermarks."""
 
     native_cells: bool = False
-    """Its cells may be of any JSON type; elsewhere they are text or null."""
+    """Its cells can have any JSON type. Otherwise they are text or null."""
 
     deleted_in: Literal["data", "old", "either"] = "data"
-    """The field of a DELETE that holds its row, unless the life of an Alibaba instance decides."""
+    """The field of a DELETE with its row, unless the life of an Alibaba instance decides."""
 
     changed_alone: bool = False
-    """`old` of an UPDATE lists the changed columns alone, in the first row of a message."""
+    """`old` of an UPDATE lists only the changed columns, in the first row of a message."""
 
     epoch_timestamps: bool = False
     """TIMESTAMP is printed as seconds since 1970, with a fraction."""
@@ -41,7 +42,7 @@ class Profile(Struct, frozen=True):
     binary_documented: bool = True
 
 
-# Its DELETE shows the form of an instance: deleted_in says nothing of it.
+# Its DELETE shows the form of an instance, which deleted_in does not describe.
 _DTS = Profile(alibaba=True, labels="either", binary_documented=False)
 
 PROFILES: Mapping[str, Profile] = {

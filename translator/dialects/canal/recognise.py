@@ -1,4 +1,4 @@
-"""The profile of a sample of Canal messages: each trait that is seen excludes the writers that never show it."""
+"""Find the profile of a sample of Canal messages. Each observed trait excludes the writers that never show it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Trait(Struct, frozen=True):
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """The profile, as far as the sample tells it, and what only the operator knows."""
+    """The profile, as far as the sample determines it, and the facts that only the operator knows."""
     bodies = [body for read in sample for body in _bodies(read.message.value or b"")]
     return [_profile(bodies), *_left_to_the_operator(sample, bodies)]
 
@@ -42,7 +42,7 @@ def _profile(bodies: Sequence[Body]) -> Proposal:
         who = (
             f"left are {', '.join(left)}"
             if left
-            else "no one writer, or one in two forms (instance: {created, restarted})"
+            else "several writers, or one in two forms (instance: {created, restarted})"
         )
         return Proposal("profile", "auto", "unknown", f"{why}; {who}")
     (profile,) = left
@@ -53,25 +53,30 @@ def _profile(bodies: Sequence[Body]) -> Proposal:
 def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body]) -> Iterator[Proposal]:
     if "TZ_UNKNOWN" in notes_of(sample):
         why = (
-            "TIMESTAMP columns are printed in the zone of the writer's JVM, such as Asia/Shanghai; no message names it"
+            "TIMESTAMP columns are printed in the time zone of the writer's JVM, such as Asia/Shanghai, which is not "
+            "in messages"
         )
         yield Proposal("timezone", None, "unknown", why)
     if any(_deleted_in_old(body) for body in bodies):
         why = (
-            "Alibaba DTS from before March 2022 and Huawei DRS put a deleted row into old, and mean opposite things by "
-            "an UPDATE. Look at one that you know: where data is the row after it, declare profile drs. Otherwise "
-            "dts_legacy; its UPDATE means data_is_before by the vendor's word"
+            "Alibaba DTS from before March 2022 and Huawei DRS put a deleted row into old, and their UPDATEs have "
+            "opposite meanings. Check one that you know: if data is the row after it, declare profile drs. "
+            "Otherwise declare dts_legacy, whose UPDATE means data_is_before according to the vendor"
         )
         yield Proposal("legacy_update_direction", None, "unknown", why)
-        why = "profile dts with {created: TIME, restarted: [TIME]} where the instance was restarted since 20 March 2022"
+        why = "profile dts with {created: TIME, restarted: [TIME]} if the instance was restarted since 20 March 2022"
         yield Proposal("instance", None, "unknown", why)
     names = {f"{body.get('database')}.{body.get('table')}" for body in bodies if body.get("table") in _HEARTBEATS}
     for name in sorted(names):
-        yield Proposal("heartbeat_tables", None, "unknown", f"{name} may be a server's own sign of life: list it then")
+        yield Proposal(
+            "heartbeat_tables", None, "unknown", f"{name} may be a heartbeat table of the server: list it in that case"
+        )
 
 
 def _bodies(value: bytes) -> Iterator[Body]:
-    """The objects of a record: one, one a line, or an array; a text that only the dialect can read shows no traits."""
+    """Return the objects of a record: one, one per line, or an array. A text that only the dialect can read has no
+    traits.
+    """
     for text in (value, *value.splitlines()):
         try:
             body = msgspec.json.decode(text)
@@ -140,7 +145,7 @@ _HUAWEI = Trait("the type INIT_DDL", lambda body: body.get("type") == "INIT_DDL"
 _CONNECTOR = next(
     Trait(mark.words, partial(_marked, mark), _all_but("ckafka")) for mark in MARKS if mark.variant == "ckafka"
 )
-# Of one message the service concludes as much (marks.py).
+# The service draws the same conclusion from a single message (marks.py).
 _MARKS = {
     mark.words: Trait(mark.words, partial(_marked, mark), frozenset(mark.excludes))
     for mark in MARKS
@@ -167,7 +172,7 @@ _TRAITS: Sequence[Trait] = (
     *_MARKS.values(),
 )
 
-# All of them together, and nothing that excludes the profile, leave no other writer.
+# All of them together, with nothing that excludes the profile, leave no other writer.
 _PROOFS: Mapping[str, Sequence[Trait]] = {
     "ticdc": (_TIDB,),
     "drs": (_HUAWEI,),
@@ -175,4 +180,4 @@ _PROOFS: Mapping[str, Sequence[Trait]] = {
 }
 
 _HEARTBEATS = frozenset({"ha_health_check", "heartbeat"})
-"""Tables that RDS and AliSQL write by themselves (docs/dialects/canal.md)."""
+"""Tables that RDS and AliSQL write automatically (docs/dialects/canal.md)."""

@@ -1,4 +1,4 @@
-"""The parts of a row message, checked: `data`, `old`, `mysqlType` and `pkNames` (§1)."""
+"""The checked parts of a row message: `data`, `old`, `mysqlType` and `pkNames` (§1)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NESTED = frozenset({dict, list})
 
 
 class RowForm(Struct, frozen=True):
-    """The forms that the declared writer may write in place of an array of rows of text.
+    """The forms that the declared writer can use instead of an array of rows of text.
 
     `native_cells`: cells of any JSON type. `objects`: one row without its array.
     """
@@ -31,29 +31,29 @@ class RowForm(Struct, frozen=True):
 
 
 def read_data(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) -> list[Row]:
-    """The rows of `data`; `[]` when there is nothing in it. `source` is the text of the message."""
+    """Return the rows of `data`, or `[]` if it is empty. `source` is the text of the message."""
     rows: list[Row] = []
     sent = _array(body, "data", limits, form)
     for index, row in enumerate(sent):
         path = f"$.data[{index}]"
         if not isinstance(row, dict):
-            raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
+            raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not an object", path=path)
         rows.append(_checked(row, path, limits, form, source))
     if not any(rows):
         return []
     if not all(rows):
-        # canal leaves rows without columns out (§4.4), so that this one was emptied on the way.
+        # canal leaves rows without columns out (§4.4), so this row was emptied on the way.
         raise MessageError(ErrorCode.INVALID_FIELD, "a row has no columns", path=f"$.data[{rows.index({})}]")
     return rows
 
 
 def read_old(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) -> list[OldRow]:
-    """The entries of `old`; null and `{}` are entries in which nothing is known to have changed."""
+    """Return the entries of `old`. null and `{}` are entries without known changes."""
     rows: list[OldRow] = []
     for index, row in enumerate(_array(body, "old", limits, form)):
         path = f"$.old[{index}]"
         if row is not None and not isinstance(row, dict):
-            raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not object", path=path)
+            raise MessageError(ErrorCode.INVALID_FIELD, f"a row is a JSON {json_type(row)}, not an object", path=path)
         rows.append(row and _checked(row, path, limits, form, source))
     return rows
 
@@ -62,25 +62,25 @@ def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[A
     if isinstance(body.get(name), dict):
         if form.objects:
             return [body[name]]
-        reason = f"{name} is a JSON object, not an array; SeaTunnel's sink may write a row so: set object_rows: true"
+        reason = f"{name} is a JSON object, not an array; if SeaTunnel's sink wrote it, set object_rows: true"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     rows: list[Any] = field(body, name, list, "$", optional=True) or []
     if len(rows) > limits.rows:
-        reason = f"{name} has {len(rows)} rows, {limits.rows} are allowed (limits.rows)"
+        reason = f"{name} has {len(rows)} rows, but only {limits.rows} are allowed (limits.rows)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=f"$.{name}")
     return rows
 
 
 def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm, source: SentJson) -> Row:
-    """A row within the limits, with cells that the declared writer may write (§7.1)."""
+    """Check a row against the limits and the cell types of the declared writer (§7.1)."""
     _check_width(row, path, limits)
     if form.native_cells:
         return row if _NESTED.isdisjoint(map(type, row.values())) else _nested_as_text(row, source)
     if not _TEXT_OR_NULL.issuperset(map(type, row.values())):
         name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in _TEXT_OR_NULL)
         reason = (
-            f"column {quote(name)} is a JSON {json_type(cell)}; canal, DTS and TiCDC write strings and null only;"
-            " where Flink, Flink CDC or SeaTunnel wrote it, declare profile flink_cdc, and where Tencent's CKafka"
+            f"column {quote(name)} is a JSON {json_type(cell)}; canal, DTS and TiCDC write only strings and null."
+            " If Flink, Flink CDC or SeaTunnel wrote it, declare profile flink_cdc; if Tencent's CKafka"
             " connector did, ckafka"
         )
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
@@ -93,43 +93,43 @@ def _nested_as_text(row: Mapping[str, object], source: SentJson) -> Row:
 
 def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> None:
     if len(columns) > limits.columns:
-        reason = f"{len(columns)} columns, {limits.columns} are allowed (limits.columns)"
+        reason = f"{len(columns)} columns, but only {limits.columns} are allowed (limits.columns)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=path)
 
 
 def read_types(body: JsonObject, limits: Limits) -> Types:
-    """`mysqlType` in its order. It may be missing, and so may be the type of one column (§7.3)."""
+    """Return `mysqlType` in order. It can be missing, and so can the type of a column (§7.3)."""
     types = field(body, "mysqlType", dict, "$", optional=True) or {}
     _check_width(types, "$.mysqlType", limits)
     if not _TEXT_OR_NULL.issuperset(map(type, types.values())):
         name, text = next((name, text) for name, text in types.items() if type(text) not in _TEXT_OR_NULL)
-        reason = f"the type of column {quote(name)} is a JSON {json_type(text)}, not string"
+        reason = f"the type of column {quote(name)} is a JSON {json_type(text)}, not a string"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path="$.mysqlType")
     return tuple((name, text or "") for name, text in types.items())
 
 
 def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
-    """`pkNames`: null where the table has no key, or its columns are not in the image (§2)."""
+    """Return `pkNames`, which is null if the table has no key, or its columns are not in the image (§2)."""
     names = field(body, "pkNames", list, "$", optional=True) or []
     for index, name in enumerate(names):
         if not isinstance(name, str):
-            reason = f"the name of a key column is a JSON {json_type(name)}, not string"
+            reason = f"the name of a key column is a JSON {json_type(name)}, not a string"
             raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.pkNames[{index}]")
     if len(set(names)) < len(names):
-        raise MessageError(ErrorCode.INVALID_FIELD, "a key column is named twice", path="$.pkNames")
+        raise MessageError(ErrorCode.INVALID_FIELD, "a key column is listed twice", path="$.pkNames")
     if len(names) > limits.columns:
-        reason = f"{len(names)} key columns, {limits.columns} are allowed (limits.columns)"
+        reason = f"{len(names)} key columns, but only {limits.columns} are allowed (limits.columns)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path="$.pkNames")
     return tuple(names)
 
 
 KEY_NAME_CASE = "KEY_NAME_CASE"
-"""Note `KEY_NAME_CASE=col`: `pkNames` has that column in another case."""
+"""Note `KEY_NAME_CASE=col`: `pkNames` has that column in different case."""
 
 
 def fit_key(pk_names: tuple[str, ...], row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """The key columns as the row names them, and notes: a name that is none of its columns is that of the only one
-    which differs from it by case alone. What fits no column, or several, stays as it is.
+    """Return the key columns with the row's spelling, and notes. A name that is not a column is taken for the only
+    column that differs in case alone. If no column or several match, the name stays as it is.
     """
     if all(name in row for name in pk_names):
         return pk_names, ()

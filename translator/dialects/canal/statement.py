@@ -23,13 +23,12 @@ from translator.message import Change, OtherChange, RowChange, TableName
 STATEMENTS = frozenset(
     {"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY", "DDL", "INIT_DDL"}
 )
-"""Types that carry SQL text. DDL is the one word of Alibaba DTS for all of them, INIT_DDL that of Huawei in a full load
-(§3.1)."""
+"""Types with SQL text. Alibaba DTS uses DDL for all of them, and Huawei uses INIT_DDL in a full load (§3.1)."""
 
 QUERY = "QUERY"
 
 XA_COMMIT = "XACOMMIT"
-"""The end of an XA transaction whose rows were sent when it was prepared; `sql` is its xid, or empty (§2)."""
+"""The end of an XA transaction whose rows were sent when it was prepared. `sql` is its xid, or empty (§2)."""
 
 SQL_NAMES_ANOTHER_TABLE = "SQL_NAMES_ANOTHER_TABLE"
 XA_COMMITTED = "XA_COMMITTED"
@@ -42,7 +41,7 @@ T = TypeVar("T", RowChange, OtherChange)
 
 
 def statement(head: Head, spelling: Spelling) -> list[Change]:
-    """The announcements of a statement, one for each table whose rows it changes, or the truncate of the named table.
+    """Return the announcements of a statement, one for each table whose rows it changes, or the truncate of the table.
 
     Raises:
         MessageError: there is no SQL text.
@@ -55,7 +54,7 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
     effects = effects_of(head.sql, MYSQL)
     named = None if head.table is None else (head.table.table,)
     if head.type == QUERY and is_row_statement(head.sql, MYSQL):
-        # Not an echo of rows (`is_echo`): the server logged the text in their place, of a kind unknown to canal.
+        # Not an echo of rows (`is_echo`): the server logged the text instead of rows, with a type unknown to canal.
         effects = rows_changed_by(head.sql, MYSQL)
     elif head.type == "TRUNCATE" and all(effect.note != STATEMENT_NOT_APPLIED for effect in effects):
         effects += (Effect(STATEMENT_NOT_APPLIED, named),)
@@ -63,15 +62,15 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
         # The text is not understood, but the writer understood it.
         effects = (Effect(_BY_TYPE[head.type], named),)
     if head.tidb is not None:
-        # TiDB runs cascades as changes of rows, which TiCDC sends.
+        # TiDB executes cascades as row changes, which TiCDC sends.
         effects = tuple(effect for effect in effects if effect.note != CASCADE_NOT_LOGGED)
     return _announced(head, head.sql, read, effects, spelling)
 
 
 def is_echo(head: Head, body: JsonObject) -> bool:
-    """Return whether a QUERY is the text of rows that come as rows in their own messages (§3, ROWS_QUERY).
+    """Return whether a QUERY is the text for rows that have their own messages (§3, ROWS_QUERY).
 
-    MariaDB logs it by default, MySQL under binlog_rows_query_log_events. Canal names no table for it, and its `isDdl`
+    MariaDB logs it by default, MySQL with binlog_rows_query_log_events. Canal provides no table for it, and its `isDdl`
     was false in every release (§3.2).
     """
     named = head.db is not None or head.table is not None or head.sql is None
@@ -79,22 +78,22 @@ def is_echo(head: Head, body: JsonObject) -> bool:
 
 
 def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
-    """`binlog_format` STATEMENT or MIXED: the server logged SQL text, and which rows it changed nobody can say.
+    """`binlog_format` STATEMENT or MIXED: the server logged SQL text, so the changed rows are unknown.
 
     Raises:
-        MessageError: there is neither a row nor a text, or it is of a type that is never logged so.
+        MessageError: there is neither a row nor a text, or the type is never logged this way.
     """
     if head.sql is None:
         reason = f"type {head.type} without rows and without SQL"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.data")
     if head.type not in _ROW_STATEMENTS:
-        reason = f"type {head.type} with SQL text in place of rows; no writer is known that means something by it"
+        reason = f"type {head.type} with SQL text instead of rows; no writer is known to send this"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.sql")
     return _announced(head, head.sql, _read(head.sql), rows_changed_by(head.sql, MYSQL), spelling)
 
 
 def end_of_xa(head: Head) -> OtherChange:
-    """The rows of the transaction stand."""
+    """The rows of the transaction are final."""
     change = _placed(head, OtherChange("tx", head.declared_writer, head.table, head.db, notes=[XA_COMMITTED]))
     if head.sql is not None:
         change.tx = Tx(head.sql)
@@ -102,12 +101,12 @@ def end_of_xa(head: Head) -> OtherChange:
 
 
 def alive(head: Head) -> OtherChange:
-    """A message of a table that is written for no other end than to show that its server is alive."""
+    """Return a watermark for a message of a table that is written only to show that its server is alive."""
     return _placed(head, OtherChange("watermark", head.declared_writer, head.table, head.db))
 
 
 def _placed(head: Head, change: T) -> T:
-    """The change with the times, positions and notes of its message."""
+    """Return the change with the times, positions and notes of its message."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx = head.pos_native, head.tx
     change.notes = [*head.notes, *(change.notes or ())] or None
@@ -125,7 +124,7 @@ def _announced(
 
 
 def _target(head: Head, effect: Effect) -> ConcernedTables:
-    """The table that an effect is of. A name without a database is taken to be in that of the message."""
+    """Return the table of an effect. A name without a database is taken to be in the message's database."""
     name = effect.table
     if name is None or len(name) > 2:
         return ConcernedTables(None, effect.db or head.db)
@@ -136,7 +135,9 @@ def _target(head: Head, effect: Effect) -> ConcernedTables:
 
 
 def _filled(spelling: Spelling, type_: SqlType, literal: Literal) -> Filled | None:
-    """The value that canal would send. An enum or a set is its label, however the writer spells labels in rows."""
+    """Return the value that canal would send. An enum or a set is its label, however the writer spells labels in
+    rows.
+    """
     text, parsed = mysql_value(type_, literal), parse(type_.text)
     if text is None or parsed is None:
         return None
@@ -160,12 +161,14 @@ def _agrees(name: Name, table: TableName) -> bool:
 
 
 def _names_another(read: Statement, table: TableName | None) -> bool:
-    """Tables are named, but not the one of the message. Its first table is the rule, and no reason to refuse it."""
+    """The statement contains table names, but not the message's. The message has its first table, so this is no
+    error.
+    """
     return table is not None and bool(read.tables) and not any(_agrees(name, table) for name in read.tables)
 
 
 def _text(name: Name, read: Statement, head: Head) -> str:
-    """`db.table`, or as written: of several names the database that they lack is lost (§9)."""
+    """Return `db.table`, or the name as written: if there are several names, their missing database is unknown (§9)."""
     alone = len(read.tables) == 1 and len(name) == 1
     if alone and head.table is not None and head.table.db is not None and _agrees(name, head.table):
         return f"{head.table.db}.{head.table.table}"

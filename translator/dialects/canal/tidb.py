@@ -12,11 +12,11 @@ from translator.dialects.canal.variant import Row
 from translator.errors import ErrorCode, MessageError, quote
 
 HANDLE_KEY_ONLY = "HANDLE_KEY_ONLY"
-"""Note on a row that was too large for TiCDC to send: its images hold the key alone."""
+"""Note on a row that was too large for TiCDC to send: its images contain only the key."""
 
 
 class Tidb(Struct, frozen=True):
-    """The members of `_tidb` that are read. `commit_ts`, `watermark_ts`: TiDB's own times, 46 bits of milliseconds."""
+    """The relevant members of `_tidb`. `commit_ts`, `watermark_ts`: TiDB's own times, 46 bits of milliseconds."""
 
     commit_ts: int | None = None
     watermark_ts: int | None = None
@@ -24,7 +24,7 @@ class Tidb(Struct, frozen=True):
 
 
 def read_tidb(body: JsonObject) -> Tidb | None:
-    """The member; None where it was not sent, as TiCDC sends it only with its extension switched on.
+    """Return the member, or None if it was not sent. TiCDC sends it only if its extension is enabled.
 
     Raises:
         MessageError: ROW_NOT_SENT for a row that TiCDC stored elsewhere.
@@ -34,9 +34,10 @@ def read_tidb(body: JsonObject) -> Tidb | None:
         return None
     if field(sent, "claimCheckLocation", str, "$._tidb", optional=True):
         reason = (
-            "TiCDC put the row into its claim-check storage, and the message says only where; let TiCDC send larger"
-            " messages (max-message-bytes), or the key in place of such a row (large-message-handle-option:"
-            " handle-key-only, read with the option handle_key_only: unavailable), and load the row from the source"
+            "TiCDC put the row into its claim-check storage, and the message contains only the location. Let TiCDC "
+            "send larger messages (max-message-bytes), or the key instead of such a row "
+            "(large-message-handle-option: handle-key-only, read with the option handle_key_only: unavailable), "
+            "and load the row from the source"
         )
         raise MessageError(ErrorCode.ROW_NOT_SENT, reason, path="$._tidb.claimCheckLocation")
     return Tidb(
@@ -47,11 +48,11 @@ def read_tidb(body: JsonObject) -> Tidb | None:
 
 
 def check_key_only(rows: Sequence[Row], schema: TableSchema | None, *, wanted: bool) -> None:
-    """Refuse rows of which TiCDC sent the key alone, unless the operator wants them and the list of their columns is
-    known. No message lists it: `mysqlType` is then that of the key too.
+    """Reject rows of which TiCDC sent only the key, unless the operator accepts them and the list of their columns is
+    known. No message contains that list, because `mysqlType` also covers only the key.
 
     Args:
-        schema: what `tables:` declares.
+        schema: the schema declared in `tables:`.
 
     Raises:
         MessageError: ROW_NOT_SENT.
@@ -60,14 +61,14 @@ def check_key_only(rows: Sequence[Row], schema: TableSchema | None, *, wanted: b
     if not wanted:
         remedy = "set handle_key_only: unavailable and declare the columns of the table (tables:)"
     elif schema is None:
-        remedy = "declare the columns of the table (tables:), of which handle_key_only: unavailable takes the list"
+        remedy = "declare the columns of the table (tables:), which handle_key_only: unavailable requires"
     else:
         stray = next((name for row in rows for name in row if name not in schema.column_names), None)
         if stray is not None:
             remedy = f"declare all columns of the table (tables:); column {quote(stray)} is not among them"
     if remedy is not None:
         reason = (
-            "the row was too large for TiCDC, which sent its key alone; let TiCDC send larger messages"
-            f" (max-message-bytes), or {remedy}; and load the row from the source"
+            "the row was too large for TiCDC, which sent only its key. Let TiCDC send larger messages"
+            f" (max-message-bytes), or {remedy}; then load the row from the source"
         )
         raise MessageError(ErrorCode.ROW_NOT_SENT, reason, path="$._tidb.onlyHandleKey")

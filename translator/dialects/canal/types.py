@@ -30,19 +30,19 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 
 class Spelling(Struct, frozen=True):
-    """The spelling of values by a source's writer, as far as the options and the profile tell."""
+    """The spelling of values by the writer of a source, as far as the options and the profile determine it."""
 
     timezone: str | None = None
     tinyint1_as_boolean: bool = False
     labels: Labels = "index"
     binary: Binary = "latin1"
     binary_note: str | None = None
-    """The assumption, where neither the writer documents its form of bytes nor the options declare it (§6.3)."""
+    """The assumption if the form of bytes is neither documented by the writer nor declared in the options (§6.3)."""
     epoch_timestamps: bool = False
 
 
 def spelling_of(options: Options) -> Spelling:
-    """Return the spelling that the options declare, and where they do not, the profile's."""
+    """Return the spelling from the options, or else from the profile."""
     profile = PROFILES[options.profile]
     binary = options.binary or profile.binary
     assumed = options.binary is None and not profile.binary_documented
@@ -57,7 +57,7 @@ def spelling_of(options: Options) -> Spelling:
 
 
 class Coding(Struct, frozen=True):
-    """The canonical type of a column, its converter, and the assumption that every row of the table must mention."""
+    """The canonical type of a column, its converter, and the assumption to note on every row of the table."""
 
     type: str
     convert: Converter
@@ -65,7 +65,7 @@ class Coding(Struct, frozen=True):
 
 
 def plain(canonical: str) -> Coding:
-    """The coding of a canonical type whose values are spelled as everywhere."""
+    """Return the coding of a canonical type whose values have the usual spelling."""
     return Coding(canonical, converter(canonical))
 
 
@@ -73,13 +73,15 @@ UNKNOWN = plain("unknown")
 
 
 def coding(type_: MysqlType | None, spelling: Spelling) -> Coding:
-    """Return the coding of a column of that type; UNKNOWN for a type that nobody has described."""
+    """Return the coding of a column of that type, or UNKNOWN for an undocumented type."""
     rule = _RULES.get(type_.name) if type_ is not None else None
     return rule(type_, spelling) if rule is not None and type_ is not None else UNKNOWN
 
 
 def declared_coding(canonical: str, spelling: Spelling) -> Coding:
-    """Return the coding of a column whose canonical type the operator declares, and whose MySQL type was not sent."""
+    """Return the coding of a column whose canonical type is declared by the operator, and whose MySQL type was not
+    sent.
+    """
     rule = _DECLARED.get(canonical)
     return rule(canonical, spelling) if rule is not None else plain(canonical)
 
@@ -113,7 +115,7 @@ def _serial(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
-    """Without parameters the scale is unknown, not 0: some writers leave them out (§6.5)."""
+    """Without parameters the scale is unknown instead of 0, because some writers leave them out (§6.5)."""
     if not type_.numbers:
         return plain("decimal")
     precision, scale = (*type_.numbers, 0)[:2]
@@ -123,7 +125,7 @@ def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _float(type_: MysqlType, spelling: Spelling) -> Coding:
-    """FLOAT(p) with more than 24 bits of precision is MySQL's other name of DOUBLE."""
+    """FLOAT(p) with more than 24 bits of precision is another name for DOUBLE in MySQL."""
     return plain("float64" if len(type_.numbers) == 1 and type_.numbers[0] > 24 else "float32")
 
 
@@ -132,7 +134,7 @@ def _double(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _bit(type_: MysqlType, spelling: Spelling) -> Coding:
-    """BIT without parameters is BIT(1) to MySQL, but a writer may leave parameters out."""
+    """For MySQL, BIT without parameters is BIT(1), but a writer can leave parameters out."""
     width = type_.numbers[0] if type_.numbers else 64
     if not 1 <= width <= 64:
         return UNKNOWN
@@ -153,7 +155,8 @@ def _year(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _text(type_: MysqlType, spelling: Spelling) -> Coding:
-    # Text of the character set `binary`, and CHAR BYTE, are bytes to MySQL; which of the two canal prints is not known.
+    # Text with the character set `binary`, and CHAR BYTE, are bytes in MySQL. It is unknown which of the two canal
+    # prints.
     return UNKNOWN if type_.charset == "binary" or "byte" in type_.attributes else plain("string")
 
 
@@ -184,7 +187,7 @@ def _geometry(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _geometry_as(spelling: Spelling) -> Coding:
-    # How other forms of bytes hold the SRID is documented of no writer.
+    # No writer documents where other forms of bytes contain the SRID.
     return Coding("geometry", wkb, spelling.binary_note) if spelling.binary == "latin1" else UNKNOWN
 
 
@@ -198,7 +201,7 @@ def _labelled(read: Callable[[Sequence[str], str, object], str], type_: MysqlTyp
 
 
 def _no_labels(canonical: str, spelling: Spelling) -> Coding:
-    """A number stands for a label that the declaration cannot carry."""
+    """A number represents a label that the declaration cannot contain."""
     return plain(canonical) if spelling.labels == "text" else Coding(canonical, without_labels)
 
 
@@ -210,7 +213,7 @@ def _time(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _timestamp(type_: MysqlType, spelling: Spelling) -> Coding:
-    """An instant, printed in the zone of the writer's JVM; without that zone it is a local time and no more."""
+    """A point in time, printed in the time zone of the writer's JVM. Without that zone it is only a local time."""
     if spelling.epoch_timestamps:
         return Coding("timestamptz", instant_of_seconds)
     if spelling.timezone is None:

@@ -1,4 +1,4 @@
-"""Offsets of updates that nothing has confirmed yet: what has to be repaired when their reading proves wrong."""
+"""Offsets of updates that nothing has confirmed yet. They need repair if they were misread."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from itertools import groupby
 from typing import Any
 
 LISTED = 1000
-"""Offsets of unconfirmed updates that are kept, and named in an error."""
+"""Maximum number of unconfirmed offsets to store and to list in an error."""
 
 
 class Unconfirmed:
-    """The offsets of updates that were read in one of the two ways, with nothing to confirm it."""
+    """The offsets of updates that were read in one of the two ways, without confirmation."""
 
     def __init__(self) -> None:
         self._rows: dict[int, int] = {}  # by offset
         self._dropped = 0
         self._first: int | None = None
-        self._last = -1  # of those dropped
+        self._last = -1  # the last dropped offset
 
     def __bool__(self) -> bool:
         return bool(self._rows)
@@ -47,16 +47,16 @@ class Unconfirmed:
         """Describe the messages before an offset: their number, and the first and last of them."""
         offsets = [offset for offset in self._rows if offset != before]
         if not offsets:
-            return "Every earlier update of this partition since the start that was read so was confirmed."
-        more = f", and {self._dropped} not kept, from offset {self._first} on" if self._dropped else ""
+            return "Every earlier update of this partition since the start with the same reading was confirmed."
+        more = f", and {self._dropped} not stored, from offset {self._first} on" if self._dropped else ""
         return (
-            f"{len(offsets) + self._dropped} earlier message(s) of this partition since the start were read so and "
-            f"written, with nothing to confirm it: offsets {', '.join(_ranges(sorted(offsets)))}{more}."
+            f"{len(offsets) + self._dropped} earlier message(s) of this partition since the start had the same "
+            f"reading and were written without confirmation: offsets {', '.join(_ranges(sorted(offsets)))}{more}."
         )
 
 
 def _ranges(offsets: Sequence[int]) -> Iterator[str]:
-    """`3, 5-8`: neighbours as one."""
+    """Yield ranges such as `3, 5-8`."""
     runs: Any = groupby(enumerate(offsets), lambda pair: pair[1] - pair[0])
     for _, run in runs:
         numbers = [offset for _, offset in run]

@@ -1,4 +1,4 @@
-"""Converters of cells as canal prints them to canonical scalars, where it differs from the plain spelling (§7.1)."""
+"""Convert cells as canal prints them to canonical scalars, if canal's spelling is not the usual one (§7.1)."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def wide_bit(width: int, value: object) -> Scalar:
 
 
 def padded_bytes(length: int, value: object) -> Scalar:
-    """A BINARY(n) has n bytes always; canal leaves the 0x00 at its end out."""
+    """A BINARY(n) always has n bytes, but canal leaves out 0x00 at the end."""
     if isinstance(value, str) and len(value) > length:
         raise Unrepresentable("LENGTH_EXCEEDED", value)
     return bytes_from_latin1(value.ljust(length, "\0") if isinstance(value, str) else value)
@@ -49,7 +49,7 @@ _NUMBERS = re.compile(r"\[(?:-?[0-9]{1,3}(?:, ?-?[0-9]{1,3})*)?\]\Z")
 
 
 def bytes_from_numbers(value: object) -> str:
-    """Return the bytes that are printed as a list of numbers, as Java prints an array of its signed bytes."""
+    """Return bytes printed as a list of numbers, as Java prints an array of its signed bytes."""
     if not isinstance(value, str) or not _NUMBERS.match(value):
         raise Unrepresentable("NOT_BYTES", value)
     numbers = [int(number) for number in value[1:-1].split(",") if number]
@@ -59,7 +59,7 @@ def bytes_from_numbers(value: object) -> str:
 
 
 class JsonCell(Struct, frozen=True):
-    """A cell that is an array or an object, by its text: how the Flink family writes columns of several values."""
+    """Return the text of a cell that is an array or object, as the Flink family writes columns with several values."""
 
     text: str
 
@@ -72,7 +72,7 @@ _check_json = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def json_text(value: object) -> str:
-    """The text as sent. A server that logs partial JSON sends a function call in place of the document."""
+    """Return the text as sent. A server that logs partial JSON sends a function call instead of the document."""
     if isinstance(value, JsonCell):
         return value.text
     text = text_of(value)
@@ -90,7 +90,7 @@ _BYTE_ORDERS = ("\0", "\1")
 
 
 def wkb(value: object) -> Scalar:
-    """WKB behind four bytes of SRID; the canonical form has no place for an SRID other than 0."""
+    """WKB after four bytes of SRID. The canonical form cannot store an SRID other than 0."""
     if not isinstance(value, str) or len(value) < 9 or value[4] not in _BYTE_ORDERS:
         raise Unrepresentable("NOT_WKB", value)
     if value[:4] != "\0\0\0\0":
@@ -104,7 +104,7 @@ _INDEX = re.compile(r"[0-9]{1,20}\Z")
 
 
 def _one_reading(value: object, readings: Sequence[str | None], code: str) -> str:
-    """The label text that all readings agree on; none is an issue, and so are two that differ."""
+    """Return the label text that all readings agree on. Without one, or if readings differ, it is an issue."""
     found = {reading for reading in readings if reading is not None}
     if len(found) != 1:
         raise Unrepresentable("LABEL_AMBIGUOUS" if found else code, value)
@@ -112,7 +112,7 @@ def _one_reading(value: object, readings: Sequence[str | None], code: str) -> st
 
 
 def enum_label(labels: Sequence[str], form: str, value: object) -> str:
-    """A 1-based index, or a label; 0 is the empty text that MySQL stores for a value it refused."""
+    """A 1-based index, or a label. 0 is the empty text that MySQL stores for a rejected value."""
     text = str(value)
     by_index = None
     if form != "text" and _INDEX.match(text) and int(text) <= len(labels):
@@ -122,7 +122,7 @@ def enum_label(labels: Sequence[str], form: str, value: object) -> str:
 
 
 def set_labels(labels: Sequence[str], form: str, value: object) -> str:
-    """A bit mask, bit 0 the first label; or labels with commas between them."""
+    """A bit mask in which bit 0 is the first label, or labels separated by commas."""
     text = str(value)
     by_mask = None
     if form != "text" and _INDEX.match(text) and not int(text) >> len(labels):
@@ -142,7 +142,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant_of_seconds(value: object) -> str:
-    """Return the instant of a TIMESTAMP that is printed as seconds since 1970, with a fraction."""
+    """Return the time of a TIMESTAMP printed as seconds since 1970, with a fraction."""
     match = _SECONDS.match(value) if isinstance(value, str) else None
     if match is None:
         raise Unrepresentable("INVALID_TIMESTAMP", value)

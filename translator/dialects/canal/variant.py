@@ -1,8 +1,8 @@
-"""The assignment of images to fields, `data` and `old`, for every variant of message: the rules of §6.5, as tables.
+"""Assign the fields `data` and `old` to images, for every variant of message: the rules of §6.5, as tables.
 
-Two things decide. The *era*: what the operator declared about the writer, for the time of the message. And the
-*shape*: the type, and which of `data` and `old` hold rows. A single image cannot be misread whichever field holds it;
-two images of the same columns can, and only the era tells them apart.
+Two things decide. The *era* is what the operator declared about the writer at the time of the message. The *shape* is
+the type, and which of `data` and `old` contain rows. A single image cannot be misread, whichever field contains it. Two
+images of the same columns can, and only the era distinguishes them.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from translator.errors import ErrorCode, MessageError
 
 Row: TypeAlias = Mapping[str, object]
 OldRow: TypeAlias = Row | None
-"""An entry of `old` may be null or empty: nothing is known to have changed (§4.1)."""
+"""An entry of `old` can be null or empty if no change is known (§4.1)."""
 
 FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
-"""A DTS instance created before this and not restarted since writes the legacy form (§6.1)."""
+"""A DTS instance created before this time and not restarted since writes the legacy form (§6.1)."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,11 +37,11 @@ OLD_LISTS_UNCHANGED = "OLD_LISTS_UNCHANGED"
 
 
 class Era(Struct, frozen=True):
-    """The conclusion from the declaration alone, before the shape of a message is looked at.
+    """The conclusion from the declaration alone, before the shape of a message is checked.
 
-    `data_is` is the image that `data` holds in an update with two images: `after`, `before`, or None where the
-    declaration cannot tell. `doubt` says why two full images are refused. `alibaba`: a DTS instance wrote it, and its
-    DELETE tells in which form.
+    `data_is` is the image in `data` for an update with two images: `after`, `before`, or None if the declaration does
+    not determine it. `doubt` is the reason for rejecting two full images. `alibaba`: a DTS instance is the writer, and
+    its DELETE shows the form.
     """
 
     variant: str
@@ -64,27 +64,27 @@ class EraSpan(Struct, frozen=True):
 
 
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
-"""The bounds of a span that has none. One with neither is also of messages without `ts`."""
+"""The bounds of an unlimited span. A span without any bounds also applies to messages without `ts`."""
 
 EraOf: TypeAlias = Callable[[int | None], Era]
-"""From the `ts` of a message (milliseconds), None where it has none."""
+"""Returns the era for the `ts` of a message in milliseconds, or None without one."""
 
 _CURRENT = Era("dts", "declared", "after", alibaba=True)
 _LEGACY: Mapping[str, Era] = {
     "data_is_before": Era("dts_legacy", "declared", "before", alibaba=True),
     "old_is_before": Era("dts_legacy", "declared", "after", alibaba=True),
 }
-_NEAR = "its ts is missing or too near to the restart to tell which is which"
-_AUTO = "one message cannot tell which is which: declare the writer in place of profile auto"
+_NEAR = "its ts is missing or too close to the restart to determine which is which"
+_AUTO = "one message does not show which is which: declare the writer instead of profile auto"
 
 
 def era_of(options: Options) -> EraOf:
-    """The rule that the options declare, for messages without a mark."""
+    """Return the rule from the options, for messages without a mark."""
     return partial(_in_spans, era_spans(options))
 
 
 def era_spans(options: Options) -> tuple[EraSpan, ...]:
-    """The spans of time in which the options alone tell the era: one, or one on each side of a restart."""
+    """Return the time spans in which the options alone determine the era: one, or one on each side of a restart."""
     legacy = _LEGACY[options.legacy_update_direction]
     instance = options.instance
     if options.profile == "auto":
@@ -116,14 +116,16 @@ def _in_spans(spans: Sequence[EraSpan], ts: int | None) -> Era:
     if before is since:
         return before.era
     if ts is None or before.high < ts < since.low:
-        # Where both forms read alike (`old_is_before`), nearness takes nothing away.
+        # If both forms are read alike (`old_is_before`), being close to the restart does not matter.
         alike = before.era.data_is == "after"
         return Era("dts", "inferred", "after" if alike else None, None if alike else _NEAR, alibaba=True)
     return before.era if ts <= before.high else since.era
 
 
 def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
-    """The era of a message once its marks are looked at: they name its writer, or contradict the declared one."""
+    """Return the era of a message, taking into account its marks, which identify its writer or contradict the
+    declaration.
+    """
     if profile == "auto":
         for member, named in _NAMED.items():
             if member in body:
@@ -136,7 +138,11 @@ def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
         return Era(mark.variant, mark.basis, "after", no_dts=True)
     if profile == "auto":
         return Era(mark.variant, mark.basis, None, _AUTO, no_dts=mark.variant == _FLINK)
-    doubt = f"by its mark ({mark.words}) its writer is not the declared one: declare it" if mark.legacy else None
+    doubt = (
+        f"its mark ({mark.words}) shows another writer than the declared one: declare that writer"
+        if mark.legacy
+        else None
+    )
     return structs.replace(era, doubt=doubt, notes=(VARIANT_CONFLICT,))
 
 
@@ -144,7 +150,7 @@ _NAMED: Mapping[str, Era] = {
     "_tidb": Era("ticdc", "certain", "after"),
     "pgType": Era("volcengine", "certain", "after"),
 }
-"""The eras that `auto` concludes from members that name their writer."""
+"""The eras that `auto` derives from members that identify their writer."""
 
 _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
     profile: [mark for mark in MARKS if profile == "auto" or profile in mark.excludes] for profile in PROFILES
@@ -161,7 +167,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 class Images(Struct, frozen=True):
-    """The images of the rows of a message: lists of equal length, None for an image that it does not have."""
+    """The images of the rows of a message: lists of equal length, or None for an image that it does not have."""
 
     before: Sequence[OldRow] | None
     after: Sequence[Row] | None
@@ -171,30 +177,33 @@ class Images(Struct, frozen=True):
 
     @property
     def first(self) -> Row:
-        """The first row: after the change, if there is such an image; one before alone has no empty rows."""
+        """The first row: after the change, if that image exists. A before image without an after image has no empty
+        rows.
+        """
         rows = self.after or self.before
         return (rows[0] if rows else None) or {}
 
 
 def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """Assign the images. At least one of `data` and `old` must hold rows.
+    """Assign the images. At least one of `data` and `old` must contain rows.
 
     Raises:
-        MessageError: no documented writer writes this shape, or two would mean different things by it.
+        MessageError: no documented writer writes this shape, or it has different meanings for two writers.
     """
     return _RULES[type_, bool(data), has_rows(old)](data, old, era)
 
 
 def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...]:
-    """Return the notes on an UPDATE with two full images that canal cannot have written: it lists changed columns.
+    """Return notes on an UPDATE with two full images that canal cannot have written, because canal lists changed
+    columns.
 
-    In the first row of a message canal lists no other columns in `old`. A topic that is partitioned by key may split a
-    message, and then a row may come first that lists what changed in rows before it (§4.3, §4.6). So an unchanged
-    column proves nothing, and neither does a full image of a row whose key changed; but a key that is listed and did
-    not change would take a statement that changes the keys of other rows.
+    In the first row of a message, canal lists only changed columns in `old`. A topic that is partitioned by key can
+    split a message, and then the first row can list columns that changed in earlier rows (§4.3, §4.6). So an unchanged
+    column proves nothing, and neither does a full image of a row whose key changed. A listed key that did not change,
+    however, would require a statement that changes the keys of other rows.
 
     Args:
-        key: the key columns; where there are none, any unchanged column of a full image counts.
+        key: the key columns. Without any, every unchanged column of a full image counts.
     """
     if era.variant != "oss" or era.data_is is None or not images.before or not images.after:
         return ()
@@ -209,7 +218,7 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
 
 
 def has_rows(rows: Sequence[OldRow]) -> bool:
-    """Return whether the field holds a row: `[]`, `[null]` and `[{}]` hold none (§6.5)."""
+    """Return whether the field contains a row: `[]`, `[null]` and `[{}]` contain none (§6.5)."""
     return any(rows)
 
 
@@ -221,9 +230,9 @@ def _after_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Imag
 
 
 def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """Documented of no writer, but a new row has one image only, so that there is nothing to mistake it for."""
+    """No writer documents this, but a new row has only one image, which cannot be mistaken for another."""
     if era.data_is is None and not era.alibaba:
-        reason = "a new row has its image in old; no writer is known that does so: declare the writer, or correct it"
+        reason = "a new row has its image in old; no writer is known to do this: declare the writer, or correct it"
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
     return Images(None, _complete(old), "dts_legacy", "inferred", (*_conflict(era, "dts_legacy"), IMAGE_IN_OLD))
 
@@ -239,7 +248,7 @@ def _before_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 def _before_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if era.no_dts or era.deleted_in_old:
         return Images(_complete(old), None, era.variant, era.basis)
-    # Of Alibaba's instances only a legacy one writes so; where Alibaba is not declared, Huawei DRS may have.
+    # Of Alibaba's instances, only a legacy one writes this. If Alibaba is not declared, Huawei DRS can be the writer.
     basis = "certain" if era.alibaba else "inferred"
     return Images(_complete(old), None, "dts_legacy", basis, _conflict(era, "dts_legacy"))
 
@@ -251,33 +260,33 @@ def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 
 
 def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """canal up to 1.1.6, or MINIMAL row images; a legacy instance would mean the image before by it."""
+    """canal up to 1.1.6, or MINIMAL row images. For a legacy instance it would be the image before."""
     return _after_alone("an UPDATE has rows in data only", data, era)
 
 
 def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...] = ()) -> Images:
-    """`data` is the row after, and the row before is unknown. `met`: why, in words."""
+    """`data` is the row after, and the row before is unknown. `met` is the reason in words."""
     if era.data_is != "after":
-        reason = f"{met}, and its writer may mean the row before the change by data"
+        reason = f"{met}, and for its writer data may be the row before the change"
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
     return Images(None, data, era.variant, era.basis, notes)
 
 
 def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if len(old) != len(data):
-        # canal up to 1.1.6 left empty entries of `old` out, so that no pair can be trusted (§4.2).
+        # canal up to 1.1.6 left empty entries of `old` out, so no pair can be trusted (§4.2).
         met = f"data and old of an UPDATE differ in length ({len(data)} and {len(old)})"
         return _after_alone(met, data, era, (OLD_LENGTH_MISMATCH,))
     if _all_columns(data, old):
         return _two_full_images(data, old, era)
     if era.data_is == "after" or not era.alibaba:
         return Images(old, data, era.variant, era.basis)
-    # Changed columns only: the legacy form has all columns in both images (§6.5).
+    # Only changed columns: the legacy form has all columns in both images (§6.5).
     return Images(old, data, "dts", "inferred", _conflict(era, "dts"))
 
 
 def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
-    """Return whether every entry of `old` names all columns of its row."""
+    """Return whether every entry of `old` contains all columns of its row."""
     same = True
     for index, (row, old_row) in enumerate(zip(data, old, strict=True)):
         columns = old_row.keys() if old_row is not None else frozenset[str]()
@@ -299,15 +308,15 @@ def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Im
 
 
 def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
-    """The rows of `old` where they stand for rows of their own, so that none may be empty."""
+    """Return the rows of `old` if they are independent rows, so that none may be empty."""
     rows = [row for row in old if row]
     if len(rows) != len(old):
-        raise MessageError(ErrorCode.INVALID_FIELD, "old holds rows, and an empty one among them", path="$.old")
+        raise MessageError(ErrorCode.INVALID_FIELD, "old contains rows, but one of them is empty", path="$.old")
     return rows
 
 
 def _conflict(era: Era, met: str) -> tuple[str, ...]:
-    """The note that a message contradicts what was declared; no note where the declaration left it open."""
+    """Return the note that a message contradicts the declaration, or none if the declaration left it open."""
     declared = era.data_is is not None and era.basis != "inferred"
     conflict = declared and era.variant != met and VARIANT_CONFLICT not in era.notes
     return (VARIANT_CONFLICT,) if conflict else ()
@@ -320,8 +329,8 @@ def _refuse(code: ErrorCode, reason: str) -> Rule:
     return rule
 
 
-_TWO_IMAGES = "a new row has two images, in data and in old; no writer is known that means something by it"
-_OLD_ONLY = "an UPDATE has rows in old only; no writer is known that means something by it"
+_TWO_IMAGES = "a new row has two images, in data and in old; no writer is known to send this"
+_OLD_ONLY = "an UPDATE has rows in old only; no writer is known to send this"
 
 _RULES: Mapping[tuple[str, bool, bool], Rule] = {
     # (type, rows in data, rows in old)

@@ -1,4 +1,4 @@
-"""Bare values, which the groups of `patterns` hold in place of cells, to canonical values: mostly one call into C."""
+"""Convert bare values, which the groups of `patterns` capture instead of cells, mostly with one call into C."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 
 def bare_reader(kind: int, canonical_type: str, readers: Sequence[CellReader]) -> CellReader:
-    """The reader of a column's bare values; `readers` are those of its cells.
+    """Return the reader of a column's bare values. `readers` are those of its cells.
 
-    Raises (the reader): UnicodeDecodeError, beside what readers of cells raise; then the cell must be read.
+    Raises (the reader): UnicodeDecodeError, and what readers of cells raise. In that case the cell must be read.
     """
     found = _BARE_READERS.get((kind, canonical_type))
     if found is not None:
@@ -29,7 +29,7 @@ def bare_reader(kind: int, canonical_type: str, readers: Sequence[CellReader]) -
 
 
 def _sized_text(bare: bytes) -> str:
-    """Behind a length of one or two bytes."""
+    """Skips a length of one or two bytes."""
     return bare[1:].decode() if bare[0] < 0x80 else bare[2:].decode()
 
 
@@ -45,7 +45,7 @@ def _within(low: int, high: int) -> CellReader:
 
 _BARE_READERS: Mapping[tuple[int, str], CellReader] = {
     **{(INTEGER, type_): _within(*bounds) for type_, bounds in INTEGER_BOUNDS.items() if type_ != "uint64"},
-    (INTEGER, "int64"): int,  # the pattern holds the bounds
+    (INTEGER, "int64"): int,  # the pattern enforces the bounds
     **{(INTEGER, type_): bytes.decode for type_ in ("decimal", "string", "unknown")},
     **{(DECIMAL, type_): bytes.decode for type_ in ("decimal", "string", "unknown")},
     **{(CHARACTER, type_): _sized_text for type_ in TEXT_TYPES},
@@ -56,4 +56,6 @@ _CELL_OF: Mapping[int, Callable[[bytes], Cell]] = {
     DECIMAL: lambda bare: bytes([DECIMAL, 2 * len(bare)]) + bare + bytes(2),
     CHARACTER: lambda bare: b"\x04\x0eutf8mb4" + bare,
 }
-"""A cell of that value: what a bare value has lost (precision, scale, which name of UTF-8) changes no value."""
+"""Return a cell with that value. What a bare value does not keep (precision, scale, the name used for UTF-8) changes no
+value.
+"""

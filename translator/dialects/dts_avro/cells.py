@@ -1,4 +1,4 @@
-"""Cells: where the value of an image ends, and what it says (§1.3)."""
+"""Cells: where the values of an image end, and what they contain (§1.3)."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _End: TypeAlias = Callable[[bytes, int], int]
 Payload: TypeAlias = Mapping[str, Any]
 
 
-# -- where a payload ends
+# -- the ends of payloads
 
 
 def _null(data: bytes, at: int) -> int:
@@ -66,7 +66,7 @@ def _float(data: bytes, at: int) -> int:
     return int_end(data, int_end(data, at + 8))
 
 
-# Seconds of any size and micros of up to 28 bits; null or an int of up to 28 bits, seven times.
+# Seconds of any size and micros of up to 28 bits; or seven times null or an int of up to 28 bits.
 _usual_timestamp = re.compile(rb"[\x80-\xff]{0,7}[\0-\x7f][\x80-\xff]{0,3}[\0-\x7f]").match
 _usual_date_time = re.compile(rb"(?:\0|\x02[\x80-\xff]{0,3}[\0-\x7f]){7}").match
 
@@ -96,7 +96,7 @@ def _no_branch(data: bytes, at: int) -> int:
 
 
 class _Longer(Exception):
-    """An index is written in more bytes than it needs, which Avro allows and no writer does."""
+    """Read an index written in more bytes than necessary, which Avro allows but no writer does."""
 
 
 def _long_index(data: bytes, at: int) -> int:
@@ -128,7 +128,7 @@ _WITH_TEXT = frozenset(BRANCHES) - {NULL, FLOAT, TIMESTAMP, DATE_TIME, EMPTY_OBJ
 
 
 def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
-    """Read `count` cells; return them and their end."""
+    """Read `count` cells. Returns them and their end."""
     ends = _ENDS
     cells: Image = []
     append = cells.append
@@ -148,10 +148,10 @@ def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
 
 
 def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int], int]:
-    """Read as many cells as `like` has; return them, the indexes of those that differ, and their end.
+    """Read as many cells as `like` has. Returns them, the indexes of those that differ, and their end.
 
-    A cell of the same bytes at the same place is that object. It is found at once, for the bytes of a value tell where
-    it ends, and it need not be converted again.
+    A cell with the same bytes at the same index reuses the object. This is fast, because the bytes of a value determine
+    its end, and the value does not need to be converted again.
     """
     cells = like.copy()
     others: list[int] = []
@@ -165,7 +165,7 @@ def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int]
 
 
 def _shortest(data: bytes, at: int) -> tuple[Cell, int]:
-    """The cell with its indexes in one byte each, and where it ends as it was sent."""
+    """Return the cell with one-byte indexes, and its original end."""
     index, start = read_index(data, at, len(BRANCHES))
     if 2 * index == EMPTY_OBJECT:
         ordinal, end = _read_symbol(data, start)
@@ -178,18 +178,18 @@ _UTF8 = (b"\x04\x0eutf8mb4", b"\x04\x08utf8")
 
 
 def check_text(cell: Cell) -> None:
-    """Raises UnicodeDecodeError where a string of the cell is none; the bytes of a Character are no string."""
+    """Raise UnicodeDecodeError if a string of the cell is not UTF-8. The bytes of a Character are not a string."""
     if not cell.isascii() and not cell.startswith(_UTF8):
         payload(cell)
 
 
-# -- what a cell says
+# -- the contents of a cell
 
 _Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 
 def payload(cell: Cell) -> Payload:
-    """The fields of the payload by name; those of a DateTime inside another are a mapping of their own."""
+    """Return the fields of the payload by name. Those of a nested DateTime are a mapping of their own."""
     return _read_fields(_FIELDS[cell[0]], cell, 1)[0]
 
 

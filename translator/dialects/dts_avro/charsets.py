@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import TypeAlias
 
 Decoder: TypeAlias = Callable[[bytes], str]
-"""Raises UnicodeDecodeError; never replaces."""
+"""Raises UnicodeDecodeError; never replaces characters."""
 
 BINARY = "binary"
-"""MySQL's name for bytes that are no text."""
+"""MySQL's name for bytes that are not text."""
 
 
 _MYSQL = {
@@ -24,9 +24,9 @@ _MYSQL = {
     "sjis": "shift_jis",
     "cp932": "cp932",
     "ujis": "euc_jp",
-    "eucjpms": "euc_jp",  # lacks the vendor's extra characters: those fail, none is read wrong
+    "eucjpms": "euc_jp",  # lacks the vendor's extra characters: those fail, and none is misread
     "euckr": "euc_kr",
-    # Big-endian without a mark; Python's `utf-16` and `utf-32` would take the machine's order.
+    # Big-endian without a byte order mark; Python's `utf-16` and `utf-32` would use the machine's order.
     "ucs2": "utf-16-be",
     "utf16": "utf-16-be",
     "utf16le": "utf-16-le",
@@ -45,14 +45,14 @@ _MYSQL = {
     "cp852": "cp852",
     "cp866": "cp866",
     "koi8r": "koi8_r",
-    "koi8u": "koi8_u",  # the vendor's map says KOI8-R, a bug there
+    "koi8u": "koi8_u",  # the vendor's map contains KOI8-R, which is a bug there
     "tis620": "tis_620",
     "macce": "mac_latin2",
     "macroman": "mac_roman",
     "hp8": "hp_roman8",
 }
-# No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset; these are the names of those products
-# and of Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates: those fail, none is read wrong.
+# No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset. These are the names in those products
+# and in Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates: those fail, and none is misread.
 _ORACLE = {
     "al32utf8": "utf-8",
     "al16utf16": "utf-16-be",
@@ -83,7 +83,7 @@ _ORACLE = {
     "cl8koi8r": "koi8_r",
 }
 _POSTGRESQL = {
-    "sql_ascii": "ascii",  # says nothing about bytes beyond ASCII: those fail
+    "sql_ascii": "ascii",  # undefined beyond ASCII, so those bytes fail
     "unicode": "utf-8",
     "euc_cn": "gb2312",
     "euc_jp": "euc_jp",
@@ -133,7 +133,7 @@ def _mysql_latin1(data: bytes) -> str:
 
 def _strict(codec: str) -> Decoder:
     if codec == "utf-8":
-        return bytes.decode  # the same, without a call of our own
+        return bytes.decode  # the same, without a Python call
 
     def decode(data: bytes) -> str:
         return data.decode(codec)
@@ -141,8 +141,8 @@ def _strict(codec: str) -> Decoder:
     return decode
 
 
-# By name in lower case. `binary` is no charset, and some of MySQL's have no codec (armscii8, dec8, geostd8, keybcs2,
-# swe7): the vendor's map approximates those, which would be a guess.
+# By name in lower case. `binary` is not a charset, and some of MySQL's have no codec (armscii8, dec8, geostd8, keybcs2,
+# swe7). The vendor's map approximates those, which would be guessing.
 MYSQL: Mapping[str, Decoder] = {
     **{name: _strict(codec) for name, codec in (_OTHERS | _MYSQL).items()},
     "latin1": _mysql_latin1,

@@ -1,4 +1,4 @@
-"""One message -> its outcome: what kind of record it is, and what becomes of each kind."""
+"""Decode one message: determine the kind of its record, and handle each kind."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from translator.errors import FatalError
 from translator.message import Changes, Message, OtherChange, Outcome, Setup, Skip, TableName
 
 MOCK_BYTES = 2
-"""A value of at most so many bytes only moves the offset of the tracking service (§2)."""
+"""A value of at most this many bytes only moves the offset of the tracking service (§2)."""
 
 TRANSACTIONS: Mapping[str, str] = {
     "BEGIN": "TRANSACTION_BEGIN",
@@ -26,7 +26,7 @@ TRANSACTIONS: Mapping[str, str] = {
     "ROLLBACK": "TRANSACTION_ROLLBACK",
     "ABORT": "TRANSACTION_ABORT",
 }
-"""Marks of transactions, and the notes that tell which."""
+"""Transaction markers, and the notes that distinguish them."""
 
 PROGRESS = frozenset({"HEARTBEAT", "CHECKPOINT"})
 
@@ -37,11 +37,11 @@ SKIPPED: Mapping[str, str] = {
     "RDB": "rdb",
     "NOOP": "noop",
 }
-"""Operations that carry nothing, whatever the length of the record, and the reasons they are counted under."""
+"""Operations without content, whatever the length of the record, with the reason to count them under."""
 
 
 class DtsAvro:
-    """Records of Alibaba DTS in bare Avro (docs/formats/dts_avro.md)."""
+    """Decodes records of Alibaba DTS in bare Avro (docs/formats/dts_avro.md)."""
 
     name = "dts_avro"
 
@@ -52,7 +52,7 @@ class DtsAvro:
         self._rows = RowReader(setup, self._options)
 
     def decode(self, message: Message) -> Outcome:
-        """Return the one change that a record carries, or the reason to skip it."""
+        """Return the only change in a record, or the reason to skip it."""
         value = message.value
         if value is None:
             return Skip("tombstone")
@@ -72,19 +72,19 @@ class DtsAvro:
         return Changes([_MARKS[operation](record, head)])
 
     def native_rows(self) -> DtsAvroNativeRows:
-        """Return what the native path asks of this dialect: it takes rows of all options."""
+        """Return the part for the native path, which accepts rows with all options."""
         return DtsAvroNativeRows(self._options, self._limits, self._reader.read, self._rows)
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """The table of a record, whose columns or values cannot be read.
+        """Return the table of a record whose columns or values cannot be read.
 
         Raises:
-            MessageError: the record itself cannot be, or it names no table.
+            MessageError: the record itself cannot be read, or contains no table name.
         """
         return [self._rows.table(self._reader.read(message.value or b""))]
 
     def learn(self, key: str, document: bytes) -> object:
-        """Learn nothing: every record describes itself."""
+        """Learn nothing, because every record describes itself."""
         raise FatalError(f"{self.name} learns no metadata")
 
 
@@ -93,7 +93,7 @@ def _transaction(record: DtsRecord, head: Head) -> OtherChange:
 
 
 def _progress(record: DtsRecord, head: Head) -> OtherChange:
-    """While the source is idle, only the last field of a heartbeat goes on (§6)."""
+    """While the source is idle, only the last field of a heartbeat changes (§6)."""
     times = [time for time in (head.ts_commit_us, time_us(record.born_timestamp)) if time is not None]
     return _mark("watermark", record, head, max(times, default=None), None)
 

@@ -1,4 +1,4 @@
-"""The fields of a record whatever its kind: writer, times, position (§6)."""
+"""The fields of any kind of record: writer, times, position (§6)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Head(Struct):
 
 
 def head_of(record: DtsRecord, *, extras: bool) -> Head:
-    """`extras`: keep in `ext` what no field of an event holds."""
+    """`extras`: store in `ext` what fits no field of an event."""
     tags = record.tags
     return Head(
         writer_of(record.schema, record),
@@ -39,7 +39,7 @@ def head_of(record: DtsRecord, *, extras: bool) -> Head:
 
 
 def writer_of(schema: str, record: DtsRecord) -> Writer:
-    """Return who wrote the record, if it is of this version of the schema."""
+    """Return the writer of the record, if it uses this version of the schema."""
     return _writer(schema, record.source_type, record.tags.get("server_id"))
 
 
@@ -52,11 +52,11 @@ def _writer(schema: str, source_type: str, server: str | None) -> Writer:
 
 _FIRST_MILLIS = 10**10
 _LAST_MILLIS = 10**14
-"""Beyond the year 5000: no time."""
+"""Beyond the year 5000: not a time."""
 
 
 def time_us(time: int | None) -> int | None:
-    """Seconds, or milliseconds from 10^10 up, as the vendor's code tells them apart (§6); 0 is no time."""
+    """Convert seconds, or milliseconds from 10^10 up, distinguished as in the vendor's code (§6). 0 means no time."""
     if time is None or not 0 < time < _LAST_MILLIS:
         return None
     return time * (1_000 if time >= _FIRST_MILLIS else 1_000_000)
@@ -71,18 +71,18 @@ def _capture_us(millis: str) -> int | None:
 # -- transaction
 
 _NO_TRANSACTION = frozenset({"", "0"})
-"""MySQL sources write `0` whatever the transaction (§3)."""
+"""MySQL sources write `0` for every transaction (§3)."""
 
 
 def _tx(record: DtsRecord) -> Tx | None:
-    """MySQL tells its transactions on BEGIN and DDL only, by the tag GTID."""
+    """MySQL identifies its transactions only on BEGIN and DDL, with the tag GTID."""
     txid = record.source_txid
     if txid in _NO_TRANSACTION:
         txid = record.tags.get("GTID", "")
     return Tx(txid) if txid else None
 
 
-# -- what no field of an event holds
+# -- values that fit no field of an event
 
 _BINLOG_POSITION = re.compile(r"(\d{1,19})@(\d{1,19})", re.ASCII)
 
@@ -99,6 +99,6 @@ def _extras(record: DtsRecord) -> dict[str, str]:
 
 
 def _binlog(record: DtsRecord) -> Mapping[str, str]:
-    """MySQL's position taken apart: offset and number of the binlog file (§6)."""
+    """Return the parts of MySQL's position: offset and number of the binlog file (§6)."""
     match = _BINLOG_POSITION.fullmatch(record.source_position) if record.source_type in MYSQL_FAMILY else None
     return {"binlogOffset": match[1], "binlogFile": match[2]} if match else {}

@@ -1,8 +1,7 @@
-"""The cells that nearly all columns have, from their bytes to the canonical value in one step.
+"""Convert the most common cells from bytes to the canonical value in one step.
 
-Short cuts for speed: each looks at the bytes where they must lie if the cell is spelled the usual way. What is spelled
-otherwise, or is wrong, goes the plain way (`values`), which has the words for it. Property tests hold that both give
-the same.
+These are shortcuts for speed: each checks the bytes at the positions where they are in the usual spelling. Any other
+spelling, and any error, takes the plain path (`values`). Property tests check that both give the same result.
 """
 
 from __future__ import annotations
@@ -38,9 +37,9 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 @lru_cache(maxsize=1024)
 def cell_readers(canonical_type: str, reading: Reading, *, open_kind: bool = False) -> Sequence[CellReader]:
-    """The readers of a column's cells, at the index of a cell's first byte. EmptyObject must not come.
+    """Return the readers of a column's cells, by the cell's first byte. EmptyObject must not occur.
 
-    `open_kind`: the column is text or bytes until a value tells; one of the other kind raises Contrary.
+    `open_kind`: the column is text or bytes until a value decides. A value of the other kind raises Contrary.
     """
     plain = plain_readers(canonical_type, reading)
     if open_kind:
@@ -65,7 +64,9 @@ def _not_a_value(cell: Cell) -> Scalar:
 # -- numbers
 
 _MAX_DIGITS = 20
-"""A precision of more than one byte puts the length among the digits; it looks like one only where there are more."""
+"""Handle a precision of more than one byte, which moves the length among the digits. It only looks like one if more
+digits follow.
+"""
 
 
 def _bounded(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
@@ -84,7 +85,7 @@ def _bounded(canonical_type: str, reading: Reading, plain: CellReader) -> CellRe
 
 
 def _digits(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """Its own text, when it has no needless zero."""
+    """Returns the text itself, if it has no unnecessary zero."""
 
     def read(cell: Cell) -> Scalar:
         digits = cell[3:]
@@ -150,7 +151,7 @@ def _other_decoder(charset: bytes) -> charsets.Decoder | None:
 
 
 def _text(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """16, length, type, length, text. Strings were UTF-8 when the record was read."""
+    """16, length, type, length, text. Strings were checked to be UTF-8 when the record was read."""
 
     def read(cell: Cell) -> Scalar:
         found = _second(cell)
@@ -168,7 +169,7 @@ def _bytes(canonical_type: str, reading: Reading, plain: CellReader) -> CellRead
 
 
 def _second(cell: Cell) -> bytes | None:
-    """The second text or bytes, behind a length of one or two bytes; None where lengths are longer."""
+    """Return the second text or bytes, after a length of one or two bytes, or None for longer lengths."""
     at = 2 + (cell[1] >> 1)
     if cell[1] >= 0x80:
         return None
@@ -203,4 +204,4 @@ _RULES: Mapping[tuple[int, str], Rule] = {
     (TIMESTAMP_WITH_TIME_ZONE, "timestamptz"): fast_times.read_zoned,
 }
 _RULES_FOR_ALL_TYPES: Mapping[int, Rule] = {DECIMAL: _decimal}
-"""The conditions under which a type's converter takes the cell as it stands."""
+"""The conditions under which a type's converter returns the cell unchanged."""

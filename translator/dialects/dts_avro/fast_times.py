@@ -1,5 +1,5 @@
-"""Dates and times in their usual spelling, as `quick` reads cells: each component lies behind the byte 02 of its union,
-the year in two bytes, the others in one.
+"""Dates and times in their usual spelling, read like the cells in `fast_path`: each component follows the byte 02 of
+its union, the year in two bytes, the others in one.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ _HOURS: Mapping[int, str] = {2 * number: f"{number:02d}:" for number in range(24
 
 
 class _Days(dict[bytes, str]):
-    """Dates by the seven bytes of year, month and day, each computed once. KeyError: another spelling, or no date."""
+    """Dates by the seven bytes of year, month and day, each computed once. KeyError: another spelling, or not a
+    date.
+    """
 
     def __missing__(self, parts: bytes) -> str:
         if parts[:1] + parts[3::2] != _THREE_THERE or parts[1] < 0x80 or max(parts[2::2]) >= 0x80:
@@ -46,7 +48,7 @@ _DAYS = _Days()
 
 
 def _fraction(digits: int) -> Callable[[bytes], str | None]:
-    """From the bytes of the last component: `.f…`, nothing for zero, None for what must be looked at."""
+    """By the bytes of the last component: `.f…`, or nothing for zero, or None if it must be checked."""
     text = f".%0{digits}d"
     limit = 10**digits
 
@@ -99,7 +101,7 @@ def read_local(canonical_type: str, reading: Reading, plain: CellReader) -> Cell
 
 
 def read_time(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """A time of day that is not negative: MySQL's may be, and longer than a day."""
+    """Reads a non-negative time of day. MySQL's can be negative and longer than a day."""
     fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:
@@ -117,7 +119,7 @@ def read_time(canonical_type: str, reading: Reading, plain: CellReader) -> CellR
 
 
 def read_zoned(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """The bytes of a local time, and the zone behind them."""
+    """Return the bytes of a local time, and the zone after them."""
     fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:
@@ -144,7 +146,7 @@ def read_zoned(canonical_type: str, reading: Reading, plain: CellReader) -> Cell
 
 @lru_cache(maxsize=1024)
 def _ahead(zone: bytes) -> timedelta | None:
-    """Return the constant offset of a zone from UTC; None for a zone that changes, or that is unknown."""
+    """Return the constant offset of a zone from UTC, or None for a zone that is unknown or changes its offset."""
     name, end = read_text(zone, 0)
     try:
         found = times.zone_of(name) if end == len(zone) else None

@@ -1,4 +1,4 @@
-"""The fields of a record before its columns: nearly all records have them in one form, which one pattern reads."""
+"""The fields of a record before its columns. Nearly all records have them in one form, which one pattern reads."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from translator.dialects.dts_avro.patterns import HEAD
 from translator.dialects.dts_avro.schema import OPERATIONS, SOURCE_TYPES
 
 Head: TypeAlias = tuple[bytes, bytes, bytes, str, bytes, str, str, bytes, str, str | None, list[int] | None]
-"""The fields before the tags as in Record; what is asked for rarely stays bytes."""
+"""The fields before the tags, as in Record. Rarely used fields stay bytes."""
 
 
 def read_head(data: bytes, max_items: int) -> tuple[Head, int]:
-    """The fields before the tags, and where they end."""
+    """The fields before the tags, and their end."""
     return _usual_head(data) or _head_plainly(data, max_items)
 
 
 def _usual_head(data: bytes) -> tuple[Head, int] | None:
-    """The usual head in one step; None when it must be read plainly."""
+    """Read the usual head in one step. Returns None if it must be read on the plain path."""
     found = HEAD(data)
     if found is None:
         return None
@@ -112,7 +112,7 @@ def _process_timestamps(data: bytes, at: int, max_items: int) -> tuple[list[int]
 
 
 def read_tags(data: bytes, at: int) -> tuple[dict[str, str], int]:
-    """The map of tags. One that is there twice is damage."""
+    """Read the map of tags. A repeated tag is damage."""
     tags: dict[str, str] = {}
     entries = 0
     while True:
@@ -124,20 +124,20 @@ def read_tags(data: bytes, at: int) -> tuple[dict[str, str], int]:
             name, at = read_text(data, at)
             tags[name], at = read_text(data, at)
         if len(tags) != entries:
-            raise Damage("a key that is there twice")
+            raise Damage("a map key occurs twice")
         check_block(entries, at, end, len(data))
 
 
-# -- what many records share
+# -- values that many records share
 
 
 @lru_cache(maxsize=4096)
 def kept_long(data: bytes) -> tuple[int, int]:
-    """Read as `read_long` does, keeping the results: a second has many records."""
+    """Read like `read_long`, with a cache, because each second has many records."""
     return read_long(data, 0)
 
 
 @lru_cache(maxsize=4096)
 def _kept_text(data: bytes) -> str:
-    """Read as `read_text` does, keeping the results: a table has many records."""
+    """Read like `read_text`, with a cache, because each table has many records."""
     return read_text(data, 0)[0]

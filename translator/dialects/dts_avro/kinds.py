@@ -1,8 +1,8 @@
-"""Text or bytes: MySQL sends one type number for VARCHAR and VARBINARY, for TEXT and BLOB (`types.TEXT_OR_BYTES`).
+"""Text or bytes: MySQL sends one type number for VARCHAR and VARBINARY, and for TEXT and BLOB (`types.TEXT_OR_BYTES`).
 
-Such a column has the type that its number names (253 string, 252 bytes) unless a value of the message contradicts,
-then the other. So a column that is never null has one type, always; one that is both nullable and contrary to its
-number (a nullable VARBINARY) changes between two schema ids until `tables:` declares it, but no value is ever misread.
+Such a column has the type for its number (253 string, 252 bytes), unless a value of the message contradicts it; then it
+has the other type. A column that is never null thus always has the same type. A nullable column that contradicts its
+number (a nullable VARBINARY) alternates between two schema ids until `tables:` declares it, but no value is misread.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from translator.message import Scalar
 
 OTHER_KIND = {"string": "bytes", "bytes": "string"}
 TELLING = (CHARACTER, TEXT_OBJECT, BINARY_OBJECT)
-"""Branches that tell of which kind a value is."""
+"""Branches that show the kind of a value."""
 
 _KINDS = {TEXT_OBJECT: "string", BINARY_OBJECT: "bytes"}
 _BINARY_LENGTH = 2 * len(charsets.BINARY)
 
 
 class Contrary(Exception):
-    """A value is text where its column has bytes, or the reverse: the column is of the other type."""
+    """A value is text although its column has bytes, or the reverse: the column has the other type."""
 
 
 def kind_of(cell: Cell) -> str | None:
-    """`string`, `bytes`, or None for a value that does not tell."""
+    """Return `string`, `bytes`, or None for a value that does not show its kind."""
     if cell[0] != CHARACTER:
         return _KINDS.get(cell[0])
     if cell[1] < 0x80 and cell[1] != _BINARY_LENGTH:
@@ -35,7 +35,7 @@ def kind_of(cell: Cell) -> str | None:
 
 
 def guarded(read: CellReader, kind: str) -> CellReader:
-    """The reader, which raises Contrary for a value that is not of this kind."""
+    """Return the reader, which raises Contrary for a value of the other kind."""
 
     def read_cell(cell: Cell) -> Scalar:
         if kind_of(cell) != kind:

@@ -1,4 +1,4 @@
-"""The layout that all rows of one shape share: columns, key, converters, table schema. Made once, then looked up."""
+"""The layout shared by all rows of one shape: columns, key, converters, table schema. Computed once and cached."""
 
 from __future__ import annotations
 
@@ -28,28 +28,30 @@ PRIMARY = "PRIMARY"
 
 
 class RowShape(Struct, frozen=True):
-    """The inputs of a layout; equal shapes have equal layouts."""
+    """The inputs of a layout. Equal shapes have equal layouts."""
 
     source_type: str
     reading: Reading
     table: TableName
     columns: tuple[tuple[str, int], ...]
-    """Name and dataTypeNumber of each."""
+    """Name and dataTypeNumber of each column."""
     pk_uk_info: str | None
     notes: tuple[str, ...] = ()
     contrary: frozenset[int] = frozenset()
-    """Columns whose values contradict the text or bytes of their number, by index."""
+    """Indexes of columns whose values contradict the text or bytes of their number."""
 
 
 class Layout(Struct):
-    """The compiled reader of the rows of one shape."""
+    """The compiled reader for rows of one shape."""
 
     shape: RowShape
     names: tuple[str, ...]
     readers: tuple[Sequence[CellReader], ...]
-    """Of each column, by the first byte of a cell. Contrary is raised for a value that asks for another layout."""
+    """Readers of each column, by the first byte of a cell. They raise Contrary for a value that needs another
+    layout.
+    """
     converters: Converters
-    """The same by name."""
+    """The same, by name."""
     text_or_bytes: tuple[tuple[int, str], ...]
     """Index and present type of each column whose number leaves that open and whom nobody declared."""
     schema: TableSchema
@@ -68,7 +70,7 @@ class Layout(Struct):
 
 
 class Layouts:
-    """Makes layouts and keeps them. A pure function with a memory: forgetting changes nothing but the speed."""
+    """Creates and caches layouts. The cache only affects speed."""
 
     def __init__(self, source: str, declared: DeclaredTables, *, unique_key_as_key: bool) -> None:
         self._source = source
@@ -77,7 +79,7 @@ class Layouts:
         self._known: dict[RowShape, Layout] = {}
 
     def of(self, shape: RowShape) -> Layout:
-        """The layout of rows that contradict it nowhere."""
+        """Return the layout of rows without contradictions."""
         layout = self._known.get(shape)
         if layout is None:
             layout = self._make(shape)
@@ -87,7 +89,7 @@ class Layouts:
         return layout
 
     def for_row(self, layout: Layout, images: Sequence[Image]) -> Layout:
-        """The layout for the row of a message with these images: `layout`, or one that it contradicts."""
+        """Return the layout for a message with these images: `layout`, or the one that its contradictions require."""
         contrary = _contrary(layout, images)
         return self.of(msgspec.structs.replace(layout.shape, contrary=contrary)) if contrary else layout
 
@@ -129,7 +131,9 @@ class Layouts:
     def _key(
         self, shape: RowShape, declared: DeclaredTable | None, names: Sequence[str]
     ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-        """Key columns, kind of key and notes: the source's primary key, else what the operator allowed or declared."""
+        """Return key columns, kind of key and notes: the source's primary key, or what the operator allowed or
+        declared.
+        """
         indexes = _indexes(shape.pk_uk_info, names)
         notes = ("PK_UK_INFO_INVALID",) if indexes is None else ()
         indexes = indexes or {}
@@ -148,7 +152,7 @@ _INDEXES = msgspec.json.Decoder(dict[str, tuple[str, ...]])
 
 
 def _indexes(pk_uk_info: str | None, names: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
-    """Index name -> its columns, as the tag `pk_uk_info` tells (§6); None when it is of no use."""
+    """Return index name -> its columns, from the tag `pk_uk_info` (§6), or None if it is unusable."""
     if not pk_uk_info:
         return {}
     try:
@@ -168,7 +172,7 @@ def _distinct(columns: Sequence[tuple[str, int]]) -> tuple[str, ...]:
     counts = Counter(names)
     if len(counts) != len(names):
         twice = next(name for name in names if counts[name] > 1)
-        raise MessageError(ErrorCode.INVALID_FIELD, f"column {quote(twice)} is named twice", path="$.fields")
+        raise MessageError(ErrorCode.INVALID_FIELD, f"column {quote(twice)} occurs twice", path="$.fields")
     return names
 
 
@@ -181,13 +185,13 @@ def _one(readers: Sequence[CellReader]) -> Converter:
 
 
 def _contrary(layout: Layout, images: Sequence[Image]) -> frozenset[int]:
-    """The columns, of those whose type is open, where a value is not of the layout's type."""
+    """Return those columns of open type that have a value of another type than in the layout."""
     contrary = []
     for index, type_ in layout.text_or_bytes:
         kinds = {kind for image in images if (kind := kind_of(image[index])) is not None}
         if len(kinds) > 1:
             name = quote(layout.names[index])
-            reason = f"column {name} holds text in one image and bytes in the other"
+            reason = f"column {name} has text in one image and bytes in the other"
             raise MessageError(ErrorCode.INVALID_FIELD, reason, path="$.afterImages")
         if kinds and type_ not in kinds:
             contrary.append(index)

@@ -18,14 +18,14 @@ from translator.errors import Unmaskable
 _IMAGES = ("beforeImages", "afterImages")
 _DAY = ("year", "month", "day")
 _WKB_HEADER_BYTES = 9
-"""The order and the kind of a geometry, and four bytes of SRID that may stand before them (`wkb`)."""
+"""Byte order and type of a geometry, optionally after four bytes of SRID (`wkb`)."""
 
 
 def masked_copy(value: bytes, masked: MaskedValues) -> bytes:
     """Return the record with other values of rows and literals.
 
     Raises:
-        Unmaskable: it is no record of version 2 or 3.
+        Unmaskable: it is not a record of version 2 or 3.
     """
     for schema in (V3, V2):
         record = _read(value, schema)
@@ -49,13 +49,13 @@ def _read(value: bytes, schema: Any) -> dict[str, Any] | None:
     data = io.BytesIO(value)
     try:
         record = fastavro.schemaless_reader(data, schema, None, return_named_type=True)
-    except Exception:  # fastavro raises whatever its parts raise; all of it says that this is no such record
+    except Exception:  # fastavro can raise anything; every error means that this is not such a record
         return None
     return cast(dict[str, Any], record) if data.tell() == len(value) else None
 
 
 def _cell(cell: Any, masked: MaskedValues) -> Any:
-    """A cell as fastavro reads it: null, the symbol of an enum, or the pair of its type's name and its fields."""
+    """A cell as fastavro reads it: null, the symbol of an enum, or the name of its type with its fields."""
     if not isinstance(cell, tuple):
         return cell
     name, fields = cell
@@ -73,7 +73,7 @@ def _float(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any]:
 
 
 def _bytes(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any]:
-    """Of text and of what is none; letters of ASCII are read alike in all charsets of sources."""
+    """Mask bytes that may or may not be text. ASCII letters are the same in all charsets of sources."""
     data: bytes = fields["value"]
     try:
         return {**fields, "value": masked.text(data.decode()).encode()}
@@ -86,7 +86,7 @@ def _timestamp(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any
 
 
 def _date_time(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any]:
-    """Another day that there is, and no part of the time greater than it was."""
+    """Return another existing day, with no part of the time greater than it was."""
     smaller = {name: None if part is None else int(masked.number(str(part))) for name, part in fields.items()}
     day = [fields[name] for name in _DAY]
     if None in day or not all(day):

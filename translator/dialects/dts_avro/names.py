@@ -1,4 +1,4 @@
-"""objectName -> where the change happened (§6, Names)."""
+"""objectName -> database, schema and table of the change (§6, Names)."""
 
 from __future__ import annotations
 
@@ -12,23 +12,25 @@ _PATH = "$.objectName"
 
 
 class ObjectName(NamedTuple):
-    """The parts of an objectName: a table, or the database alone (DDL), or nothing."""
+    """The parts of an objectName: a table, or only the database (DDL), or nothing."""
 
     db: str | None
     table: TableName | None
 
 
 def place(object_name: str | None) -> ObjectName:
-    """`db`, `db.table` or `db.schema.table`; a dot inside a name is written as six characters.
+    """Parse `db`, `db.table` or `db.schema.table`. A dot inside a name is escaped by six characters.
 
     Raises:
-        MessageError: INVALID_FIELD for more than three parts, or an empty one.
+        MessageError: INVALID_FIELD for more than three parts, or an empty part.
     """
     if not object_name:
         return ObjectName(None, None)
     parts = [part.replace(_ESCAPED_DOT, ".") for part in object_name.split(".")]
     if not all(parts) or len(parts) > 3:
-        reason = f"objectName has {len(parts)} parts, {parts.count('')} of them empty; allowed: 1 to 3, none empty"
+        reason = (
+            f"objectName has {len(parts)} parts, {parts.count('')} of them empty; expected 1 to 3, none of them empty"
+        )
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
     if len(parts) == 1:
         return ObjectName(parts[0], None)
@@ -36,13 +38,13 @@ def place(object_name: str | None) -> ObjectName:
 
 
 def table_of_row(object_name: str | None) -> TableName:
-    """The table that a row belongs to.
+    """Return the table of a row.
 
     Raises:
-        MessageError: TABLE_UNKNOWN when the name is missing or names a database only.
+        MessageError: TABLE_UNKNOWN if the name is missing or contains only a database.
     """
     table = place(object_name).table
     if table is None:
-        what = "names a database only" if object_name else "is missing"
-        raise MessageError(ErrorCode.TABLE_UNKNOWN, f"objectName {what}; a row needs its table", path=_PATH)
+        what = "contains only a database" if object_name else "is missing"
+        raise MessageError(ErrorCode.TABLE_UNKNOWN, f"objectName {what}, but a row needs its table", path=_PATH)
     return table

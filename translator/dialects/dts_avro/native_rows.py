@@ -1,4 +1,4 @@
-"""The common row messages of a source that the native path may take, and the tables that it reads them by."""
+"""The common row messages of a source that the native path supports, and the tables for reading them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _UTF8 = [name for name, decode in charsets.OTHERS.items() if decode == bytes.dec
 
 
 class DtsAvroNativeRows:
-    """The part of this dialect that the native path asks, for one source."""
+    """The part of this dialect that supports the native path, for one source."""
 
     def __init__(
         self,
@@ -52,13 +52,13 @@ class DtsAvroNativeRows:
         )
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be there."""
+        """Return the reader of the extension, which must be installed."""
         from translator._native import rows
 
         return rows.DtsAvroRows(self._reading, form, form.compiler(self.layout), form.compiler(self.contrary_layout))
 
     def layout(self, message: bytes) -> NativeLayout:
-        """Return the layout of the rows that are as the one of this message, but for values that contradict it.
+        """Return the layout of rows like those of this message, except for values that contradict it.
 
         Raises:
             MessageError: the message cannot be read.
@@ -67,7 +67,7 @@ class DtsAvroNativeRows:
         return _native_layout(record, self._rows.layout(record))
 
     def contrary_layout(self, message: bytes) -> NativeLayout:
-        """Return the layout of the rows in which the same columns are contradicted as in this message.
+        """Return the layout of rows that contradict the same columns as this message.
 
         Raises:
             MessageError: the message cannot be read.

@@ -1,7 +1,7 @@
-"""Regular expressions of the values of an image, in their usual spelling: no number is longer than it need be.
+"""Regular expressions for the values of an image in their usual spelling, with numbers of minimal length.
 
-A match says what the plain reader (`cells`) says; what is spelled otherwise does not match. All values of an image are
-found in the time in which a loop in Python finds two.
+A match gives the same result as the plain reader (`cells`), and other spellings do not match. All values of an image
+are found in the time in which a Python loop would find two.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from translator.dialects.dts_avro.record import (
 
 
 def _length(number: int) -> bytes:
-    """A length as Avro writes it: zigzag doubles it, seven bits go into each byte."""
+    """A length in Avro: zigzag doubles it, and each byte holds seven bits."""
     number *= 2
     out = b""
     while number > 0x7F:
@@ -37,12 +37,12 @@ def _length(number: int) -> bytes:
 
 
 def _sized(one: bytes, longest: int) -> bytes:
-    """A text of up to so many bytes, each of them `one`, behind its length: for each length a pattern of its own."""
+    """Text of up to this many bytes, each matching `one`, after its length. Every length has a pattern of its own."""
     return b"(?:" + b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1)) + b")"
 
 
 OTHER_CHARSET = CHARACTER + 1
-"""In place of CHARACTER: its charset is not UTF-8 by one of its common names."""
+"""Used instead of CHARACTER for a charset that is not UTF-8 under one of its common names."""
 
 _ASCII = rb"[\0-\x7f]"
 _SMALL = _ASCII
@@ -58,7 +58,7 @@ _YEAR = rb"\x02[\x80-\xff]" + _SMALL
 _DAY = (rb"\x02" + _SMALL) * 2
 _CLOCK = (rb"\x02" + _SMALL) * 3 + rb"(?:\0|\x02" + _INT + rb")"
 _DATE_TIME = rb"(?:" + _YEAR + rb"(?:" + _DAY + rb"(?:" + _CLOCK + rb"|\0{4})|\0{6})|\0{3}" + _CLOCK + rb")"
-"""With the components of a date, a time, both, or a year alone."""
+"""With the components of a date, a time, both, or only a year."""
 
 _PAYLOADS: Mapping[int, bytes] = {
     INTEGER: _SMALL + _DIGITS,
@@ -74,10 +74,10 @@ _PAYLOADS: Mapping[int, bytes] = {
     BINARY_OBJECT: _NAME + _TEXT,
     TEXT_OBJECT: _NAME + _TEXT,
 }
-"""The payload of each branch. Strings are ASCII, but for those of `UNCHECKED`."""
+"""The payload of each branch. Strings are ASCII, except for those in `UNCHECKED`."""
 
 UNCHECKED = frozenset({TEXT_GEOMETRY, TEXT_OBJECT})
-"""Branches with a string of any bytes, of which a match does not prove that it is UTF-8."""
+"""Branches with a string of any bytes, which a match does not prove to be UTF-8."""
 
 
 # -- the fields of a record before its tags
@@ -100,17 +100,19 @@ HEAD = re.compile(
     + _WORD  # source, operation
     + rb"(?:\0|\x02("
     + _TEXT
-    + rb"))\0",  # objectName, and no processTimestamps
+    + rb"))\0",  # objectName, without processTimestamps
     re.DOTALL,
 ).match
-"""From `version` to `processTimestamps`, which are null; a group for each other field. All but the name are ASCII."""
+"""From `version` to `processTimestamps`, which are null, with a group for each other field. All but the name are
+ASCII.
+"""
 
 
-# -- the bare value of a cell, where all cells of a column are of one branch
+# -- the bare value of a cell, if all cells of a column have one branch
 
 
 def _exactly(texts: Sequence[tuple[int, bytes]], behind: bytes) -> bytes:
-    """Looks ahead that a text has the length before it, for it is taken as long as its characters go on."""
+    """Checks that the text before has its length, because it matches as long as its characters continue."""
     return b"(?=" + b"|".join(re.escape(_length(size)) + text + behind for size, text in texts) + b")"
 
 
@@ -120,11 +122,11 @@ def _up_to(longest: int, characters: bytes) -> list[tuple[int, bytes]]:
 
 _NEXT_CELL = rb"[\0-\x18]"
 _PRECISION = rb"[\0-\x2c]"
-"""No character of a number, and small enough for every database."""
+"""Not a character of a number, and small enough for every database."""
 
 _NINETEEN = rb"(?:[1-8][0-9]|9[01])[0-9]{17}"
 _SIXTY_FOUR_BITS = [*_up_to(18, rb"[-0-9]"), (19, _NINETEEN), (19, rb"-[0-9]{18}"), (20, rb"-" + _NINETEEN)]
-"""All integers of 64 bits but the last few."""
+"""All 64-bit integers except the last few."""
 
 BARE: Mapping[int, bytes] = {
     INTEGER: _SMALL + _exactly(_SIXTY_FOUR_BITS, _NEXT_CELL) + rb".(0|-?[1-9][0-9]*)",
@@ -134,17 +136,18 @@ BARE: Mapping[int, bytes] = {
     + _SMALL,
     CHARACTER: _UTF8 + b"(" + _TEXT + b")",
 }
-"""The payload with one group: an integer of 64 bits, a decimal without exponent, both without needless zeros
-and without a sign of zero; a text in UTF-8 with the length before it."""
+"""The payload with one group: a 64-bit integer, or a decimal without exponent, both without unnecessary zeros and
+without negative zero; or UTF-8 text with its length.
+"""
 
 _NOTHING = b"((?!))?"
 
 MANY = -1
-"""In place of a branch: there are several."""
+"""Used instead of a branch if there are several."""
 
 
 def branch_of(cell: Cell) -> int:
-    """The branch, or OTHER_CHARSET."""
+    """Return the branch, or OTHER_CHARSET."""
     return OTHER_CHARSET if cell[0] == CHARACTER and not _is_utf8(cell) else cell[0]
 
 
@@ -152,15 +155,17 @@ _is_utf8 = re.compile(b"\x04" + _UTF8).match
 
 
 def known(branch: int) -> bool:
-    """Return whether there is a pattern of the branch."""
+    """Return whether the branch has a pattern."""
     return branch == NULL or branch in _PAYLOADS
 
 
 def image_pattern(columns: Collection[Collection[int]]) -> tuple[bytes, tuple[int, ...]]:
-    """The pattern of an image whose cells are null, or of these branches: the index of the union, one block, its end.
+    """Return the pattern of an image whose cells are null or have these branches: the index of the union, one block,
+    its end.
 
-    It has two groups a column: the cell, and what it says, None for null. The latter is the bare value where the one
-    branch of the column has such (`BARE`), else the cell again. With it, the one branch of each column, or MANY.
+    It has two groups per column: the cell, and its content, which is None for null. The content is the bare value if
+    the only branch of the column supports it (`BARE`), and otherwise the cell again. Also returns the only branch of
+    each column, or MANY.
     """
     cells = [_column(sorted(set(branches) - {NULL})) for branches in columns]
     pattern = re.escape(b"\x04" + _length(len(cells))) + b"".join(cell for cell, _ in cells) + rb"\0"

@@ -9,9 +9,9 @@ from translator.proposals import Proposal, ReadMessage
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """A record says all of itself but which of its unique columns a table without a primary key goes by."""
+    """Propose options. Records contain everything except which unique key a table without a primary key uses."""
     rows = (change for read in sample for change in read.changes if isinstance(change, RowChange))
     if all(change.key_columns for change in rows):
         return []
-    why = "a table has no primary key; true takes its first unique key, whose columns may be null"
+    why = "a table has no primary key; true uses its first unique key, whose columns may be null"
     return [Proposal("unique_key_as_key", None, "unknown", why)]

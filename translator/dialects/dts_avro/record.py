@@ -1,7 +1,7 @@
-"""A record as it was read: its parts in Python's types, but each value of an image as the bytes that came.
+"""A parsed record: its parts as Python types, except that each value of an image is still bytes.
 
-Most values are looked at once, by the converter of their column, and many not at all (those that an update left
-alone). So the reader finds where a value ends and goes on.
+Most values are used only once, by the converter of their column, and many not at all (those that an update left
+unchanged). The reader therefore only finds the end of each value.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from msgspec import Struct
 from translator.dialects._avro_primitives import read_long, read_text
 
 Cell: TypeAlias = bytes
-"""One value of an image: the index of its union branch in one byte, and the payload in the encoding of Avro."""
+"""A value of an image: the index of its union branch in one byte, and the payload in Avro's encoding."""
 
 Image: TypeAlias = list[Cell]
 
 Raw: TypeAlias = tuple[tuple[int, ...], Sequence[bytes | None]]
-"""The same image once more, in the groups of `patterns.image_pattern`: the branch of each column, and the values."""
+"""The same image in the groups of `patterns.image_pattern`: the branch of each column, and the values."""
 
-# The first byte of a cell: Avro writes an index as a zigzag number, which doubles it (§1.3).
+# The first byte of a cell. Avro writes an index as a zigzag number, which doubles it (§1.3).
 NULL = 0
 INTEGER = 2
 CHARACTER = 4
@@ -44,19 +44,19 @@ EMPTY_NONE = bytes([EMPTY_OBJECT, 2])
 
 
 VERSION_2, VERSION_3 = "v2", "v3"
-"""The versions of the schema; version 1 cannot be told from 2."""
+"""The versions of the schema. Version 1 cannot be distinguished from 2."""
 
 
 class Fields(Struct, frozen=True):
-    """The columns of a row. Equal ones that come one after the other are the same object."""
+    """The columns of a row. If consecutive records have equal columns, they share one object."""
 
     raw: bytes
     columns: tuple[tuple[str, int], ...]
-    """Name and dataTypeNumber of each."""
+    """Name and dataTypeNumber of each column."""
 
 
 class DtsRecord(Struct):
-    """One record, field by field (§1.1)."""
+    """A record, field by field (§1.1)."""
 
     schema: str
     """The version of the schema."""
@@ -78,11 +78,11 @@ class DtsRecord(Struct):
     before_raw: Raw | None
     after_raw: Raw | None
     others: Sequence[int] | None
-    """Indexes of the values that are not the same in both images; None where they were not compared."""
+    """Indexes of the values that differ between the two images; None if they were not compared."""
     born_timestamp: int | None
-    """None: the record is of version 2."""
+    """None if the record has version 2."""
 
-    # Hardly anybody asks for these: they stay bytes until then.
+    # Rarely needed, so these stay bytes until they are.
 
     @property
     def version(self) -> int:

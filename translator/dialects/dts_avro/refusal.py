@@ -1,4 +1,4 @@
-"""The refusal of bytes that are no record: the format that they are, or the damage and its place."""
+"""Describe bytes that are not a record: the format that they have, or the damage and its position."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from translator.errors import ErrorCode, MessageError
 
 
 class Refusals:
-    """Finds the words for bytes that the reader refused: it stops at the first fault and does not say where."""
+    """Finds the error text for rejected bytes, because the reader stops at the first fault without reporting its
+    position.
+    """
 
     def __init__(self, max_items: int) -> None:
         self._scan = compile_scan(V2, max_items)
 
     def of(self, value: bytes) -> MessageError:
-        """Return the refusal. For use after reading failed only: these first bytes may start a record too."""
+        """Return the error. Only use this after reading failed, because a valid record can start with the same
+        bytes.
+        """
         try:
             self._scan_whole(value)
         except TooMany as damage:
@@ -27,14 +31,14 @@ class Refusals:
         return MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8")
 
     def _scan_whole(self, value: bytes) -> None:
-        """The strict walk, which finds the words for what is wrong, and the place. It does not look into texts."""
+        """Walk strictly over the bytes to find the fault and its position. Does not check texts."""
         end = self._scan(value, 0)
         if end == len(value):
             return
         try:
             end = read_long(value, end)[1]
         except IndexError:
-            # Either the last long is cut off, or a length led beyond the end.
+            # Either the last long is truncated, or a length pointed beyond the end.
             end = len(value) + 1
         except Damage as damage:
             damage.names.append(LAST_FIELD_OF_V3)
@@ -42,14 +46,14 @@ class Refusals:
         if end > len(value):
             raise Damage(TRUNCATED)
         if end < len(value):
-            raise Damage(f"{len(value) - end} bytes after the record")
+            raise Damage(f"{len(value) - end} unexpected bytes after the record")
 
     def _other_format(self, value: bytes, damage: Damage) -> MessageError:
         for looks_like, name in _OTHER_FORMATS:
             if looks_like(value):
                 return MessageError(ErrorCode.FRAMING, f"not a DTS record but {name}")
         if value[:1] == b"\0" and self._is_record(value[_CONFLUENT_PREFIX:]):
-            return MessageError(ErrorCode.FRAMING, "a DTS record behind a Confluent prefix; DTS writes none")
+            return MessageError(ErrorCode.FRAMING, "a DTS record with a Confluent prefix, which DTS never writes")
         return MessageError(ErrorCode.MALFORMED_AVRO, f"not a DTS record: {damage.reason}", path=damage.path)
 
     def _is_record(self, value: bytes) -> bool:

@@ -1,4 +1,4 @@
-"""A row record -> its change (§3)."""
+"""Convert a row record to its change (§3)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _Canonical: TypeAlias = CanonicalImage | None
 
 
 class _Row(Struct, frozen=True):
-    """A row operation: its letter, and whether it has each image (None: it may)."""
+    """A row operation: its letter, and whether it has each image (None: optional)."""
 
     op: str
     before: bool | None
@@ -61,7 +61,7 @@ class RowReader:
         self._known: dict[tuple[object, ...], Layout] = {}
 
     def change(self, record: DtsRecord) -> RowChange:
-        """Return the one row of the record."""
+        """Return the only row of the record."""
         operation = ROWS[record.operation]
         fields = _fields(record)
         images, notes = _images(record, operation, len(fields.columns))
@@ -71,7 +71,8 @@ class RowReader:
         sent = images.before if images.after is None else images.after
         if operation.op == "u" and (old is None or len(old) < len(layout.names)) and _lacks_key(layout, old):
             notes = [*notes, _KEY_OLD_UNKNOWN]
-        # By position, in the order of the fields: this runs once a row, and by keyword it takes four times as long.
+        # The arguments are positional, in field order: this runs once per row, and keyword arguments take four times as
+        # long.
         return RowChange(
             operation.op,
             layout.shape.table,
@@ -97,10 +98,10 @@ class RowReader:
     # -- the layout
 
     def layout(self, record: DtsRecord) -> Layout:
-        """Return the layout of the record's row where that contradicts it nowhere.
+        """Return the layout of the record's row if the row does not contradict it.
 
         Raises:
-            MessageError: the record has no columns, or names no table.
+            MessageError: the record has no columns, or no table name.
         """
         return self._layout(record, _fields(record))
 
@@ -108,7 +109,7 @@ class RowReader:
         """Return the layout of the record's row.
 
         Raises:
-            MessageError: also, its images are not those of a row.
+            MessageError: as above, or its images are not those of a row.
         """
         fields = _fields(record)
         images, _ = _images(record, ROWS[record.operation], len(fields.columns))
@@ -149,16 +150,16 @@ class RowReader:
         )
 
     def table(self, record: DtsRecord) -> TableName:
-        """The table of a record.
+        """Return the table of a record.
 
         Raises:
-            MessageError: it names none.
+            MessageError: it has no table name.
         """
         table, _ = self._table(record)
         return table
 
     def _table(self, record: DtsRecord) -> tuple[TableName, tuple[str, ...]]:
-        """The table, and the note that keeps the physical name when the logical one is taken."""
+        """Return the table, and the note that keeps the physical name if the logical one is used."""
         tags = record.tags
         physical = table_of_row(record.object_name)
         if record.source_type == MONGODB and record.fields is None:
@@ -169,7 +170,7 @@ class RowReader:
         return physical, ()
 
     def _fraction_digits(self, record: DtsRecord) -> int:
-        """Section 4.4: nanos but for MySQL and PostgreSQL, whose physical-log reader (`<->`) writes nanos too."""
+        """Section 4.4: nanos, except for MySQL and PostgreSQL. Their physical-log reader (`<->`) also writes nanos."""
         if self._options.fraction_unit != "auto":
             return _DIGITS[self._options.fraction_unit]
         micros = record.source_type in MICROSECOND_SOURCES and "<->" not in record.source_position
@@ -178,7 +179,7 @@ class RowReader:
     # -- the images
 
     def _row(self, layout: Layout, images: _Images) -> tuple[Layout, _Canonical, _Canonical, Findings]:
-        """The layout by which the images were read, both of them, and what is to be said about their values."""
+        """Return the layout with which the images were read, both images, and the findings about their values."""
         if not layout.contradicted:
             findings = Findings()
             try:
@@ -187,7 +188,7 @@ class RowReader:
             except Contrary:
                 layout.contradicted = True
         layout = self._layouts.for_row(layout, images.sent)
-        findings = Findings()  # those of a layout that was given up are of types that the row does not have
+        findings = Findings()  # findings of a discarded layout refer to types that the row does not have
         old, new = self._read(layout, images, findings)
         return layout, old, new, findings
 
@@ -196,7 +197,7 @@ class RowReader:
         old = self._image(layout, before, images.before_raw, findings)
         if old is None or after is None or raw is None or others is None or len(old) < len(after):
             return old, self._image(layout, after, raw, findings)
-        new = old.copy()  # what did not change is read already
+        new = old.copy()  # unchanged values were already read
         kinds, values = raw
         try:
             readers = layout.bare_readers(kinds)
@@ -227,7 +228,7 @@ class RowReader:
         return self._with_findings(layout, image, findings)
 
     def _with_findings(self, layout: Layout, image: Image, findings: Findings) -> CanonicalImage:
-        """The cells that carry something: NONE is a place without a value, NULL another way to write null."""
+        """Return the cells with content. NONE is a position without a value, and NULL another way to write null."""
         cells = [(name, _NULLS.get(cell, cell)) for name, cell in zip(layout.names, image, strict=True)]
         by_name = [
             f"{_NULL_BY_NAME}={name}" for name, cell in zip(layout.names, image, strict=True) if cell == EMPTY_NULL
@@ -242,7 +243,9 @@ _NULLS: Mapping[Cell, None] = {NULL_CELL: None, EMPTY_NULL: None}
 
 
 def _lacks_key(layout: Layout, old: _Canonical) -> bool:
-    """Return whether an update does not tell the key that its row had: if that changed, nobody can tell."""
+    """Return whether an update does not contain the previous key of its row, so that a change of it cannot be
+    detected.
+    """
     return bool(layout.key_columns) and (old is None or not old.keys() >= set(layout.key_columns))
 
 
@@ -261,11 +264,11 @@ def _fields(record: DtsRecord) -> Fields:
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "fields is text, not a list of columns", path="$.fields")
     if fields is None and record.source_type == MONGODB:
         return MONGODB_COLUMNS
-    raise MessageError(ErrorCode.MISSING_FIELD, "a row without its columns", path="$.fields")
+    raise MessageError(ErrorCode.MISSING_FIELD, "a row has no columns", path="$.fields")
 
 
 class _Images(Struct):
-    """The images of a row, checked, and what the reader found out about them."""
+    """The checked images of a row, and what the reader found out about them."""
 
     before: Image | None
     after: Image | None
@@ -275,12 +278,12 @@ class _Images(Struct):
 
     @property
     def sent(self) -> list[Image]:
-        """Those that are there."""
+        """The images that exist."""
         return [image for image in (self.before, self.after) if image is not None]
 
 
 def _images(record: DtsRecord, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
-    """Both images and notes. INIT was never seen: its row is taken from either image, but not from two (§11)."""
+    """Return both images and notes. INIT was never observed: its row can be in either image, but not in both (§11)."""
     name, before, after = record.operation, record.before, record.after
     before_raw, after_raw = record.before_raw, record.after_raw
     notes: Sequence[str] = ()

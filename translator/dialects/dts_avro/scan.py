@@ -1,8 +1,8 @@
-"""A strict walk over Avro bytes that builds nothing: what fastavro lets through, and where the damage is.
+"""A strict walk over Avro bytes that builds nothing: it finds what fastavro lets through, and the position of damage.
 
-fastavro takes a negative index of an enum or a union for one from the end (a wrong value without an error), ignores
-bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8). This
-walk refuses all of that and names the place; after it fastavro has only the text encoding left to complain about.
+fastavro interprets a negative index of an enum or union as one from the end (a wrong value without an error), ignores
+bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8). This walk rejects all of that and
+reports the position. Afterwards only text encoding can fail in fastavro.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from translator.dialects._avro_primitives import (
 
 
 def compile_scan(schema: Any, max_items: int) -> Scan:
-    """The walk for a parsed schema; arrays of more than `max_items` are refused."""
+    """Return the walk for a parsed schema. Arrays of more than `max_items` are rejected."""
     return _Compiler(max_items).scan(schema)
 
 
@@ -86,7 +86,7 @@ class _Compiler:
             def entry(data: bytes, at: int) -> int:
                 start, end = sized_start(data, at)
                 if data[start:end] in keys:
-                    raise Damage("a key that is there twice")
+                    raise Damage("a map key occurs twice")
                 keys.add(data[start:end])
                 return value(data, end)
 
@@ -102,7 +102,7 @@ def _blocks(data: bytes, at: int, item: Scan, max_items: int) -> int:
         if count == 0:
             return at
         end = None
-        if count < 0:  # a block that tells its size
+        if count < 0:  # a block that contains its size
             size, at = read_long(data, at)
             count, end = -count, at + size
         items += count
@@ -111,4 +111,4 @@ def _blocks(data: bytes, at: int, item: Scan, max_items: int) -> int:
         for _ in range(count):
             at = item(data, at)
         if end is not None and end != at:
-            raise Damage("a block that does not end where it says")
+            raise Damage("a block does not end where its size says")

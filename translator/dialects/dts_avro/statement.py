@@ -1,4 +1,4 @@
-"""DDL and COMMAND: the plain text stands where the after image would be (§3)."""
+"""DDL and COMMAND: the plain text is in the position of the after image (§3)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GRAMMARS: Mapping[str, str] = {
     "PPAS": "postgres",
     "SQLServer": "tsql",
 }
-"""Source type -> the SQL that it speaks, by sqlglot's name. The text of any other is passed on unread."""
+"""Source type -> its SQL, by sqlglot's name. Texts of other sources are passed on unparsed."""
 
 _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL": str.lower, "PPAS": str.lower}
 """The folding of unquoted names, by source."""
@@ -48,14 +48,14 @@ T = TypeVar("T", RowChange, OtherChange)
 
 
 def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> list[Change]:
-    """The announcements of a statement, one for each table whose rows it changes, or the truncate of the named table.
+    """Return the announcements of a statement, one for each table whose rows it changes, or the truncate of the table.
 
     Args:
-        whole_tables: whether a table of the source is one of the events; else it is a part (`logical_names`), and its
-            truncate empties no table.
+        whole_tables: whether a table of the source is a table of the events. Otherwise it is a shard (`logical_names`),
+            and its truncate does not empty a table.
 
     Raises:
-        MessageError: there is no text, or objectName is none.
+        MessageError: there is no text, or objectName is invalid.
     """
     sql = _text(record)
     where = place(record.object_name)
@@ -89,18 +89,18 @@ def _renamed(target: ConcernedTables, names: Mapping[TableName | None, TableName
 
 
 def _of_part(effect: Effect) -> Effect:
-    """The effect on the table of the events, of which the dropped one was a part."""
+    """Return the effect on the table of the events, of which the dropped table was a shard."""
     return structs.replace(effect, note=STATEMENT_NOT_APPLIED) if effect.note == TABLE_DROPPED else effect
 
 
 def _logical(record: DtsRecord) -> TableName | None:
-    """The table that the events of rows have, where the record tells it."""
+    """Return the table that row events have, if the record contains it."""
     db, table = map(record.tags.get, LOGICAL_NAMES)
     return TableName(db, None, table) if db and table else None
 
 
 def _target(where: ObjectName, source_type: str, effect: Effect) -> ConcernedTables:
-    """The table that an effect is of, with the levels that its name lacks: those of the record, else of the source."""
+    """Return the table of an effect. Missing levels of its name are taken from the record, or else from the source."""
     name = effect.table
     if name is None:
         return ConcernedTables(None, effect.db or where.db)
@@ -115,11 +115,11 @@ def _target(where: ObjectName, source_type: str, effect: Effect) -> ConcernedTab
 
 
 _DEFAULT_SCHEMAS: Mapping[str, str] = {"PostgreSQL": "public", "PPAS": "public", "SQLServer": "dbo"}
-"""The schema of names without one, in sources that have schemas inside of databases."""
+"""The default schema, for sources with schemas inside databases."""
 
 
 def _filled(source_type: str, type_: SqlType, literal: Literal) -> Filled | None:
-    """The value that the record of a row would have."""
+    """Return the value that the record of a row would have."""
     if source_type in MYSQL_FAMILY:
         found = mysql_canonical(type_), mysql_value(type_, literal)
     else:
@@ -143,7 +143,7 @@ def _read(sql: str, source_type: str) -> Statement | None:
 
 
 def _placed(change: T, head: Head) -> T:
-    """The change with the times and positions of its record."""
+    """Return the change with the times and positions of its record."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx, change.ext = head.pos_native, head.tx, head.ext
     return change
@@ -153,13 +153,15 @@ def _placed(change: T, head: Head) -> T:
 
 
 def _folded(name: Name, sql: str, source_type: str) -> Name:
-    """Spell a name as the source does. The parser drops which parts had quotes, so one quote leaves all as written."""
+    """Spell a name as the source does. The parser does not keep which parts had quotes, so if any does, all stay as
+    written.
+    """
     fold = _FOLDS.get(source_type)
     return name if fold is None or '"' in sql else tuple(fold(part) for part in name)
 
 
 def _table(name: Name, where: ObjectName, default: str | None) -> TableName | None:
-    """The table of the record if the statement names that one; `default` is the database of names without one."""
+    """Return the table of the record if the statement refers to it. `default` is the database of names without one."""
     if where.table is not None:
         return where.table if _agrees(name, where.table) else None
     if default is not None and name[:-1] in ((), (default,)):
@@ -177,6 +179,6 @@ def _path(table: TableName) -> Name:
 
 
 def _full(name: Name, names: Sequence[Name], where: ObjectName, default: str | None) -> str:
-    """With the database that it lacks, if it is the only one: of several names that is lost."""
+    """Add the missing database, if there is only one name. With several names it is unknown."""
     table = _table(name, where, default) if len(names) == 1 else None
     return ".".join(name if table is None else _path(table))

@@ -1,8 +1,7 @@
-"""The reader's memory of a table: its columns, and a pattern that finds the values of an image in one step.
+"""The reader's cache for a table: its columns, and a pattern that finds the values of an image in one step.
 
-Both save time and change nothing: columns are used for the same bytes only, and a pattern matches nothing but what the
-plain reader reads alike. Neither the one nor the other is told by a name alone, which did harm in a vendor's client
-(§7).
+Both only affect speed: columns are reused only for the same bytes, and a pattern matches only what the plain reader
+reads in the same way. Neither is looked up by name alone, which caused a bug in a vendor's client (§7).
 """
 
 from __future__ import annotations
@@ -15,39 +14,41 @@ from translator.dialects.dts_avro.patterns import UNCHECKED, branch_of, image_pa
 from translator.dialects.dts_avro.record import Fields, Image, Raw
 
 _MAX_COLUMNS = 256
-"""Compiling takes up to some milliseconds a column."""
+"""Maximum number of columns in a pattern, because compiling takes up to some milliseconds per column."""
 
 MAX_COMPILED_COLUMNS = 4_096
-"""Of all tables of a reader: a column of text takes some 15 KB in a pattern. Further tables are read without one."""
+"""Limit for all tables of a reader, because a text column takes some 15 KB in a pattern. Further tables have no
+pattern.
+"""
 
 AFTER = 16
-"""Images of a table before a pattern is made of them: most tables of a large source are quiet."""
+"""Images of a table before a pattern is compiled, because most tables of a large source are quiet."""
 
 _MAX_COMPILED = 4
 _MIN_TRIES = 64
 
 
 class Room:
-    """The number of columns that may still go into patterns."""
+    """The remaining number of columns for patterns."""
 
     def __init__(self, columns: int) -> None:
         self._left = columns
 
     def take(self, columns: int) -> bool:
-        """Take room for the columns; return whether there was enough."""
+        """Reserve room for the columns. Returns whether there was enough."""
         if columns > self._left:
             return False
         self._left -= columns
         return True
 
     def give_back(self, columns: int) -> None:
-        """They are in no pattern any more."""
+        """Release the columns."""
         self._left += columns
-        re.purge()  # it keeps the last patterns that were compiled
+        re.purge()  # the module caches the most recently compiled patterns
 
 
 class Table:
-    """A table as its records showed it so far."""
+    """A table as its records have shown it so far."""
 
     def __init__(self, fields: Fields, room: Room) -> None:
         self.fields = fields
@@ -59,7 +60,7 @@ class Table:
         self._compiled = self._images = self._tries = self._found = 0
 
     def image(self, data: bytes, at: int) -> tuple[Image, Raw, int] | None:
-        """The values of the image that begins there, and where it ends; None when it must be read plainly.
+        """Return the values of the image that begins here and its end, or None if it must be read on the plain path.
 
         Raises:
             UnicodeDecodeError: a string is not UTF-8.
@@ -69,7 +70,7 @@ class Table:
         self._tries += 1
         found = self._match(data, at)
         if found is None:
-            if self._tries >= _MIN_TRIES and self._found * 2 < self._tries:  # long texts, perhaps: no use in trying
+            if self._tries >= _MIN_TRIES and self._found * 2 < self._tries:  # probably long texts: not worth trying
                 self.forget()
             return None
         self._found += 1
@@ -81,7 +82,7 @@ class Table:
         return cells, (self._kinds, groups[1::2]), found.end()
 
     def learn(self, cells: Image) -> None:
-        """Takes in how an image is made that was read plainly."""
+        """Note the structure of an image that was read on the plain path."""
         if self._compiled == _MAX_COMPILED or len(cells) != len(self._branches) or len(cells) > _MAX_COLUMNS:
             return
         self._images += 1
@@ -94,7 +95,7 @@ class Table:
             self._compile()
 
     def forget(self) -> None:
-        """Has no pattern from now on."""
+        """Use no pattern from now on."""
         if self._match is not None:
             self._room.give_back(len(self._branches))
         self._match, self._compiled = None, _MAX_COMPILED

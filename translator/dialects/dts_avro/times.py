@@ -1,7 +1,7 @@
 """DateTime, TimestampWithTimeZone and Timestamp -> text (§4.4).
 
-A null component is not applicable, not zero: which components are there says what the value is. `millis` is never
-milliseconds: micros in a Timestamp, micros or nanos (`digits` 6 or 9) in a DateTime.
+A null component means "not applicable", not zero, so the components that are present show what the value is. `millis`
+never contains milliseconds: it is micros in a Timestamp, and micros or nanos (`digits` 6 or 9) in a DateTime.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _COMPONENTS = ("year", "month", "day", "hour", "minute", "second", "millis")
 
 
 def timestamp_text(value: Parts, digits: int, *, zero_is_no_date: bool) -> str:
-    """Seconds and micros since 1970 as UTC text.
+    """Return seconds and micros since 1970 as UTC text.
 
-    `zero_is_no_date`: MySQL's TIMESTAMP starts at one second past the epoch; 0 is how it stores `0000-00-00 00:00:00`.
+    `zero_is_no_date`: MySQL's TIMESTAMP starts one second after the epoch, and 0 represents `0000-00-00 00:00:00`.
     """
     seconds = value["timestamp"]
     raw = f"{seconds} s {value['millis']} {_UNITS[digits]}"
@@ -39,7 +39,7 @@ def timestamp_text(value: Parts, digits: int, *, zero_is_no_date: bool) -> str:
 
 
 def natural_text(parts: Parts, digits: int) -> str:
-    """The text that the components themselves suggest, without a check of the calendar: `0000-00-00` stays."""
+    """Return the text of the components without a check of the calendar: `0000-00-00` is kept."""
     shape = _shape(parts)
     if shape is None:
         raise Unrepresentable("INVALID_DATETIME", _components(parts))
@@ -47,7 +47,7 @@ def natural_text(parts: Parts, digits: int) -> str:
 
 
 def date_of(parts: Parts, digits: int) -> str:
-    """A date; a time that is sent along must be midnight."""
+    """Read a date. If a time is included, it must be midnight."""
     shape, raw = _shape(parts), _Raw(parts, digits)
     midnight = shape == "datetime" and not any(parts[name] for name in _COMPONENTS[3:])
     if shape != "date" and not midnight:
@@ -56,7 +56,9 @@ def date_of(parts: Parts, digits: int) -> str:
 
 
 def time_of(parts: Parts, digits: int) -> str:
-    """A time of day, or a MySQL TIME of up to 838 hours either way: then every component has the sign."""
+    """Read a time of day, or a MySQL TIME of up to 838 hours in either direction, in which every component has the
+    sign.
+    """
     if _shape(parts) != "time":
         raise Unrepresentable("INVALID_TIME", _Raw(parts, digits))
     if abs(parts["hour"]) > _MAX_HOURS or abs(parts["minute"]) > 59 or abs(parts["second"]) > 59:
@@ -65,7 +67,7 @@ def time_of(parts: Parts, digits: int) -> str:
 
 
 def local_of(parts: Parts, digits: int) -> str:
-    """A local timestamp. A date alone is not filled up with zeros."""
+    """Read a local timestamp. A date alone is not extended with zeros."""
     raw = _Raw(parts, digits)
     if _shape(parts) != "datetime":
         raise Unrepresentable("INVALID_TIMESTAMP", raw)
@@ -82,12 +84,12 @@ def interval_of(parts: Parts, digits: int) -> str:
 
 
 def zoned_text(value: Parts, digits: int) -> str:
-    """The local text with the zone as sent: what is left when no canonical type holds both."""
+    """Return the local text with the zone as sent, if no canonical type can hold both."""
     return f"{natural_text(value['value'], digits)}{value['timezone']}"
 
 
 def utc_of(value: Parts, digits: int) -> str:
-    """A timestamp in UTC."""
+    """Return a timestamp in UTC."""
     parts, name = value["value"], value["timezone"]
     raw = _Raw(parts, digits, name)
     if _shape(parts) != "datetime":
@@ -102,10 +104,10 @@ def utc_of(value: Parts, digits: int) -> str:
     return utc_text(moment, _fraction(parts["millis"], digits, raw), raw)
 
 
-# -- which components are there
+# -- the components that are present
 
 _SHAPES: Mapping[tuple[bool, ...], str] = {
-    # year month day hour minute second; the fraction goes with the second
+    # year month day hour minute second; the fraction belongs to the second
     (True, True, True, False, False, False): "date",
     (True, True, True, True, True, True): "datetime",
     (False, False, False, True, True, True): "time",
@@ -117,7 +119,7 @@ _SIGNED_SHAPES = frozenset({"time", "year_month", "day_second"})
 
 
 def _shape(parts: Parts) -> str | None:
-    """Return the form of the value; None for components that belong to nothing, or of different signs."""
+    """Return the form of the value, or None for components that form no value or have different signs."""
     shape = _SHAPES.get(
         (
             parts["year"] is not None,
@@ -182,7 +184,9 @@ _NATURAL: Mapping[str, Callable[[Parts, int], str]] = {
 
 
 def _fraction(value: int | None, digits: int, raw: object) -> str:
-    """The digits after the point; none for zero, which writers send for columns without a fraction too."""
+    """Return the digits after the point. Nothing for zero, because writers send zero for columns without a fraction
+    too.
+    """
     if not value:
         return ""
     if not 0 < value < 10**digits:
@@ -191,7 +195,7 @@ def _fraction(value: int | None, digits: int, raw: object) -> str:
 
 
 class _Raw:
-    """The raw text of an issue, made only when there is one: natural text where the components make one."""
+    """Return the raw text of an issue, computed only when needed: natural text if the components form one."""
 
     __slots__ = ("digits", "parts", "zone")
 
@@ -208,7 +212,7 @@ class _Raw:
 
 
 def _components(parts: Parts) -> str:
-    """All components from year to fraction, an absent one as `-`."""
+    """Return all components from year to fraction, with `-` for absent ones."""
     return " ".join("-" if parts[name] is None else str(parts[name]) for name in _COMPONENTS)
 
 
@@ -219,10 +223,10 @@ _OFFSET = re.compile(r"(?:GMT|UTC)?([+-]?)(\d{1,2})(?::(\d{2})(?::(\d{2}))?)?\Z"
 
 @lru_cache(maxsize=1024)
 def zone_of(name: str) -> tzinfo:
-    """A zone by any spelling that the vendor's code accepts: `GMT+8`, `UTC-03:30`, `+08:00`, `8`, a region.
+    """Return a zone in any spelling that the vendor's code accepts: `GMT+8`, `UTC-03:30`, `+08:00`, `8`, a region.
 
     Raises:
-        ValueError: there is no such zone.
+        ValueError: the zone does not exist.
     """
     match = _OFFSET.match(name)
     if match is None:

@@ -1,9 +1,10 @@
 """The types of columns: (source type, dataTypeNumber) -> native name and canonical type (§5).
 
-The numbers are per source type. One that no table lists has the type `unknown`: its values are read by their branch.
+The numbers depend on the source type. A number that no table lists has the type `unknown`, and its values are read by
+their branch.
 
-MySQL's integers: their sign is not in the record, so each maps to the smallest signed type that holds the signed and
-the unsigned form; BIGINT stays int64, because a decimal would change every BIGINT key. An unsigned value beyond it is
+MySQL's integers: the record does not contain their sign, so each maps to the smallest signed type that holds the signed
+and the unsigned form. BIGINT stays int64, because a decimal would change every BIGINT key. A greater unsigned value is
 an issue OUT_OF_RANGE until `tables:` declares the column uint64.
 """
 
@@ -16,7 +17,7 @@ from translator.dialects.dts_avro.record import Fields
 
 
 class NativeType(NamedTuple):
-    """The source's name of a type and the canonical type that holds its values."""
+    """The source's name of a type, and the canonical type for its values."""
 
     name: str
     canonical: str
@@ -86,7 +87,7 @@ _ORACLE = _table(
     }
 )
 
-# The type's OID. No canonical type holds a time of day with a zone, so timetz is text.
+# The OID of the type. No canonical type holds a time of day with a zone, so timetz is text.
 _POSTGRESQL = _table(
     {
         16: ("bool", "boolean"),
@@ -131,10 +132,10 @@ _POSTGRESQL = _table(
     }
 )
 
-# How a document and its id are sent was never seen.
+# No sample shows how a document and its id are sent.
 _MONGODB = _table({0: ("document", "unknown"), 1: ("id", "unknown")})
 
-# For the other source types no map was ever published (§5.4).
+# For the other source types, no map was ever published (§5.4).
 _TABLES: Mapping[str, Mapping[int, NativeType]] = {
     "MySQL": _MYSQL,
     "DRDS": _MYSQL,
@@ -147,22 +148,22 @@ MONGODB = "MongoDB"
 MONGODB_ID = "_id"
 """The name of every document."""
 MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
-"""A document has no columns; its images hold these two (§3). The numbers are our own."""
+"""A document has no columns; its images contain these two (§3). The numbers are ours."""
 
 MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})
 MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})
-"""Their DateTime fractions are micros, those of every other source nanos (§4.4)."""
+"""Sources whose DateTime fractions are micros. Those of every other source are nanos (§4.4)."""
 
 TEXT_OR_BYTES = frozenset({15, 249, 250, 251, 252, 253, 254})
-"""MySQL gives one number to CHAR and BINARY, to VARCHAR and VARBINARY, to TEXT and BLOB: see `layout`."""
+"""MySQL uses one number for CHAR and BINARY, for VARCHAR and VARBINARY, for TEXT and BLOB: see `layout`."""
 
 
 def column_type(source_type: str, number: int) -> NativeType:
-    """The type of a column by its number."""
+    """Return the type of a column by its number."""
     found = _TABLES.get(source_type, {}).get(number)
     return found if found is not None else NativeType(f"dataTypeNumber {number}", "unknown")
 
 
 def text_or_bytes(source_type: str, number: int) -> bool:
-    """Return whether the number leaves open if the column holds text or bytes."""
+    """Return whether the number leaves open if the column contains text or bytes."""
     return source_type in MYSQL_FAMILY and number in TEXT_OR_BYTES

@@ -1,8 +1,8 @@
-"""One cell -> canonical scalar: the column's type chooses the encoding, the branch says how the value was sent.
+"""Convert a cell to a canonical scalar: the column's type chooses the encoding, the branch shows how the value was
+sent.
 
-Every branch has a plain reading (`_PLAIN`); the converter of the column's type takes it from there. Where a pair of
-branch and type has a meaning of its own, or needs no second look, `_PAIRS` names it. What nearly all cells look like is
-read faster by `quick`.
+Every branch has a plain reading (`_PLAIN`), which the converter of the column's type processes. If a pair of branch and
+type has a meaning of its own, or needs no further check, `_PAIRS` lists it. `fast_path` reads the most common cells.
 """
 
 from __future__ import annotations
@@ -40,24 +40,24 @@ _PayloadReader: TypeAlias = Callable[["Reading", Payload], Any]
 
 
 class Reading(Struct, frozen=True):
-    """The settings of a source for the reading of its values."""
+    """The settings of a source for reading its values."""
 
     mysql: bool
-    """MySQL's names of charsets, and its zero TIMESTAMP."""
+    """True if the source uses MySQL's charset names and its zero TIMESTAMP."""
     digits: int
     """6 or 9: whether `DateTime.millis` are micros or nanos (§4.4)."""
     declared_unit: bool = False
-    """The operator named the unit. If not, what cannot be micros is read as nanos (§11)."""
+    """The operator configured the unit. If not, values that cannot be micros are read as nanos (§11)."""
     timestamp_digits: int = 6
-    """The same of `Timestamp.millis`, which are micros whatever the source."""
+    """The same for `Timestamp.millis`, which are micros for every source."""
 
 
 FRACTION_AS_NANOS = "FRACTION_AS_NANOS"
-"""Note on a column: its fraction is too large for micros, which the source was to send."""
+"""Note on a column: its fraction is too large for the micros that were expected from the source."""
 
 
 def plain_readers(canonical_type: str, reading: Reading) -> dict[int, CellReader]:
-    """The readers of a column's cells, by their branch: all but null and EmptyObject, which are no values."""
+    """Return the readers of a column's cells, by branch: all except null and EmptyObject, which are not values."""
     readers = {branch: _cell_reader(_reader(branch, canonical_type), reading) for branch in _PLAIN}
     if reading.declared_unit:
         return readers
@@ -126,7 +126,7 @@ def _character(reading: Reading, payload: Payload) -> str | bytes:
 
 
 def _with_charset(payload: Payload) -> str:
-    """`charset:base64`: whoever knows the charset can read the text."""
+    """Return `charset:base64`, from which the text can be decoded if the charset is known."""
     return f"{payload['charset']}:{raw_text(payload['value'])}"
 
 
@@ -183,7 +183,7 @@ def _utf8_json(reading: Reading, payload: Payload) -> str:
 
 
 def _label_missing(reading: Reading, payload: Payload) -> Scalar:
-    """A number in a column of labels would be the place of the label, not the label."""
+    """In a column of labels, a number would be the index of the label and not the label."""
     raise Unrepresentable("LABEL_MISSING", payload["value"])
 
 
@@ -195,7 +195,7 @@ _PAIRS: Mapping[tuple[int, str], _PayloadReader] = {
     **{(TEXT_OBJECT, type_): _value for type_ in ("string", "json", "enum", "set", "uuid", "interval", "unknown")},
     (INTEGER, "enum"): _label_missing,
     (INTEGER, "set"): _label_missing,
-    (CHARACTER, "bytes"): _bytes,  # as sent: no charset stands between the source and a column declared as bytes
+    (CHARACTER, "bytes"): _bytes,  # as sent, because a column declared as bytes has no charset
     (CHARACTER, "unknown"): _undeclared_character,
     (FLOAT, "string"): _float_text,
     (FLOAT, "unknown"): _float_text,

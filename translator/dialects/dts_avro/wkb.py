@@ -1,6 +1,6 @@
-"""The two forms of a BinaryGeometry: WKB, and MySQL's own with four bytes of SRID before it.
+"""The two forms of a BinaryGeometry: WKB, and MySQL's own, which has four bytes of SRID before it.
 
-Which of them DTS writes is unknown (§4.5), so both are read.
+It is unknown which of them DTS writes (§4.5), so both are read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ _ORDERS: Mapping[int, Literal["big", "little"]] = {0: "big", 1: "little"}
 # Point to GeometryCollection; the thousands mark the Z, M and ZM forms.
 _TYPES = frozenset(kind + dimensions for kind in range(1, 8) for dimensions in (0, 1000, 2000, 3000))
 
-# SRID 0 before a little-endian geometry looks like the header of a big-endian point; only the length tells.
+# SRID 0 before a little-endian geometry looks like the header of a big-endian point. Only the length distinguishes
+# them.
 _BIG_ENDIAN_POINT = b"\0\0\0\0\1"
 _POINT_BYTES = 21
 
 
 def wkb(data: bytes) -> bytes:
-    """The WKB alone. An SRID other than 0 would be lost with the prefix, so it is an issue."""
+    """Return the WKB alone. An SRID other than 0 would be lost with the prefix, so it is an issue."""
     if _is_wkb(data) and (not data.startswith(_BIG_ENDIAN_POINT) or len(data) == _POINT_BYTES):
         return data
     if not _is_wkb(data[_SRID_BYTES:]):

@@ -13,7 +13,7 @@ from translator.message import Limits
 
 
 class Envelope(Struct, frozen=True):
-    """An envelope out of its bytes; `message` is still encoded."""
+    """A decoded envelope; `message` is still encoded."""
 
     type: str
     schema_id: str | None
@@ -22,7 +22,7 @@ class Envelope(Struct, frozen=True):
 
 
 def open_envelope(value: bytes, limits: Limits) -> Envelope:
-    """The envelope of a value that begins with its magic. Its schema is fixed, so it is read without one.
+    """Read the envelope of a value that begins with its magic. Its schema is fixed, so no schema is needed.
 
     Raises:
         MessageError: MALFORMED_AVRO, UNKNOWN_TYPE, INVALID_FIELD, LIMIT_EXCEEDED.
@@ -41,11 +41,11 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
     except (Damage, IndexError) as error:
         raise MessageError(ErrorCode.MALFORMED_AVRO, f"no envelope: {_reason(error)}", path=f"$.{name}") from None
     if at < len(value):
-        raise MessageError(ErrorCode.MALFORMED_AVRO, f"{len(value) - at} bytes after the envelope")
+        raise MessageError(ErrorCode.MALFORMED_AVRO, f"{len(value) - at} unexpected bytes after the envelope")
     if schema_text is not None and len(schema_text) > limits.schema_text_bytes:
         raise MessageError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"{len(schema_text)} bytes; allowed: {limits.schema_text_bytes} (limits.schema_text_bytes)",
+            f"{len(schema_text)} bytes, but only {limits.schema_text_bytes} are allowed (limits.schema_text_bytes)",
             path="$.messageSchema",
         )
     return Envelope(read_type(_decoded(kind, "type")), _schema_id(schema_id), schema_text or None, message)
@@ -69,14 +69,14 @@ def _optional(value: bytes, at: int) -> tuple[bytes | None, int]:
 
 
 def _branch(value: bytes, at: int) -> bool:
-    """Return whether a union of null and something holds something."""
+    """Return whether a union with null has a value."""
     if value[at] not in (0, 2):
-        raise Damage("a union index that is neither 0 nor 1")
+        raise Damage("a union index is neither 0 nor 1")
     return value[at] == 2
 
 
 def _skip_headers(value: bytes, at: int) -> int:
-    """The end of the headers: a map of texts for applications, which Replicate leaves null (§1)."""
+    """Return the end of the headers: a map of texts for applications, which Replicate leaves null (§1)."""
     if not _branch(value, at):
         return at + 1
     at += 1
@@ -91,7 +91,7 @@ def _skip_headers(value: bytes, at: int) -> int:
 
 def _schema_id(raw: bytes | None) -> str | None:
     if raw and len(raw) > MAX_SCHEMA_ID_CHARS:
-        reason = f"messageSchemaId has {len(raw)} bytes; allowed: {MAX_SCHEMA_ID_CHARS}"
+        reason = f"messageSchemaId has {len(raw)} bytes, but only {MAX_SCHEMA_ID_CHARS} are allowed"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path="$.messageSchemaId")
     schema_id = _decoded(raw, "messageSchemaId") if raw else None
     check_schema_id(schema_id, "$.messageSchemaId")
@@ -111,12 +111,12 @@ FRAME_BYTES = 5
 
 
 def registry_id(framed: bytes) -> int:
-    """The schema id of a value that begins with byte 00.
+    """Return the schema id of a value that begins with byte 00.
 
     Raises:
-        MessageError: FRAMING when the frame itself is cut off.
+        MessageError: FRAMING if the frame itself is truncated.
     """
     if len(framed) < FRAME_BYTES:
-        reason = f"a Confluent frame of {len(framed)} bytes; it has at least {FRAME_BYTES}"
+        reason = f"a Confluent frame has {len(framed)} bytes, but needs at least {FRAME_BYTES}"
         raise MessageError(ErrorCode.FRAMING, reason)
     return int.from_bytes(framed[1:FRAME_BYTES], "big")

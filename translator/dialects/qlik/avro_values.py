@@ -1,4 +1,4 @@
-"""Cells of Avro records: what the schema says their type is, and how they are read (§6)."""
+"""Cells of Avro records: their type according to the schema, and how to read them (§6)."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from translator.values import (
 
 
 class AvroColumn(Struct, frozen=True):
-    """A column as a writer schema declares it."""
+    """A column as declared in a writer schema."""
 
     name: str
     type: str
-    """Canonical."""
+    """The canonical type."""
     convert: Converter | None
-    """To a canonical scalar; None where the values are canonical as fastavro reads them."""
+    """Converts to a canonical scalar; None if fastavro's values are already canonical."""
     native: str
 
 
 def avro_column(name: str, declared: AvroType) -> AvroColumn:
-    """The column of a field: a type, or null and a type. Of several types none is the column's: such values are issues,
-    as nothing tells which of them the source has.
+    """Return the column of a field: a type, or null and a type. In a union of several types, none is the column's type.
+    Its values become issues, because it is unknown which of the types the source has.
     """
     types = [branch for branch in declared.branches if branch.kind != "null"] if declared.branches else [declared]
     if not types or types[0].kind == "null":
@@ -74,7 +74,7 @@ def _decimal(type_: AvroType) -> _Reading:
     return name, unscaled_decimal(type_.precision, type_.scale)
 
 
-# A DATETIME has no zone though Avro's timestamp is a moment: columns are not moved to UTC (§6).
+# A DATETIME has no zone although Avro's timestamp is a moment: columns are not converted to UTC (§6).
 _LOGICAL: Mapping[str, Callable[[AvroType], _Reading]] = {
     "decimal": _decimal,
     "uuid": lambda _: ("uuid", None),
@@ -93,7 +93,7 @@ _RAW_BYTES = frozenset({"bytes", "fixed"})
 
 
 def converter_to(canonical: str, column: AvroColumn) -> Converter | None:
-    """The converter of a column whose type is told by metadata, or by the operator, and not by Avro alone."""
+    """Return the converter of a column whose type comes from metadata or the operator, and not from Avro alone."""
     if canonical == column.type:
         return column.convert
     if column.native == "string" and canonical == "bytes":

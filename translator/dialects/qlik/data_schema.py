@@ -1,7 +1,7 @@
-"""The text of an Avro schema as it is kept: what data are read by, and no text that may quote them.
+"""The text of an Avro schema as it is stored: the parts needed to read data, and no text that could quote data.
 
-A schema may bring more: defaults, documentation, members of a writer's own. A writer's defaults are never read by, and
-all of it may hold values of columns, masked ones among them, while the text is kept in the metadata topic.
+A schema can contain more: defaults, documentation, members added by the writer. A writer's defaults are never used, and
+all of these could contain column values, including masked ones, while the text is stored in the metadata topic.
 """
 
 from __future__ import annotations
@@ -21,9 +21,10 @@ _NESTED = ("type", "items", "values")
 
 
 def reading_part(text: str) -> str:
-    """Return a schema without what data are not read by; "" for a text that is no JSON, by which nothing can be read.
+    """Return a schema without the parts that are not needed to read data, or "" for text that is not JSON and thus
+    unusable.
 
-    What is wrong in it beyond that stays wrong, and is said when it is used.
+    Other mistakes in it remain and are reported when it is used.
     """
     try:
         declared = msgspec.json.decode(text)
@@ -63,12 +64,12 @@ def _symbol(declared: Any) -> Any:
 
 
 def _scalars(declared: Mapping[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """The members of these names; null stands for one of another kind, which is as wrong."""
+    """Return the members with these names. null replaces one of another type, which is also invalid."""
     kept = {
         name: declared[name] if type(declared[name]) is kind else None
         for name, kind in kinds.items()
         if name in declared
     }
     if kept.get("logicalType") not in LOGICAL_TYPES:
-        kept.pop("logicalType", None)  # by Avro's rule, one that is unknown means nothing
+        kept.pop("logicalType", None)  # by Avro's rule, an unknown one has no meaning
     return kept

@@ -1,4 +1,4 @@
-"""The dialect: what arrives on a topic of Qlik Replicate, decided in one place."""
+"""The dialect: decides what a record from a Qlik Replicate topic is."""
 
 from __future__ import annotations
 
@@ -51,26 +51,30 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of a Qlik source (docs/dialects/qlik.md)."""
 
     topics: Topics = None
-    """Table of each topic, for messages without metadata."""
+    """The table of each topic, for messages without metadata."""
     untyped: Literal["wait", "translate"] = "wait"
-    """A message that names metadata waits for it, or is translated without types whether the metadata is known or
-    not: an event must not depend on what happened to be learned before it (docs/design.md §1). Avro that
-    cannot be read without the metadata always waits."""
+    """The policy for a message that refers to metadata. It waits for the metadata, or it is translated without types,
+    even if the metadata is known, because an event must not depend on what happened to be learned before
+    (docs/design.md §1). Avro that cannot be read without the metadata always waits.
+    """
     message_format: MessageFormat | None = None
-    """The sections of a task that does not use Replicate's own; None: as found."""
+    """The sections of a task that does not use Replicate's defaults. None: as found."""
     avro_masks: Literal["big", "little"] = "big"
     """The first byte of a mask in Avro: the most significant one, as in the hex text, or the least (§5: unproven)."""
     numeric_timestamp: Literal["note", "reject", "micros"] = "note"
-    """A timestamp that is a number: noted and left out, refused, or microseconds since 1970."""
+    """The policy for a numeric timestamp: left out with a note, rejected, or read as microseconds since 1970."""
     read_as_refresh: bool = False
-    """True: the operation READ is REFRESH; no producer of it is known (§4)."""
+    """True: the operation READ means REFRESH; no producer of it is known (§4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
-    """Headers that go into `ext`."""
+    """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
     """The text that the task writes into the Kafka key: the value of the key column, for a DELETE without a row; or
-    `SCHEMA+TABLE`, which names the table where neither metadata nor `topics` does."""
+    `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics` does.
+    """
     control_tables: Literal["pass", "skip"] = "pass"
-    """Rows of Replicate's own tables, `attrep_…`: events like all others, or skipped and counted."""
+    """The policy for rows of Replicate's own tables, `attrep_…`: translate them like any others, or skip and count
+    them.
+    """
 
 
 class Qlik:
@@ -102,7 +106,7 @@ class Qlik:
         }
 
     def decode(self, message: Message) -> Outcome:
-        """The outcome of one record.
+        """Return the outcome of one record.
 
         Raises:
             MessageError: the record becomes a dead letter.
@@ -112,16 +116,16 @@ class Qlik:
         return self._framings[framing(message.value)](message, message.value)
 
     def hints(self, *, described: bool) -> list[str]:
-        """Say that nothing names the tables of messages without metadata."""
+        """Return a hint if the tables of messages without metadata are unknown."""
         if described or self._untyped.can_name:
             return []
         return [
-            "neither metadata_topics nor options.topics: a message that names no table becomes a dead letter, and rows "
-            "have no types, unless metadata messages come on its topics"
+            "neither metadata_topics nor options.topics is set: messages without a table name become dead letters, "
+            "and rows have no types, unless metadata messages arrive on its topics"
         ]
 
     def native_rows(self) -> QlikNativeRows | None:
-        """Return the part for the native path; None where sections have names of their own, or limits leave no room."""
+        """Return the part for the native path, or None if sections have custom names or the limits leave no room."""
         limits = self._setup.limits
         if self._splitter is not None or limits.json_depth < DEPTH:
             return None
@@ -138,7 +142,9 @@ class Qlik:
         return self._learned(schema_id, Metadata).row_schema
 
     def _described_table(self, described: Described) -> Table | None:
-        """Find the table of a message as `decode` does; None where it is no row change of it."""
+        """Find the table of a message as `decode` does, or None if the message is not a row change for the native
+        path.
+        """
         named = {"schema": described.schema, "table": described.table}
         frame = Frame(described.variant, DATA, None, {"headers": named}, "$")
         message = Message(described.topic, 0, 0, 0, described.key, b"")
@@ -154,18 +160,19 @@ class Qlik:
         return None if self._is_skipped(table) else table
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """The table of a data message in JSON: as its metadata say, else by topic, Kafka key or itself.
+        """Return the table of a JSON data message, from its metadata, or else from its topic, its Kafka key or the
+        message.
 
         Raises:
-            MessageError: that is not known, or the message is Avro, of which it was not tried.
+            MessageError: the table is unknown, or the message is Avro, which is not examined here.
         """
         frame = open_json(message.value or b"", self._setup.limits, self._splitter)
         if frame.type == METADATA:
-            raise MessageError(ErrorCode.TABLE_UNKNOWN, "metadata may be of any table")
+            raise MessageError(ErrorCode.TABLE_UNKNOWN, "metadata can be for any table")
         if frame.schema_id is not None and self._wait:
             metadata = self._found(frame.schema_id, Metadata)
             if metadata is None:
-                raise MessageError(ErrorCode.SCHEMA_MISSING, "the table is named by metadata that have not come")
+                raise MessageError(ErrorCode.SCHEMA_MISSING, "the table is defined by metadata that has not arrived")
             return [metadata.table.name]
         return [self._untyped.find(message, frame).name]
 
@@ -173,12 +180,12 @@ class Qlik:
         """Return a copy with other values of rows, in the value and in the key.
 
         Raises:
-            Unmaskable: it cannot be read, or what it is read by is not known.
+            Unmaskable: it cannot be read, or its metadata or schema is unknown.
         """
         return MaskedCopies(self._splitter, self._setup.limits, self._embedded, self._found, masked).copy(message)
 
     def learn(self, key: str, document: bytes) -> Metadata | WriterSchema:
-        """The metadata in a document that `decode` gave out, or the schema of a registry."""
+        """Return the metadata in a document that `decode` produced, or the schema of a registry."""
         if key.startswith(REGISTRY):
             return WriterSchema(document, self._setup.limits, self._reading)
         return self._compile(document)
@@ -186,13 +193,13 @@ class Qlik:
     def _found(self, key: str, expected: type[T]) -> T | None:
         found = self._setup.lookup(key)
         if found is not None and not isinstance(found, expected):
-            raise TypeError(f"the look-up returned {type(found).__name__}, not what learn() made")
+            raise TypeError(f"the look-up returned {type(found).__name__}, which learn() does not create")
         return found
 
     def _learned(self, key: str, expected: type[T]) -> T:
         found = self._found(key, expected)
         if found is None:
-            raise MessageError(ErrorCode.SCHEMA_MISSING, f"{quote(key)} has not come")
+            raise MessageError(ErrorCode.SCHEMA_MISSING, f"{quote(key)} has not arrived")
         return found
 
     # -- JSON
@@ -201,7 +208,7 @@ class Qlik:
         frame = open_json(value, self._setup.limits, self._splitter)
         if frame.type == METADATA:
             return self._decode_metadata(frame)
-        # Everything that can be read without metadata is read first: a broken message does not wait.
+        # Everything that needs no metadata is read first, so that an invalid message does not wait.
         headers, sections = self._read(frame, message)
         if frame.schema_id is not None and self._wait:
             metadata = self._found(frame.schema_id, Metadata)
@@ -225,7 +232,7 @@ class Qlik:
         if envelope.type == METADATA:
             return self._decode_metadata(self._open_metadata(envelope))
         if envelope.schema_text is None and envelope.schema_id is None:
-            reason = "neither messageSchemaId nor messageSchema says how the message is read"
+            reason = "the schema of the message is unknown: it has neither messageSchemaId nor messageSchema"
             raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.messageSchemaId")
         schema = None if envelope.schema_text is None else self._embedded.of(envelope.schema_text).row
         metadata = None
@@ -251,7 +258,7 @@ class Qlik:
     def _open_metadata(self, envelope: Envelope) -> Frame:
         if envelope.schema_text is None:
             raise MessageError(ErrorCode.MISSING_FIELD, "metadata without messageSchema", path="$.messageSchema")
-        # Not kept at hand: each metadata message has a schema of its own, with a record for every column.
+        # Not cached, because each metadata message has a schema of its own, with a record for every column.
         schema = WriterSchema(envelope.schema_text, self._setup.limits, self._reading)
         body = schema.record.read(envelope.message, "$.message")
         return Frame(ENVELOPED_AVRO, METADATA, envelope.schema_id, body, "$.message")
@@ -287,7 +294,7 @@ class Qlik:
         return headers, read_sections(frame, headers.op, self._setup.limits, has_key=self._has_row(frame, message.key))
 
     def _has_row(self, frame: Frame, key: bytes | None) -> bool:
-        """Return whether a Kafka key may name a row."""
+        """Return whether a Kafka key can identify a row."""
         if frame.variant == CONFLUENT_AVRO and is_framed(key):
             return True
         return is_object(key) or (bool(key) and self._text_key_is_primary)
@@ -324,7 +331,7 @@ _CONTROL_TABLE = "attrep_"
 
 
 def _by_registry(number: int, make: Callable[[], T], of: str = "of the registry") -> T:
-    """Make something of a schema of the registry; a refusal names the schema."""
+    """Compile a schema of the registry. An error includes its id."""
     try:
         return make()
     except MessageError as error:

@@ -1,6 +1,6 @@
-"""Metadata messages (type MD, §2): what they say, checked and kept as a document.
+"""Metadata messages (type MD, §2): their contents, checked and stored as a document.
 
-The document is what the metadata topic stores under the schema id. The same message gives the same bytes, so that a
+The metadata topic stores the document under the schema id. The same message always produces the same bytes, so that
 repeated publication changes nothing.
 """
 
@@ -42,18 +42,19 @@ TYPES: Mapping[str, str] = {
     "TIME": "time",
     "DATETIME": "timestamp",
 }
-"""Replicate's type names (sections 2 and 6). A DATETIME has no zone: columns are not moved to UTC. A column of any
-other type is of type unknown."""
+"""Replicate's type names (sections 2 and 6). A DATETIME has no zone: columns are not converted to UTC. A column of any
+other type has type unknown.
+"""
 
 MAX_DIGITS = 1000
-"""Precision and scale beyond any database's (PostgreSQL has 1000): such a number is not one of a column."""
+"""Limit for precision and scale, beyond any database's (PostgreSQL has 1000). A greater number is not used."""
 
 
 class MetadataColumn(Struct, frozen=True, omit_defaults=True):
-    """A column as announced. `key` is its place in the primary key, 0 outside of it.
+    """A column as announced. `key` is its position in the primary key, or 0.
 
-    `undocumented` is the type that was sent where it is not a name of `TYPES`. `type` is STRING then, so that an
-    earlier release can read the document after a rollback.
+    `undocumented` is the type as sent if it is not in `TYPES`. `type` is STRING in that case, so that an earlier
+    release can read the document after a rollback.
     """
 
     name: str
@@ -68,7 +69,7 @@ class MetadataColumn(Struct, frozen=True, omit_defaults=True):
 
 
 class MetadataDocument(Struct, frozen=True, rename="camel"):
-    """A metadata message without what reading rows does not take; columns stand by ordinal."""
+    """A metadata message without the parts that reading rows does not need. Columns are sorted by ordinal."""
 
     schema_id: str
     server: str | None
@@ -82,10 +83,10 @@ class MetadataDocument(Struct, frozen=True, rename="camel"):
 
 
 def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
-    """The document of a metadata message.
+    """Return the document of a metadata message.
 
     Raises:
-        MessageError: something is missing, of another JSON type, or contradicts itself; nothing of it is learned.
+        MessageError: something is missing, has another JSON type, or is contradictory. Nothing of it is learned.
     """
     body, path = frame.body, frame.path
     lineage, at = field(body, "lineage", dict, path), f"{path}.lineage"
@@ -106,7 +107,7 @@ def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
 
 
 def _announced_id(frame: Frame) -> str:
-    """The id that data messages will name. The envelope repeats it, or (by Help's wording) may leave it null."""
+    """Return the id to which data messages refer. The envelope repeats it or, according to Help, may leave it null."""
     path = f"{frame.path}.schemaId"
     schema_id = read_schema_id(frame.body, "schemaId", frame.path)
     if schema_id is None:
@@ -114,14 +115,14 @@ def _announced_id(frame: Frame) -> str:
     if frame.schema_id not in (None, schema_id):
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            f"schemaId {quote(schema_id)} is not the messageSchemaId {quote(frame.schema_id)} of the envelope",
+            f"schemaId {quote(schema_id)} differs from the messageSchemaId {quote(frame.schema_id)} of the envelope",
             path=path,
         )
     return schema_id
 
 
 def _data_schema(body: JsonObject, path: str, limits: Limits) -> str | None:
-    """The part of the Avro schema of data messages that they are read by: only Avro messages need it."""
+    """Return the part of the Avro schema that data messages are read with. Only Avro messages need it."""
     text: str | None = field(body, "dataSchema", str, path, optional=True)
     if text is not None and len(text.encode()) > limits.schema_text_bytes:
         raise MessageError(
@@ -138,7 +139,9 @@ def _columns(structure: JsonObject, path: str, limits: Limits) -> tuple[Metadata
         raise MessageError(ErrorCode.INVALID_FIELD, "tableColumns is empty", path=path)
     if len(listed) > limits.columns:
         raise MessageError(
-            ErrorCode.LIMIT_EXCEEDED, f"{len(listed)} columns; allowed: {limits.columns} (limits.columns)", path=path
+            ErrorCode.LIMIT_EXCEEDED,
+            f"{len(listed)} columns, but only {limits.columns} are allowed (limits.columns)",
+            path=path,
         )
     columns = [_column(name, field(listed, name, dict, path), f"{path}.{quote(name)}", limits) for name in listed]
     _check_unique("ordinal", [column.ordinal for column in columns], path)
@@ -148,11 +151,11 @@ def _columns(structure: JsonObject, path: str, limits: Limits) -> tuple[Metadata
 
 def _column(name: str, told: JsonObject, path: str, limits: Limits) -> MetadataColumn:
     type_: str = field(told, "type", str, path)
-    # Letters of other alphabets can become those of a name.
+    # Upper-casing can turn letters of other alphabets into those of a name.
     known = type_.upper() if type_.isascii() else ""
     return MetadataColumn(
         name,
-        # A mask has a bit for every ordinal, so they are held to the limit on columns though gaps are legal.
+        # A mask has a bit for every ordinal, so ordinals must not exceed the limit on columns, although gaps are valid.
         _number(told, "ordinal", path, 1, limits.columns),
         known if known in TYPES else "STRING",
         _number(told, "length", path, 0, 2**63 - 1, optional=True) or 0,
@@ -178,5 +181,5 @@ def _check_unique(what: str, numbers: list[int], path: str) -> None:
 
 
 def encode_document(document: MetadataDocument) -> bytes:
-    """Compact JSON with members in the order of the class."""
+    """Return compact JSON with members in the order of the class."""
     return msgspec.json.encode(document)

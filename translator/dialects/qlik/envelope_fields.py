@@ -17,11 +17,11 @@ from translator.errors import ErrorCode, MessageError
 
 OPERATIONS: Mapping[str, str] = {"REFRESH": "r", "INSERT": "c", "UPDATE": "u", "DELETE": "d"}
 READ: Mapping[str, str] = {"READ": "r"}
-"""An operation that mongo-kafka takes for REFRESH, though nobody could name a producer of it (§4)."""
+"""An operation that mongo-kafka takes for REFRESH, although no producer of it is known (§4)."""
 MAX_COUNTER = 2**63 - 1
 
 CARRIED = ("streamPosition", "externalSchemaId")
-"""Headers that the envelope has no field for, and that an option carries in `ext`."""
+"""Headers without a field in the envelope, which an option adds to `ext`."""
 
 
 class HeaderRules(Struct, frozen=True):
@@ -33,7 +33,7 @@ class HeaderRules(Struct, frozen=True):
 
 
 class Headers(Struct, frozen=True):
-    """The headers of a message. Null, missing and `""` are the same in every one of them (§4)."""
+    """The headers of a message. Null, missing and `""` mean the same in each of them (§4)."""
 
     path: str
     op: str
@@ -47,7 +47,7 @@ class Headers(Struct, frozen=True):
 
 
 def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Headers:
-    """The headers of a message body; unknown ones are left alone, as the writer adds some in time.
+    """Return the headers of a message body. Unknown ones are ignored, because the writer adds new ones over time.
 
     Raises:
         MessageError: UNKNOWN_OPERATION, MISSING_FIELD or INVALID_FIELD.
@@ -55,7 +55,7 @@ def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Head
     headers = field(body, "headers", dict, path)
     path = f"{path}.headers"
     operation: str = field(headers, "operation", str, path)
-    # Letters of other alphabets can become those of the words: `ınsert` is none of them.
+    # Case folding can turn letters of other alphabets into those of the words: `ınsert` is not one of them.
     word = operation.upper() if operation.isascii() else operation
     notes: list[str] = []
     return Headers(
@@ -85,8 +85,9 @@ CHANGE_SEQUENCE = (
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)0229)"
     r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}"
 )
-"""Pattern: a time to the hundredth that there is, and a number of 19 digits, 35 in all (§4). Of those that
-match, the order of the bytes is the order of the changes of a task."""
+"""Pattern: a valid time in hundredths of a second, and a number of 19 digits, 35 in all (§4). For matching sequences,
+byte order is the order of a task's changes.
+"""
 _is_regular = re.compile(CHANGE_SEQUENCE).fullmatch
 
 
@@ -98,7 +99,7 @@ def _change_sequence(headers: Mapping[str, Any], path: str, notes: list[str]) ->
 
 
 def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
-    """No size: the counter of the last event is not one where filters or other topics take events away."""
+    """No size is set: the counter of the last event is not the size if filters or other topics remove events."""
     transaction = _text(headers, "transactionId", path)
     counter = field(headers, "transactionEventCounter", int, path, optional=True)
     last = field(headers, "transactionLastEvent", bool, path, optional=True)
@@ -108,11 +109,11 @@ def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
             f"transactionEventCounter is outside 0 to {MAX_COUNTER}",
             path=f"{path}.transactionEventCounter",
         )
-    # Places count from 1 in the envelope, and in Replicate's documentation: 0 says nothing of the place.
+    # Positions count from 1 in the envelope and in Replicate's documentation, so 0 means "unknown".
     return None if transaction is None else Tx(transaction, seq=counter or None, last=last)
 
 
-# -- timestamp: UTC, with or without saying so
+# -- timestamp: UTC, with or without a zone in the text
 
 _TIMESTAMP = re.compile(
     r"(\d{4})-(\d{2})-(\d{2})[T ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?(?:Z|([+-])([01]\d|2[0-3]):?([0-5]\d))?\Z",
@@ -125,7 +126,9 @@ _LAST_MICRO = (datetime.max - _EPOCH) // _MICROSECOND
 
 
 def _timestamp(headers: Mapping[str, Any], path: str, rules: HeaderRules, notes: list[str]) -> int | None:
-    """Microseconds since 1970, UTC. Digits below the microsecond are cut: the envelope has no place for them."""
+    """Return microseconds since 1970, UTC. Digits below the microsecond are dropped, because the envelope cannot hold
+    them.
+    """
     value = field(headers, "timestamp", (str, int, Decimal), path, optional=True)
     if value is None or value == "":
         return None
@@ -133,19 +136,21 @@ def _timestamp(headers: Mapping[str, Any], path: str, rules: HeaderRules, notes:
         return _numeric_timestamp(value, path, rules, notes)
     micros = read_time(value)
     if micros is None:
-        raise _no_time("no time; allowed: YYYY-MM-DDTHH:MM:SS.fff", path)
+        raise _no_time("not a time; expected YYYY-MM-DDTHH:MM:SS.fff", path)
     return micros
 
 
 def _numeric_timestamp(value: int | Decimal, path: str, rules: HeaderRules, notes: list[str]) -> int | None:
-    """A number has no stated unit (the samples of michelin's README carry 1000): the operator may state it."""
+    """Read a number. Its unit is undocumented (the samples in michelin's README contain 1000), but the operator can set
+    it.
+    """
     if rules.numeric_timestamp == "note":
         notes.append("TIMESTAMP_UNREADABLE")
         return None
     if rules.numeric_timestamp == "reject":
-        raise _no_time("a number, whose unit nobody states (option numeric_timestamp)", path)
+        raise _no_time("a number with an undocumented unit (set the option numeric_timestamp)", path)
     if not isinstance(value, int) or not _FIRST_MICRO <= value <= _LAST_MICRO:
-        raise _no_time("no number of microseconds in the years 1 to 9999", path)
+        raise _no_time("not a number of microseconds in the years 1 to 9999", path)
     return value
 
 
@@ -154,7 +159,7 @@ def _no_time(what: str, path: str) -> MessageError:
 
 
 def read_time(text: str) -> int | None:
-    """Microseconds since 1970 of a text; UTC where it has no zone. None when it is no time."""
+    """Return microseconds since 1970 for a text, in UTC if it has no zone, or None if it is not a time."""
     match = _TIMESTAMP.match(text)
     try:
         return None if match is None else _micros(match)

@@ -16,11 +16,11 @@ DATA, METADATA = "DT", "MD"
 _TYPES = {DATA: DATA, METADATA: METADATA}
 
 MAX_SCHEMA_ID_CHARS = 128
-"""A messageSchemaId has 32 hex digits; it becomes a Kafka key, so that no more than this is taken."""
+"""Maximum length of a messageSchemaId. It has 32 hex digits and becomes a Kafka key, so longer ones are rejected."""
 
 
 class Frame(Struct, frozen=True):
-    """A message out of its layout. `body` holds data, beforeData and headers; `path` is where it stands.
+    """A message in any layout. `body` contains data, beforeData and headers; `path` is its position.
 
     `sent` is the text of a message in JSON.
     """
@@ -44,7 +44,7 @@ _BOM = b"\xef\xbb\xbf"
 
 
 def framing(value: bytes) -> str:
-    """Return the framing that the first bytes of a value name; the value is not empty.
+    """Return the framing indicated by the first bytes of a non-empty value.
 
     Raises:
         MessageError: FRAMING.
@@ -57,9 +57,9 @@ def framing(value: bytes) -> str:
         return CONFLUENT_AVRO
     if value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"{"):
         return JSON
-    reason = f"unknown framing: the first byte is {value[0]:02x}; allowed: 7b (JSON object), 61 of atMSG, 00 (Avro)"
+    reason = f"unknown framing: the first byte is {value[0]:02x}; expected 7b (JSON object), 61 of atMSG, or 00 (Avro)"
     if value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"["):
-        reason += f"; an array of messages? {ONE_A_RECORD}"
+        reason += f"; is it an array of messages? {ONE_A_RECORD}"
     raise MessageError(ErrorCode.FRAMING, reason)
 
 
@@ -69,10 +69,10 @@ _ROWS = frozenset({"$.data", "$.beforeData", "$.message.data", "$.message.before
 
 
 def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
-    """The frame of a JSON value; `splitter` where the operator declares the form of the sections.
+    """Return the frame of a JSON value. `splitter` is set if the operator declares the form of the sections.
 
     Raises:
-        MessageError: FRAMING for no known layout, UNSUPPORTED_SHAPE for one that is not read.
+        MessageError: FRAMING for an unknown layout, UNSUPPORTED_SHAPE for a layout that is not supported.
     """
     rows = _ROWS
     if splitter is not None:
@@ -85,12 +85,12 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
 
 
 def _is_column(member: object, splitter: Splitter | None) -> bool:
-    """Return whether a member of the root may be a cell: where columns stand among the members, under any name."""
+    """Return whether a member of the root can be a cell: if columns are root members, they can have any name."""
     return splitter is not None and splitter.columns_beside and not isinstance(member, dict)
 
 
 def _members(root: JsonObject) -> int:
-    """The members of the objects that a data message has; there may be more."""
+    """The members of the objects in a data message. There can be more."""
     body = root.get("message", root)
     if type(body) is not dict:
         return -1
@@ -101,7 +101,7 @@ def _members(root: JsonObject) -> int:
 def _enveloped(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
     magic = field(root, "magic", str, "$")
     if magic != MAGIC:
-        raise MessageError(ErrorCode.INVALID_FIELD, f"unknown magic {quote(magic)}; allowed: {MAGIC}", path="$.magic")
+        raise MessageError(ErrorCode.INVALID_FIELD, f"unknown magic {quote(magic)}; expected {MAGIC}", path="$.magic")
     kind = read_type(field(root, "type", str, "$"))
     body: JsonObject = field(root, "message", dict, "$")
     schema_id = read_schema_id(root, "messageSchemaId", "$")
@@ -112,7 +112,7 @@ def _enveloped(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> F
 
 
 def read_type(text: str) -> str:
-    """DATA or METADATA.
+    """Return DATA or METADATA.
 
     Raises:
         MessageError: UNKNOWN_TYPE.
@@ -136,7 +136,7 @@ def _custom(
 
 
 def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
-    """An object without magic: the envelope is an option of the task (§1)."""
+    """Read an object without magic: the envelope is an option of the task (§1)."""
     sectioned = HEADERS in root and (ROW in root or BEFORE in root)
     found = splitter or detect(root)
     if sectioned and found is None:
@@ -144,7 +144,7 @@ def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
     if "lineage" in root and "tableStructure" in root and not _is_column(root["lineage"], splitter):
         return Frame("bare_json", METADATA, None, root, "$", sent=sent)
     if "op" in root and isinstance(root.get(ROW), list):
-        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "legacy flat JSON of 2016 is not in this release")
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "legacy flat JSON from 2016 is not supported in this release")
     record = root.get("message")
     body, path = (root, "$") if sectioned or not isinstance(record, dict) else (record, "$.message")
     if body is record:
@@ -158,18 +158,18 @@ def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
         return Frame("custom_json", DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, "inferred", sent)
     raise MessageError(
         ErrorCode.FRAMING,
-        "a JSON object of no known layout; allowed: magic, or headers with data or beforeData;"
-        " sections of other names are declared by the option message_format",
+        "a JSON object of unknown layout; expected magic, or headers with data or beforeData."
+        " Declare sections with other names in the option message_format",
     )
 
 
 def read_schema_id(parent: JsonObject, name: str, path: str) -> str | None:
-    """A schema id; None when it is missing, null or empty: the task publishes no metadata."""
+    """Return a schema id, or None if it is missing, null or empty because the task publishes no metadata."""
     schema_id: str | None = field(parent, name, str, path, optional=True)
     if schema_id and len(schema_id) > MAX_SCHEMA_ID_CHARS:
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            f"{name} has {len(schema_id)} characters; allowed: {MAX_SCHEMA_ID_CHARS}",
+            f"{name} has {len(schema_id)} characters, but only {MAX_SCHEMA_ID_CHARS} are allowed",
             path=f"{path}.{name}",
         )
     check_schema_id(schema_id, f"{path}.{name}")
@@ -177,14 +177,14 @@ def read_schema_id(parent: JsonObject, name: str, path: str) -> str | None:
 
 
 REGISTRY = "registry/"
-"""Begins the keys under which schemas of a registry are learned; a messageSchemaId does not."""
+"""Key prefix for learned schemas of a registry. A messageSchemaId never begins with it."""
 
 
 def check_schema_id(schema_id: str | None, path: str) -> None:
-    """Refuse an id that another kind of metadata is learned under.
+    """Reject an id that collides with the keys of another kind of metadata.
 
     Raises:
         MessageError: INVALID_FIELD.
     """
     if schema_id and schema_id.startswith(REGISTRY):
-        raise MessageError(ErrorCode.INVALID_FIELD, f"{quote(schema_id)} is no schema id", path=path)
+        raise MessageError(ErrorCode.INVALID_FIELD, f"{quote(schema_id)} is not a schema id", path=path)

@@ -1,8 +1,8 @@
-"""The Kafka key: the key columns of a table, and the row of a DELETE that has no other (§8).
+"""The Kafka key: the key columns of a table, and the only form of a DELETE's row if nothing else contains it (§8).
 
-A key is nothing, the name of the table, or the key columns: as text, or as an Avro record. Text of several columns has
-no documented delimiter and is never taken apart; text of one column could as well be `SCHEMA+TABLE`, so that it is
-read only where the operator declares what the task writes there.
+A key is empty, the name of the table, or the key columns, as text or as an Avro record. Text with several columns has
+no documented delimiter and is never split. Text with one column could also be `SCHEMA+TABLE`, so it is read only if the
+operator declares what the task writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from translator.message import Limits
 
 
 class KeyRow(Struct, frozen=True):
-    """The cells of a Kafka key, with how they are read and which of them are the key; `sent` is a key in JSON."""
+    """The cells of a Kafka key, how to read them, and which of them form the key. `sent` is the text of a JSON key."""
 
     cells: JsonObject
     converters: Converters
@@ -33,20 +33,20 @@ class KeyRow(Struct, frozen=True):
 
 
 def is_framed(key: bytes | None) -> bool:
-    """Return whether a key is Avro in Confluent's frame; no text begins with byte 00."""
+    """Return whether a key is Avro in Confluent's frame. No text begins with byte 00."""
     return key is not None and key.startswith(b"\x00") and len(key) >= FRAME_BYTES
 
 
 def is_object(key: bytes | None) -> bool:
-    """Return whether a key may be a JSON object."""
+    """Return whether a key can be a JSON object."""
     return key is not None and key.startswith(b"{")
 
 
 class KeyRecord:
-    """The schema of Avro keys ("Encode the message key in Avro format", §3).
+    """Compile the schema of Avro keys ("Encode the message key in Avro format", §3).
 
     Raises:
-        MessageError: the schema is not usable, or not of a record.
+        MessageError: the schema is unusable, or not of a record.
     """
 
     def __init__(self, schema: WriterSchema) -> None:
@@ -54,10 +54,10 @@ class KeyRecord:
         self.columns = {name: avro_column(name, type_) for name, type_ in self._reader.schema.fields}
 
     def row(self, key: bytes, table: Table) -> KeyRow:
-        """The row of a key.
+        """Return the row of an Avro key.
 
         Raises:
-            MessageError: MALFORMED_AVRO, or the key is not that of the table.
+            MessageError: MALFORMED_AVRO, or the key does not belong to the table.
         """
         cells = self._reader.read(key[FRAME_BYTES:], _PATH)
         converters = {name: self._converter(column, table) for name, column in self.columns.items()}
@@ -73,10 +73,8 @@ _PATH = "$key"
 
 
 def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: bool) -> KeyRow:
-    """The row of a key: a JSON object of columns or, where the operator says so, the text of the only key column.
-
-    Raises:
-        MessageError: MISSING_FIELD when it names no row of the table; MALFORMED_JSON, INVALID_FIELD, LIMIT_EXCEEDED.
+    """Return the row of a key: a JSON object of columns or, if the operator says so, the text of the only key
+    column.
     """
     cells: JsonObject
     sent: SentJson | None = None
@@ -93,7 +91,7 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
     else:
         raise MessageError(
             ErrorCode.MISSING_FIELD,
-            "a DELETE has its row neither in beforeData nor in data, and the Kafka key is no object of columns"
+            "a DELETE has its row neither in beforeData nor in data, and the Kafka key is not an object of columns"
             " (text of a single key column is read with the option message_key: primary_key)",
             path=_PATH,
         )
@@ -102,7 +100,7 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
 
 
 def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, ...] | None:
-    """The key columns of a row, as a JSON key names them: () where it has others, None where it is no object."""
+    """Return the key columns of a row that a JSON key contains: () if it has others, None if it is not an object."""
     if not is_object(key):
         return None
     try:
@@ -114,7 +112,7 @@ def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, 
 
 
 def _is_no_json(key: bytes, limits: Limits) -> bool:
-    """Return whether a key only looks like an object by its first letter, as `{3F2504E0-…}` does."""
+    """Return whether a key only looks like an object because of its first character, like `{3F2504E0-…}`."""
     try:
         parse_object(key, limits)
     except MessageError as error:
@@ -123,7 +121,7 @@ def _is_no_json(key: bytes, limits: Limits) -> bool:
 
 
 def _checked(cells: JsonObject, converters: Converters, table: Table, sent: SentJson | None = None) -> KeyRow:
-    """The row, if it has all columns of the table's key and none that the table does not know."""
+    """Return the row, if it has all key columns of the table and no unknown ones."""
     lacking = next((name for name in table.key_columns if cells.get(name) is None), None)
     known = table.schema.column_names if table.schema else cells.keys()
     stray = next((name for name in cells if name not in known), None)
@@ -131,7 +129,7 @@ def _checked(cells: JsonObject, converters: Converters, table: Table, sent: Sent
         reason = f"the Kafka key lacks key column {quote(lacking)}" if cells else "the Kafka key is empty"
         raise MessageError(ErrorCode.MISSING_FIELD, f"a DELETE without a row: {reason}", path=_PATH)
     if stray is not None:
-        reason = f"a DELETE without a row: member {quote(stray)} of the Kafka key is no column of the table"
+        reason = f"a DELETE without a row: member {quote(stray)} of the Kafka key is not a column of the table"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
     if table.key_columns:
         return KeyRow(cells, converters, table.key_columns, table.key_kind, sent)

@@ -1,4 +1,4 @@
-"""Masked copies of Qlik messages: of JSON with its spelling, of Avro read and written again with other cells."""
+"""Masked copies of Qlik messages. JSON keeps its spelling, and Avro is read and written again with other cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from translator.message import Limits, Message
 
 _AROUND = frozenset({"magic", "type", "headers", "messageSchemaId", "messageSchema"})
 _DESCRIBING = frozenset({"schemaId", "lineage", "tableStructure", "dataSchema", HEADERS})
-"""Members of a message that say nothing of a row: all of its metadata, and the headers."""
+"""Members of a message that are unrelated to rows: all of its metadata, and the headers."""
 
 _COLUMN_HEADERS = frozenset(f"{HEADERS}{SEPARATOR}{name}" for name in HEADER_NAMES)
 
@@ -34,12 +34,12 @@ _Made = TypeVar("_Made")
 
 
 class MaskedCopies:
-    """Makes copies by what a source was told and has learned.
+    """Makes copies, using the options and what the source has learned.
 
     Args:
-        splitter: of sections that the operator names.
-        embedded: schemas that messages bring.
-        found: looks up what was learned under a key, metadata or a schema of the registry.
+        splitter: the sections declared by the operator.
+        embedded: schemas contained in messages.
+        found: looks up what was learned under a key: metadata or a schema of the registry.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class MaskedCopies:
         """Return a copy without headers.
 
         Raises:
-            Unmaskable: it cannot be read, or what it is read by is not known.
+            Unmaskable: it cannot be read, or its metadata or schema is unknown.
         """
         try:
             value = self._value(message.value) if message.value else message.value
@@ -92,13 +92,13 @@ class MaskedCopies:
             return masked_key(key, self._masked)
         frame, data = key[:FRAME_BYTES], key[FRAME_BYTES:]
         schema = self._found(f"{REGISTRY}{registry_id(frame)}", WriterSchema)
-        # Of a message with a row nobody asks the registry how its key is read.
+        # The registry is not queried for the key's schema if the message has a row.
         return frame + (self._masked.bytes(data) if schema is None else _rewritten(schema.record, data, self._masked))
 
     def _learned(self, key: str, kind: type[_Made]) -> _Made:
         found: _Made | None = self._found(key, kind)
         if found is None:
-            raise Unmaskable("the metadata or the schema by which it is read is not known")
+            raise Unmaskable("its metadata or schema is not known")
         return found
 
     def _json(self, value: bytes) -> bytes:
@@ -110,7 +110,7 @@ class MaskedCopies:
         if not isinstance(root, dict):
             raise Unmaskable("it is not JSON")
         body = root.get("message")
-        # Headers beside rows that are objects are no columns; without such an object nothing tells them apart.
+        # Headers next to rows that are objects are not columns. Without such an object they cannot be distinguished.
         beside = frozenset(HEADER_NAMES) if isinstance(root.get(DATA, root.get(BEFORE)), dict) else frozenset()
 
         inside = _DESCRIBING | _COLUMN_HEADERS
@@ -130,7 +130,7 @@ class MaskedCopies:
 
 
 def _sized(data: bytes) -> bytes:
-    """Return bytes as Avro writes them, with their length before them."""
+    """Return bytes in Avro's encoding, after their length."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, "bytes", data)
     return out.getvalue()
@@ -143,7 +143,7 @@ def _masked_row(schema: RowSchema, data: bytes, masked: MaskedValues) -> bytes:
 
 
 def _rewritten(reader: DatumReader, data: bytes, masked: MaskedValues, kept: Collection[str] = ()) -> bytes:
-    """Return a record with other values of all fields but those that are kept."""
+    """Return a record with other values for all fields except those to keep."""
     record = reader.read(data)
     fields = dict(reader.schema.fields)
     return reader.write(
@@ -152,7 +152,7 @@ def _rewritten(reader: DatumReader, data: bytes, masked: MaskedValues, kept: Col
 
 
 def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
-    """A cell as fastavro reads it. Of a union of several types nothing says which one it has, and the value decides."""
+    """Mask a cell as read by fastavro. In a union of several types, the type is inferred from the value."""
     types = [branch for branch in type_.branches if branch.kind != "null"] or [type_]
     match cell:
         case None | bool():
@@ -167,12 +167,12 @@ def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
         case bytes():
             return _bytes(cell, masked, types)
         case _:
-            # A symbol stands in the schema, and is one of few.
+            # A symbol is part of the schema and one of few.
             return cell if any(found.kind == "enum" for found in types) else masked.text(cell)
 
 
 def _bytes(cell: bytes, masked: MaskedValues, types: list[AvroType]) -> bytes:
-    """As many bytes: of a decimal those of a smaller number, else letters where there were letters."""
+    """Return the same number of bytes: a smaller number for a decimal, otherwise letters in place of letters."""
     if any(found.logical == "decimal" for found in types):
         number = masked.number(str(int.from_bytes(cell, "big", signed=True)))
         return int(number).to_bytes(len(cell), "big", signed=True)

@@ -16,9 +16,9 @@ _HEX = re.compile(r"(?:0[xX])?([0-9A-Fa-f]+)\Z")
 
 
 def read_mask(headers: Mapping[str, Any], name: str, path: str) -> int | None:
-    """The mask as a number; None when it is missing, null or empty, which means unknown and not "no column".
+    """Return the mask as a number, or None if it is missing, null or empty, which means "unknown" and not "no column".
 
-    Read from the right, so that neither an odd length nor cut or added leading zeros change it.
+    The text is read from the right, so that an odd length and missing or additional leading zeros do not matter.
     """
     text = field(headers, name, str, path, optional=True)
     if not text:
@@ -33,13 +33,15 @@ _BYTE = 8
 
 
 class Masks(Struct, frozen=True):
-    """Both masks of a message with the ordinals of its columns, in rising order. Bits above the last one are cut."""
+    """Both masks of a message with the ordinals of its columns, in ascending order. Bits above the last one are
+    removed.
+    """
 
     column: int | None
     change: int | None
     ordinals: Ordinals
     highest: int
-    """The highest ordinal; 0 where there are none."""
+    """The highest ordinal, or 0 without any."""
     column_exceeds: bool = False
     """The columnMask had bits above the highest ordinal."""
     change_exceeds: bool = False
@@ -47,7 +49,7 @@ class Masks(Struct, frozen=True):
 
     @classmethod
     def over(cls, column: int | None, change: int | None, ordinals: Ordinals) -> Masks:
-        """Return the masks of columns. A bit of no column says nothing: some writers fill whole bytes."""
+        """Return the masks of columns. Bits without a column have no meaning, because some writers fill whole bytes."""
         highest = next(reversed(ordinals.values()), 0)
         if (column or 0) >> highest == 0 == (change or 0) >> highest:
             return cls(column, change, ordinals, highest)
@@ -62,18 +64,18 @@ class Masks(Struct, frozen=True):
 
     @property
     def leaves_none_out(self) -> bool:
-        """True where the columnMask has all bits, or there is no such mask: then no column is uncaptured."""
+        """True if the columnMask has all bits or is missing, so that every column was captured."""
         return self.column is None or self.column + 1 == 1 << self.highest
 
     def uncaptured(self, row: Mapping[str, object]) -> list[str]:
-        """Columns of a row without a bit in the columnMask."""
+        """Return columns of a row without a bit in the columnMask."""
         mask, ordinals = self.column, self.ordinals
         if mask is None:
             return []
         return [name for name in row if not mask >> ordinals[name] - 1 & 1]
 
     def changed(self) -> list[str]:
-        """Columns with a bit in the changeMask."""
+        """Return columns with a bit in the changeMask."""
         mask, bits = self.change or 0, set()
         while mask:
             rest = mask & mask - 1
@@ -83,9 +85,9 @@ class Masks(Struct, frozen=True):
 
 
 def check_byte_order(column: int | None, change: int | None, highest: int, path: str) -> None:
-    """Refuse masks in Avro of several bytes with bits above the highest ordinal.
+    """Reject Avro masks of several bytes with bits above the highest ordinal.
 
-    Such a bit is the only evidence that their bytes lie the other way round. In a single byte there is no order.
+    Such a bit is the only evidence that their bytes are in reverse order. A single byte has no order.
 
     Raises:
         MessageError: INVALID_FIELD.
@@ -94,17 +96,17 @@ def check_byte_order(column: int | None, change: int | None, highest: int, path:
         if mask is not None and mask.bit_length() > max(highest, _BYTE):
             raise MessageError(
                 ErrorCode.INVALID_FIELD,
-                f"{name} marks column {mask.bit_length()}; the highest ordinal is {highest}; the option avro_masks says"
-                " which of the bytes comes first",
+                f"{name} marks column {mask.bit_length()}, but the highest ordinal is {highest}; the option "
+                "avro_masks sets which of the bytes comes first",
                 path=f"{path}.{name}",
             )
 
 
 class Gaps(Struct, frozen=True):
-    """The nulls of a message that are values, told by a columnMask that leaves columns out.
+    """Determines which nulls of a message are values, if a columnMask leaves columns out.
 
-    A column that was not captured is sent all the same, with value null (§0.3). A value beside a clear bit
-    speaks for itself, and disproves the mask: it is not of this row, and then nothing tells which nulls are values.
+    A column that was not captured is still sent, with value null (§0.3). A value with a clear bit is used, and it
+    disproves the mask: the mask does not belong to this row, and then it is unknown which nulls are values.
     """
 
     masks: Masks
@@ -112,9 +114,9 @@ class Gaps(Struct, frozen=True):
 
     @classmethod
     def of(cls, masks: Masks, *rows: Mapping[str, object] | None, assumed: bool = False) -> Gaps | None:
-        """The gaps of a message with these images; None where the mask leaves no column out.
+        """Return the gaps of a message with these images, or None if the mask includes all columns.
 
-        Where the places in the row were assumed to be the ordinals, a bit above the last place disproves that.
+        If ordinals were assumed from the positions in the row, a bit above the last position disproves that assumption.
         """
         if masks.leaves_none_out:
             return None
@@ -123,6 +125,6 @@ class Gaps(Struct, frozen=True):
         return cls(masks, any(row[name] is not None for row in rows if row for name in masks.uncaptured(row)))
 
     def withheld(self, row: Mapping[str, object]) -> list[str]:
-        """Columns whose null says nothing about their value."""
+        """Return columns whose null says nothing about their value."""
         doubtful = row if self.disproved else self.masks.uncaptured(row)
         return [name for name in doubtful if row[name] is None]

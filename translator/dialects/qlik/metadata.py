@@ -1,4 +1,4 @@
-"""Documents of metadata messages, compiled for reading rows, and told to consumers where a structure changed."""
+"""Documents of metadata messages, compiled for reading rows, and announced to consumers when a structure changes."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from translator.message import Limits, OtherChange, TableName, Writer
 LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
 TYPE_UNKNOWN = "TYPE_UNKNOWN"
 _SIZED = frozenset({"STRING", "WSTRING", "BYTES", "CLOB", "NCLOB", "BLOB"})
-"""Types whose length limits the value; that of the others is a display width (INT4 10, REAL8 14)."""
+"""Types whose length limits the value. For other types it is a display width (INT4 10, REAL8 14)."""
 
 
 class Metadata(Struct, frozen=True, dict=True):
-    """The look-up's result for a schema id. `table` reads JSON; Avro is read by the data schema."""
+    """The look-up's result for a schema id. `table` is for JSON rows; Avro rows are read with the data schema."""
 
     document: MetadataDocument
     table: Table
@@ -37,10 +37,10 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @cached_property
     def row_schema(self) -> RowSchema:
-        """The data schema. It is compiled when the first Avro message needs it: JSON tables announce one too.
+        """The data schema, compiled when the first Avro message needs it, because JSON tables have one as well.
 
         Raises:
-            MessageError: there is none, or it is not usable.
+            MessageError: it is missing or unusable.
         """
         return self._writer_schema.row
 
@@ -48,21 +48,21 @@ class Metadata(Struct, frozen=True, dict=True):
     def _writer_schema(self) -> WriterSchema:
         text = self.document.data_schema
         if text is None:
-            reason = "the metadata of the message has no dataSchema, without which Avro is not readable"
+            reason = "the metadata of the message has no dataSchema, which is required to read Avro"
             raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.messageSchemaId")
         return WriterSchema(text.encode(), self.limits, self.reading)
 
     @cached_property
     def avro_table(self) -> Table:
-        """The table for rows of the data schema.
+        """Return the table for rows of the data schema.
 
         Raises:
-            MessageError: the schema is not usable.
+            MessageError: the schema is unusable.
         """
         return self.avro_table_by(self.row_schema)
 
     def avro_table_by(self, schema: RowSchema) -> Table:
-        """The table for rows of a schema: types of the metadata, spelled as the schema says."""
+        """Return the table for rows of a schema: types from the metadata, spelled as in the schema."""
         types = {column.name: canonical_type(column) for column in self.document.columns}
         converters = {
             name: converter_to(types[name], column) if name in types else column.convert
@@ -77,12 +77,12 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> tuple[int, str]:
-        """Of two documents of one id, the one with the greater stands (§11)."""
+        """Of two documents with one id, the one with the greater value is current (§11)."""
         return self.document.table_version or 0, self.document.timestamp or ""
 
     @property
     def content(self) -> MetadataDocument:
-        """The part that rows are read by, without the time of publication."""
+        """The part used for reading rows, without the time of publication."""
         return msgspec.structs.replace(self.document, table_version=None, timestamp=None)
 
 
@@ -95,13 +95,13 @@ def compile_document(
     """Parse and compile a stored document.
 
     Raises:
-        FatalError: the bytes are none of ours; the metadata topic holds something else.
+        FatalError: the bytes are not from the translator, so the metadata topic contains other records.
     """
     try:
         document = _as_now(msgspec.json.decode(data, type=MetadataDocument))
         columns = [(column, canonical_type(column)) for column in document.columns]
     except (msgspec.DecodeError, UnicodeDecodeError, KeyError) as error:
-        raise FatalError(f"qlik: a stored metadata document is not readable: {error}") from None
+        raise FatalError(f"qlik: a stored metadata document cannot be read: {error}") from None
     name = TableName(None, document.schema, document.table)
     key = tuple(c.name for c in sorted(document.columns, key=lambda column: column.key) if c.key)
     key_kind = "primary"
@@ -122,11 +122,11 @@ def compile_document(
             key_columns=key,
             key_kind=key_kind,
             ordinals={column.name: column.ordinal for column in document.columns},
-            # A column of a type that is not known may be a LOB as well.
+            # A column of unknown type could be a LOB.
             lobs=frozenset(column.name for column in document.columns if column.type in LOBS).union(unknown),
             server=document.server,
             task=document.task,
-            # Of several columns the first is named: a wide table would repeat them all in every event.
+            # Of several columns only the first is listed, because a wide table would repeat them all in every event.
             notes=(f"{TYPE_UNKNOWN}={unknown[0]}",) if unknown else (),
         ),
         limits,
@@ -135,20 +135,21 @@ def compile_document(
 
 
 def _as_now(document: MetadataDocument) -> MetadataDocument:
-    """Return a document that an earlier release kept as one of this release: it says the same."""
+    """Convert a document stored by an earlier release to an equivalent one of this release."""
     text = document.data_schema
     return document if text is None else replace(document, data_schema=reading_part(text))
 
 
-# -- what consumers hear of it
+# -- announcements to consumers
 
 
 def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
-    """The event of a changed structure. Version 1, or none, is the first publication of a table: nothing changed.
+    """Return the event for a changed structure. Version 1, or none, is the first publication of a table, so nothing
+    changed.
 
-    An event depends on no other message, so that the message's own version decides, and a version that is published
-    again, as at each start of a task, is announced again. The lineage's time has no zone (§2): it is carried
-    only where its text names one.
+    An event depends on no other message. The message's own version therefore decides, and a version that is published
+    again, as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used only if
+    its text contains one.
     """
     document = metadata.document
     if (document.table_version or 1) <= 1:
@@ -171,7 +172,7 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """Return the type of a column: a NUMERIC without precision is a number of any (Oracle's NUMBER, §6)."""
+    """Return the type of a column. A NUMERIC without precision is any number (Oracle's NUMBER, §6)."""
     type_ = TYPES[column.type] if column.undocumented is None else "unknown"
     return f"decimal({column.precision},{column.scale})" if type_ == "decimal" and column.precision else type_
 

@@ -1,6 +1,6 @@
-"""The native path's reading of rows in Avro: each record becomes the JSON that says the same, cell by cell.
+"""The native path for Avro rows: each record becomes equivalent JSON, cell by cell.
 
-What Avro counts, days or digits, becomes the canonical text. A value of any other type is left to the plain way.
+Avro's counts of days and unscaled digits become canonical text. Other types are left to the plain path.
 """
 
 from __future__ import annotations
@@ -46,11 +46,11 @@ _AS_SENT: Mapping[str, NativeKind] = {
     "string": native_kind("string", None),
     "enum": native_kind("string", None),
 }
-"""The kinds of cells that are canonical as they are sent."""
+"""The kinds of cells that are canonical as sent."""
 
 
 def record_step(schema: AvroType, *, reversed_masks: bool) -> NativeStep:
-    """Return how a data record is read whose sections have their default form."""
+    """Return how to read a data record whose sections have their default form."""
 
     def header(type_: AvroType) -> NativeStep:
         if type_.kind == "bytes":
@@ -63,7 +63,7 @@ def record_step(schema: AvroType, *, reversed_masks: bool) -> NativeStep:
 
 
 def layout_column(name: str, canonical: str, convert: Converter | None, declared: AvroType | None) -> LayoutColumn:
-    """Return the column of a type that was told, as a field of a row declares it; None: it has no such field."""
+    """Return a column of a known type as the field of a row declares it, or None if there is no such field."""
     only = None if declared is None else _only(declared)
     if declared is None or only is None or _cell(only) == _REFUSED:
         return LayoutColumn(name, PYTHON, _left)
@@ -71,19 +71,19 @@ def layout_column(name: str, canonical: str, convert: Converter | None, declared
     if sent.convert is None:
         kind = _AS_SENT[only.kind] if canonical == sent.type else native_kind(canonical, convert)
         return LayoutColumn(name, kind, convert)
-    # Of a number only its own type knows the bounds, or reads the float that was sent.
+    # Only the type itself knows the bounds of a number, or reads the float that was sent.
     if canonical != sent.type and only.kind in ("double", "bytes"):
         return LayoutColumn(name, PYTHON, _left)
     return LayoutColumn(name, native_kind(canonical, converter(canonical)), _left)
 
 
 def _left(value: object) -> Scalar:
-    """Leave the message of a cell to the plain way: the text is not what was sent."""
+    """Leave the message of a cell to the plain path, because the text is not as sent."""
     raise ValueError("no common cell")
 
 
 def _section(type_: AvroType, leaf: Callable[[AvroType], NativeStep]) -> NativeStep:
-    """Return how a section is read: a record, or null or a record."""
+    """Return how to read a section: a record, or a union of null and a record."""
     if type_.kind == "union":
         return ("union", 0, tuple((b"", _section(branch, leaf)) for branch in type_.branches))
     if type_.kind != "record":
@@ -100,7 +100,7 @@ def _nullable(type_: AvroType, leaf: Callable[[AvroType], NativeStep]) -> Native
 
 
 def _only(type_: AvroType) -> AvroType | None:
-    """Return the one type that a column has beside null; None where it has none, or several."""
+    """Return the only non-null type of a column, or None if it has none or several."""
     types = [branch for branch in type_.branches or (type_,) if branch.kind != "null"]
     return types[0] if len(types) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The common row messages of a source that the native path may take, and the tables that it reads them by."""
+"""The common row messages of a source that the native path supports, and the tables for reading them."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ OPERATIONS = ("c", "u", "d", "r")
 """The letters of the operations, in the order of the extension."""
 
 DEPTH = 3
-"""The depth of a message's nesting: the envelope, the message, a section."""
+"""The nesting depth of a message: the envelope, the message, a section."""
 
 
 class Described(Struct, frozen=True):
-    """All that decides about the table of a message; what does not decide there is empty."""
+    """Everything that determines the table of a message. Parts that are irrelevant in a message are empty."""
 
     variant: str
     schema_id: str
@@ -40,18 +40,18 @@ class Described(Struct, frozen=True):
     schema: str
     table: str
     key_columns: bytes
-    """The columns that the Kafka key names, as JSON: of a table that has no key otherwise."""
+    """The columns in the Kafka key, as JSON, for a table without another key."""
 
     key_schema_id: str
-    """The id of the schema that the Kafka key names, of such a table."""
+    """The schema id in the Kafka key, for such a table."""
 
 
 class QlikNativeRows:
-    """The part of this dialect that the native path asks, for one source.
+    """The part of this dialect that supports the native path, for one source.
 
     Args:
-        table: finds a table as the plain way does; None is left to that way.
-        row_schema: finds the schema of rows in Avro by the id of their metadata, or by its own.
+        table: finds a table like the plain path; None leaves it to the plain path.
+        row_schema: finds the schema of Avro rows by the id of their metadata, or by its own.
         reversed_masks: the first byte of a mask in Avro is the least significant one.
     """
 
@@ -71,16 +71,16 @@ class QlikNativeRows:
         self._reversed_masks = reversed_masks
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be there."""
+        """Return the reader of the extension, which must be installed."""
         from translator._native import rows
 
         return rows.QlikRows(self._reading, form, form.compiler(self.layout), self._lookup)
 
     def layout(self, *parts: bytes) -> NativeLayout | None:
-        """Return the layout of the table that the parts of `Described` describe; None is left to the plain way.
+        """Return the layout of the table described by the parts of `Described`, or None for the plain path.
 
         Raises:
-            ValueError: a part is no text.
+            ValueError: a part is not text.
         """
         variant, schema_id, topic, key, schema, table, key_columns, key_schema_id = parts
         names = (variant.decode(), schema_id.decode(), topic.decode(), key, schema.decode(), table.decode())
@@ -98,7 +98,7 @@ class QlikNativeRows:
             return None
 
     def _avro_layout(self, variant: str, table: Table, schema: RowSchema) -> NativeLayout | None:
-        """Return the layout of rows in Avro; None where the form of their sections was inferred, which is rare."""
+        """Return the layout of Avro rows, or None if the form of their sections was inferred, which is rare."""
         if schema.basis != "certain":
             return None
         layout = _layout(variant, table, _avro_columns(table, schema))
@@ -107,12 +107,12 @@ class QlikNativeRows:
 
 
 def words_of(operations: Mapping[str, str]) -> dict[bytes, int]:
-    """Return the number of each operation by the words for it, as JSON, in the spelling that Replicate writes."""
+    """Return the number of each operation by its words, as JSON, in Replicate's spelling."""
     return {msgspec.json.encode(word): OPERATIONS.index(op) for word, op in operations.items()}
 
 
 def _columns(table: Table) -> tuple[LayoutColumn, ...]:
-    """Return the columns of rows in JSON."""
+    """Return the columns of JSON rows."""
     columns = table.schema.columns if table.schema else ()
     converters = [table.converters[column.name] for column in columns]
     return tuple(
@@ -122,7 +122,7 @@ def _columns(table: Table) -> tuple[LayoutColumn, ...]:
 
 
 def _avro_columns(table: Table, schema: RowSchema) -> tuple[LayoutColumn, ...]:
-    """Return the columns of rows in Avro, of which metadata or the operator tell the types, else their schema."""
+    """Return the columns of Avro rows, with types from metadata or the operator, or else from their schema."""
     columns = table.schema.columns if table.schema else ()
     return tuple(
         layout_column(column.name, column.type, table.converters[column.name], schema.declared.get(column.name))
@@ -140,7 +140,7 @@ def _layout(variant: str, table: Table, columns: tuple[LayoutColumn, ...]) -> Na
         table.key_columns,
         table.key_kind,
         table.schema,
-        # A row with columns that were not declared has no schema.
+        # A row with undeclared columns has no schema.
         tuple(
             tuple(LayoutOperation(op, writer, with_schema=with_schema, notes=()) for op in OPERATIONS)
             for with_schema in (True, False)

@@ -1,4 +1,4 @@
-"""The options that a sample of Qlik messages leaves to the operator: all else it says itself."""
+"""The options that a sample of Qlik messages leaves to the operator. Everything else is in the messages."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
 def _open(sample: Sequence[ReadMessage]) -> Iterator[Proposal]:
     writers = [change.writer for read in sample for change in read.changes]
     if any(writer.variant == "custom_json" and writer.variant_basis == "inferred" for writer in writers):
-        why = "sections have other names than Replicate's own: declare those of the task's dialog Message Format"
+        why = "sections do not have Replicate's default names: declare those in the task's dialog Message Format"
         yield Proposal("message_format", None, "unknown", why)
     rows = [change for read in sample for change in read.changes if isinstance(change, RowChange)]
     if any(change.table.table.lower().startswith(_OWN) for change in rows):

@@ -1,4 +1,4 @@
-"""Writer schemas of rows and of message keys, compiled: how a record is read, and what it says about its table."""
+"""Compiled writer schemas of rows and message keys: how to read a record, and what it says about its table."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ class AvroReading(Struct, frozen=True):
     """The operator's declarations about Avro messages."""
 
     splitter: Splitter | None = None
-    """The form of the sections; None: as found."""
+    """The form of the sections. None: as found."""
     masks: Literal["big", "little"] = "big"
-    """The byte of a mask that comes first: the most or the least significant one."""
+    """The first byte of a mask: the most or the least significant one."""
 
 
 class RowSchema:
     """The schema of a data record.
 
     Args:
-        schema: of the record.
-        reading: what the operator declares.
+        schema: the schema of the record.
+        reading: the operator's declarations.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE when it is the schema of something else.
+        MessageError: UNSUPPORTED_SHAPE if it is the schema of something else.
     """
 
     def __init__(self, schema: AvroType, reading: AvroReading) -> None:
@@ -56,16 +56,18 @@ class RowSchema:
             raise _no_data_record(schema, "no record data")
         self.columns = _columns(schema, rows)
         self.declared: Mapping[str, AvroType] = {name: type_ for row in reversed(rows) for name, type_ in row.items()}
-        """The types of the columns; both rows give a column the same, or read it alike."""
+        """The types of the columns. Both rows give a column the same type, or equivalent ones."""
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
-        """The objects that rows are read with. They lie here to go when the schema goes: both may be large."""
+        """Objects that rows are read with. They are stored here to be freed together with the schema, as both can be
+        large.
+        """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
         """The basis on which the form of the sections is known."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
-        """The record as the body of a JSON message would be, but for its cells.
+        """Return the record in the form of a JSON message's body, except for its cells.
 
         Raises:
             MessageError: MALFORMED_AVRO.
@@ -87,26 +89,26 @@ def _no_data_record(schema: AvroType, lacks: str) -> MessageError:
 
 
 def _columns(schema: AvroType, rows: list[dict[str, AvroType]]) -> Mapping[str, AvroColumn]:
-    """The columns of the rows, in the order of the first one. Both are the record Data as a rule (§3a)."""
+    """Return the columns of the rows, in the order of the first one. Both are usually the record Data (§3a)."""
     columns: dict[str, AvroColumn] = {}
     for row in rows:
         for name, type_ in row.items():
             column = avro_column(name, type_)
             known = columns.setdefault(name, column)
             if (known.type, known.native) != (column.type, column.native):
-                reason = f"the schema {quote(schema.name)} gives column {quote(name)} two types"
+                reason = f"the schema {quote(schema.name)} gives column {quote(name)} two different types"
                 raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
     return columns
 
 
 def _record(type_: AvroType) -> AvroType | None:
-    """A record, or the record of null and a record."""
+    """Return a record, or the record in a union of null and a record."""
     types = [branch for branch in type_.branches if branch.kind != "null"] if type_.branches else [type_]
     return types[0] if len(types) == 1 and types[0].kind == "record" else None
 
 
 def _members(schema: AvroType) -> dict[str, Any]:
-    """The fields of a data record as a message would have them, with types for values."""
+    """Return the fields of a data record as in a message, with types instead of values."""
     return {name: dict(record.fields) if (record := _record(type_)) else type_ for name, type_ in schema.fields}
 
 
@@ -126,7 +128,9 @@ _TIME_DIGITS = {"timestamp-millis": 3, "timestamp-micros": 6, "timestamp-nanos":
 
 
 def _time_text(read: Converter, value: object) -> object:
-    """A header whose schema states the unit of its time, as text; a number where no calendar has it."""
+    """Return a header whose schema defines the unit of its time, as text; a number if it is out of the calendar's
+    range.
+    """
     try:
         return read(value)
     except Unrepresentable:
@@ -137,7 +141,7 @@ _BYTES, _FLOATS = frozenset({"bytes", "fixed"}), frozenset({"float", "double"})
 
 
 def _header(type_: Any, reading: AvroReading) -> Callable[[object], object] | None:
-    """Return the conversion of a header to the form that it has in JSON; None where it has it."""
+    """Return the conversion of a header to its JSON form, or None if none is needed."""
     types = type_.branches or (type_,) if isinstance(type_, AvroType) else ()
     digits = next((_TIME_DIGITS[branch.logical] for branch in types if branch.logical in _TIME_DIGITS), None)
     if digits is not None:
@@ -154,17 +158,17 @@ _BASE = "com.attunity.queue.msg."
 
 
 class NamespaceParts:
-    """The parts of a namespace. `assumed`: its two segments could be task and table as well."""
+    """The parts of a namespace. `assumed`: its two segments could also be task and table."""
 
     def __init__(self, table: TableName, task: str | None, *, assumed: bool) -> None:
         self.table, self.task, self.assumed = table, task, assumed
 
 
 def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
-    """The table that the namespace of a data record names: `com.attunity.queue.msg.<task>.<schema>.<table>`.
+    """Return the table in the namespace of a data record: `com.attunity.queue.msg.<task>.<schema>.<table>`.
 
-    The number of segments varies (§3b): of two, the first is taken for the schema, so that no two tables
-    become one; of more than three, nothing tells which of them have a dot in them.
+    The number of segments varies (§3b). With two, the first is taken for the schema, so that no two tables are merged.
+    With more than three, it is unknown which of them contain a dot.
     """
     rows = [record for name, type_ in schema.fields if name in (DATA, BEFORE) and (record := _record(type_))]
     spaces = [record.namespace for record in (schema, *rows)]
@@ -179,12 +183,12 @@ def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
     )
 
 
-# -- schemas as they come
+# -- schemas as they arrive
 
 
 class WriterSchema:
-    """A schema text that came with the data. What is wrong with it is said when it is used: every message that needs
-    it becomes a dead letter, and nothing else is touched.
+    """A schema text that arrived with the data. Errors in it are reported when it is used: every message that needs it
+    becomes a dead letter, and nothing else is affected.
     """
 
     def __init__(self, text: bytes, limits: Limits, reading: AvroReading) -> None:
@@ -195,7 +199,7 @@ class WriterSchema:
         """Return the schema of a data record.
 
         Raises:
-            MessageError: it is none, or is not usable.
+            MessageError: it is not one, or is unusable.
         """
         return _sure(self._row)
 
@@ -204,7 +208,7 @@ class WriterSchema:
         """Return a reader of any record: a message key, or metadata.
 
         Raises:
-            MessageError: it is none, or is not usable.
+            MessageError: it is not one, or is unusable.
         """
         return _sure(self._record)
 
@@ -230,7 +234,7 @@ def _caught(make: Callable[[], T]) -> T | MessageError:
 
 def _sure(made: T | MessageError) -> T:
     if isinstance(made, MessageError):
-        # A new one each time: a raised exception collects its traces.
+        # A new exception each time, because raised exceptions accumulate tracebacks.
         raise MessageError(made.code, made.reason, path=made.path)
     return made
 
@@ -239,7 +243,7 @@ _HELD_BYTES = 4 * 1024 * 1024
 
 
 class WriterSchemas:
-    """Schemas that messages carry with them, kept at hand by their text, up to 4 MiB of text."""
+    """Schemas embedded in messages, cached by their text, up to 4 MiB of text."""
 
     def __init__(self, limits: Limits, reading: AvroReading) -> None:
         self._limits, self._reading = limits, reading
@@ -247,7 +251,7 @@ class WriterSchemas:
         self._bytes = 0
 
     def of(self, text: bytes) -> WriterSchema:
-        """The schema of a text."""
+        """Return the schema of a text."""
         found = self._held.get(text)
         if found is None:
             if self._bytes + len(text) > _HELD_BYTES:

@@ -17,9 +17,9 @@ from translator.message import Image, Limits, RowChange, Writer
 
 
 class Sections(Struct, frozen=True):
-    """The row as sent, before and after the change; `row` is the one that the operation is about.
+    """The row as sent, before and after the change. `row` is the one that the operation is about.
 
-    It has nothing in it where a DELETE tells its row by the Kafka key alone.
+    It is empty if only the Kafka key contains the row of a DELETE.
     """
 
     before: JsonObject | None
@@ -28,11 +28,12 @@ class Sections(Struct, frozen=True):
 
 
 def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Sections:
-    """Before and after out of `data` and `beforeData`, as the operation has them. An empty object says nothing.
+    """Return before and after images from `data` and `beforeData`, depending on the operation. Empty objects are
+    ignored.
 
-    A DELETE keeps its row in `data` in everything that reads real output, though some write `beforeData` (§7).
-    Of two images, one of nulls alone says nothing. Its row may also be in the Kafka key only (§11): then both
-    are missing, or of nulls, as a writer schema without a null for `data` demands.
+    In all known readers of real output, a DELETE has its row in `data`, although some writers use `beforeData` (§7). Of
+    two images, one that contains only nulls is ignored. The row can also be in the Kafka key only (§11). In that case
+    both are missing, or contain only nulls, as a writer schema without a null for `data` requires.
 
     Raises:
         MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.
@@ -50,7 +51,7 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     if op != "u" and _has_value(before):
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            "beforeData holds a row, which only an UPDATE or a DELETE can have",
+            "beforeData contains a row, which only an UPDATE or a DELETE can have",
             path=f"{frame.path}.beforeData",
         )
     return Sections(before if op == "u" else None, data, data)
@@ -60,7 +61,7 @@ _ROW_IN_KEY = Sections(None, None, {})
 
 
 def _has_value(row: JsonObject | None) -> bool:
-    """Return whether a row has more than nulls, which is how an image that was not sent is spelled column by column."""
+    """Return whether a row has more than nulls. An image that was not sent can have only nulls."""
     return row is not None and any(value is not None for value in row.values())
 
 
@@ -74,18 +75,18 @@ def _section(frame: Frame, name: str, limits: Limits) -> JsonObject | None:
     if section and len(section) > limits.columns:
         raise MessageError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"{len(section)} columns; allowed: {limits.columns} (limits.columns)",
+            f"{len(section)} columns, but only {limits.columns} are allowed (limits.columns)",
             path=f"{frame.path}.{name}",
         )
     return section or None
 
 
 def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table, limits: Limits) -> RowChange:
-    """The row change of a table.
+    """Return the row change of a table.
 
     Raises:
-        MessageError: INVALID_FIELD when a mask or a column does not belong to the table, MISSING_FIELD for a DELETE
-            whose row has nulls alone though the table has a key.
+        MessageError: INVALID_FIELD if a mask or column does not belong to the table; MISSING_FIELD for a DELETE whose
+            row has only nulls although the table has a key.
     """
     if headers.op == "d" and table.key_columns and not _has_value(sections.row):
         raise _no_row(frame)
@@ -97,15 +98,15 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     gaps = Gaps.of(masks, sections.before, sections.after, assumed=table.ordinals is None)
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings(sent=frame.sent)
-    # Nor is an old row of nulls alone one of a table with a key: it was not sent.
+    # In a table with a key, an old row with only nulls was not sent either.
     sent = headers.op != "u" or not table.key_columns or _has_value(sections.before)
     before = _image(sections.before if sent else None, gaps, table, findings, limits)
     after = _image(sections.after, gaps, table, findings, limits)
     changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
     if gaps and gaps.disproved:
-        changed = None  # the bits of both masks are those of the same columns
+        changed = None  # the bits of both masks are for the same columns
     if before is not None and after is not None and _has_disproved_null(before, after, masks, table):
-        # Nothing tells which of its other nulls were sent, as with a columnMask that is disproved.
+        # It is unknown which of its other nulls were sent, as with a disproved columnMask.
         before = {name: value for name, value in before.items() if value is not None} or None
         if "CHANGE_MASK_CONTRADICTED" not in notes:
             notes.append("CHANGE_MASK_CONTRADICTED")
@@ -131,7 +132,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
 
 
 def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table, limits: Limits) -> RowChange:
-    """The DELETE of a row that the Kafka key names. Masks say nothing of it: they are about a row that was not sent."""
+    """Return the DELETE of a row in the Kafka key. Masks are ignored, because they are for a row that was not sent."""
     findings = Findings(sent=row.sent)
     before = build_image(row.cells.items(), row.converters, findings, limits)
     return RowChange(
@@ -158,7 +159,7 @@ _AVRO = frozenset({ENVELOPED_AVRO, CONFLUENT_AVRO})
 def _image(
     section: JsonObject | None, gaps: Gaps | None, table: Table, findings: Findings, limits: Limits
 ) -> Image | None:
-    """The image of a section; `gaps` where columns may not have been captured."""
+    """Return the image of a section. `gaps` is set if columns may not have been captured."""
     if section is None:
         return None
     withheld = frozenset(gaps.withheld(section)) if gaps else None
@@ -167,7 +168,9 @@ def _image(
 
 
 def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema | None:
-    """The schema; None where the row has columns that the operator did not declare, as the list is not complete."""
+    """Return the schema, or None if the row has columns that the operator did not declare, because the list is
+    incomplete.
+    """
     sent = (sections.before or {}, sections.after or {})
     if table.schema is None or all(section.keys() <= table.converters.keys() for section in sent):
         return table.schema
@@ -176,7 +179,9 @@ def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema |
 
 
 def _ordinals(headers: Headers, sections: Sections, table: Table, notes: list[str]) -> Ordinals:
-    """Ordinals by metadata, else the places in the row (all samples agree), else none where no mask asks for them."""
+    """Return ordinals from metadata, or else positions in the row (as in all samples), or none if no mask needs
+    them.
+    """
     if table.ordinals is not None:
         return table.ordinals
     if headers.column_mask is None and headers.change_mask is None:
@@ -186,21 +191,23 @@ def _ordinals(headers: Headers, sections: Sections, table: Table, notes: list[st
 
 
 def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
-    """A column without an ordinal is one of another table version: no mask can tell whether its null is one."""
+    """Check ordinals. A column without one is from another table version, and no mask can show if its null is a
+    value.
+    """
     for name, section in (("data", sections.after), ("beforeData", sections.before)):
         if ordinals and section is not None and not section.keys() <= ordinals.keys():
             stray = next(column for column in section if column not in ordinals)
             raise MessageError(
                 ErrorCode.INVALID_FIELD,
-                f"column {quote(stray)} has no ordinal; {len(ordinals)} other columns have one",
+                f"column {quote(stray)} has no ordinal, but {len(ordinals)} other columns have one",
                 path=f"{path}.{name}",
             )
 
 
 def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) -> list[str]:
-    """Columns of the row whose value the source withheld, by a columnMask with gaps; without a mask none is known."""
+    """Return columns whose value the source withheld, from a columnMask with gaps. Without a mask none is known."""
     if gaps is None:
-        # A full load has no mask and sends every column; elsewhere a null may be what was not captured.
+        # A full load has no mask and sends every column. Otherwise, a null can mean "not captured".
         if op != "r" and None in row.values():
             notes.append("NULLS_ASSUMED")
         return []
@@ -210,7 +217,7 @@ def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) 
 
 
 def _has_disproved_null(before: Image, after: Image, masks: Masks, table: Table) -> bool:
-    """Return whether the row before has a null in a column that has a value now, and did not change by its changeMask.
+    """Return whether the old row has a null in a column that now has a value but did not change by its changeMask.
 
     LOB columns have no bit in it (§5).
     """
@@ -226,10 +233,10 @@ def _has_disproved_null(before: Image, after: Image, masks: Masks, table: Table)
 def _changed(
     before: Image | None, after: Image | None, masks: Masks, table: Table, notes: list[str]
 ) -> list[str] | None:
-    """The columns that an UPDATE changed, by its changeMask; None where the mask is not the whole truth.
+    """Return the columns changed by an UPDATE, from its changeMask, or None if the mask is incomplete.
 
-    LOB columns have no bit in it (§5). Where both images are there and differ in a column without its bit, the
-    mask is not believed, and not corrected either.
+    LOB columns have no bit in it (§5). If both images exist and differ in a column without a bit, the mask is not used,
+    and not corrected either.
     """
     if masks.change is None or table.lobs:
         return None

@@ -1,6 +1,6 @@
 """Renamed and flattened sections (Message Format of the task; §1, variant V3).
 
-Whatever the task calls its sections, what comes out is a body with the members `data`, `beforeData` and `headers`.
+Whatever the task calls its sections, the result is a body with the members `data`, `beforeData` and `headers`.
 """
 
 from __future__ import annotations
@@ -29,32 +29,32 @@ HEADER_NAMES = (
     "schema",
     "table",
 )
-"""The names that may stand in the headers (§1, §4)."""
+"""The names that can occur in the headers (§1, §4)."""
 
 _ADDED = ("externalSchemaId", "schema", "table")
-"""Headers that a task has only where somebody added them."""
+"""Headers that exist only if somebody added them to the task."""
 
 SEPARATOR = "_"
-"""Between the name of a flattened section and that of its member: `headers_operation`."""
+"""Separates the name of a flattened section from that of its member: `headers_operation`."""
 
 
 class MessageFormat(Struct, frozen=True, forbid_unknown_fields=True):
-    """The names of the sections as in the dialog "Message Format": one that ends in `/` is an object of that name,
-    one without is flattened, and its name and `_` stand before its members; an empty one is flattened without either.
+    """The names of the sections as in the dialog "Message Format". A name that ends in `/` is an object of that name. A
+    name without it is flattened: the name and `_` precede its members. An empty name is flattened without a prefix.
     """
 
     data: str = "data/"
     before_data: str = "beforeData/"
     headers: str = "headers/"
     header_names: dict[str, str] = field(default_factory=dict)
-    """Header -> the name that the task gives it."""
+    """Header -> its name in the task."""
 
 
 class Splitter:
-    """Brings the sections of a message in their default form.
+    """Converts the sections of a message to their default form.
 
     Raises:
-        ConfigError: two sections share a name, or the members of one could be those of another.
+        ConfigError: two sections share a name, or the members of one could belong to another.
     """
 
     def __init__(self, given: MessageFormat) -> None:
@@ -66,19 +66,19 @@ class Splitter:
         header_of = {given.header_names.get(name, name): name for name in HEADER_NAMES}
         _check(given, self._objects, self._prefixes, header_of)
         self.columns_beside = "" in (self._prefixes.get(DATA), self._prefixes.get(BEFORE))
-        """True where the columns of a row stand among the members, under any name."""
+        """True if the columns of a row are root members, with any name."""
         if self.columns_beside and self._prefixes.get(HEADERS) == "":
-            # Then nothing tells a column from a header, and a column may well be called `table`.
+            # A column cannot be distinguished from a header in that case, and a column can be called `table`.
             for name in _ADDED:
                 if name not in given.header_names:
                     del header_of[name]
         self._header_of = header_of
         self.rows = frozenset(self._objects[section] for section in (DATA, BEFORE) if section in self._objects)
-        """Members that hold rows."""
+        """Members that contain rows."""
         self._flat_data = DATA in self._prefixes
 
     def section_of(self, name: str) -> str | None:
-        """Return the section to which `split` brings a member of that name; None where it stays beside them."""
+        """Return the section to which `split` moves a member of that name, or None if it stays outside."""
         for section, own in self._objects.items():
             if name == own:
                 return section
@@ -90,7 +90,7 @@ class Splitter:
         return next((section for section in (DATA, BEFORE) if self._prefixes.get(section) == ""), None)
 
     def split(self, members: Mapping[str, Any]) -> dict[str, Any]:
-        """The members in the default form; those of no section stay beside the sections."""
+        """Return the members in the default form. Members of no section stay next to the sections."""
         rest = dict(members)
         made: dict[str, Any] = {}
         for section, name in self._objects.items():
@@ -109,13 +109,13 @@ class Splitter:
             stray = next(name for name in rest if name not in ("schema", "table"))
             raise MessageError(
                 ErrorCode.UNSUPPORTED_SHAPE,
-                f"member {quote(stray)} belongs to no section; name the sections by the option message_format",
+                f"member {quote(stray)} belongs to no section; declare the sections in the option message_format",
             )
         if BEFORE in self._prefixes and not any(value is not None for value in made[BEFORE].values()):
-            made[BEFORE] = None  # where a section has no object of its own, null is spelled column by column
+            made[BEFORE] = None  # without a section object, null is spelled column by column
         headers = made.get(HEADERS)
         if isinstance(headers, dict):
-            # A header that was renamed is not the one that bears its name now.
+            # A header that was renamed differs from the one that now has its name.
             named = {self._header_of[name]: value for name, value in headers.items() if name in self._header_of}
             made[HEADERS] = {**headers, **named}
         return {**rest, **made}
@@ -128,7 +128,7 @@ def _check(
         if name not in HEADER_NAMES:
             raise ConfigError(f"qlik: message_format: {unknown('header', name, HEADER_NAMES)}")
     if len(header_of) < len(HEADER_NAMES):
-        raise ConfigError("qlik: message_format: header_names gives two headers one name")
+        raise ConfigError("qlik: message_format: header_names gives two headers the same name")
     if "" in objects.values() or len(set(objects.values())) < len(objects):
         raise ConfigError("qlik: message_format: a section that is an object needs a name of its own")
     if prefixes.get(DATA) == prefixes.get(BEFORE) == "":
@@ -142,16 +142,17 @@ def _check(
 
 @lru_cache(maxsize=16)
 def detected(headers: str, data: str, before_data: str) -> Splitter:
-    """The splitter of a form that is known."""
+    """Return the splitter for a known form."""
     return Splitter(MessageFormat(headers=headers, data=data, before_data=before_data))
 
 
 def detect(members: Mapping[str, Any]) -> Splitter | None:
-    """The splitter for flattened members, where their form leaves no doubt; None for any other form, and Replicate's.
+    """Return the splitter for flattened members if their form is unambiguous, or None for any other form and
+    Replicate's own.
 
-    Known are sections as objects or with their names as prefixes, each as it likes (`headers_operation`), and
-    `operation` beside rows that are objects (mongo-kafka looks for both). With rows flattened without a prefix nothing
-    tells columns from headers.
+    Known forms are sections as objects or with their names as prefixes, each independently (`headers_operation`), and
+    `operation` next to rows that are objects (mongo-kafka looks for both). If rows are flattened without a prefix,
+    columns cannot be distinguished from headers.
     """
     if HEADERS in members and DATA in members and len(members) == 2 + (BEFORE in members):
         return None  # nearly every message
@@ -167,6 +168,6 @@ def detect(members: Mapping[str, Any]) -> Splitter | None:
 
 
 def _form(section: str, members: Mapping[str, Any]) -> str:
-    """Return how a section is spelled: flattened where there are members of it, and not the section itself."""
+    """Return how a section is spelled: flattened if its members occur but the section itself does not."""
     prefix = section + SEPARATOR
     return section if section not in members and any(name.startswith(prefix) for name in members) else f"{section}/"

@@ -1,7 +1,7 @@
-"""The table of a row, and the knowledge of its columns, where no metadata message brings them.
+"""The table of a row, and what is known about its columns, without metadata messages.
 
-A default message names no table (§0, point 6): the operator does, by topic, or the task was set up
-to add the names to the message.
+A default message contains no table name (§0, point 6). Either the operator declares it by topic, or the task was
+configured to add the names to the message.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from translator.values import Converter, bytes_from_hex, converter
 UNKNOWN = converter("unknown")
 
 CACHED = 4096
-"""Tables kept at hand; beyond it the least used is looked up again."""
+"""Maximum number of tables to cache. Beyond it, the least recently used one is dropped."""
 CACHED_OF_SCHEMA = 16
-"""Tables kept at hand by each Avro schema; as a rule a schema is of one."""
+"""Maximum number of tables to cache per Avro schema, which usually belongs to only one."""
 
 
 class Table(Struct, frozen=True):
-    """The inputs to reading a row. `ordinals` come from metadata only; None: they are the places in the row."""
+    """The inputs for reading a row. `ordinals` come only from metadata; None means positions in the row."""
 
     name: TableName
     converters: Converters
-    """A column that nobody declares is of type unknown."""
+    """An undeclared column has type unknown."""
     schema: TableSchema | None = None
     key_columns: tuple[str, ...] = ()
     key_kind: str = "none"
@@ -47,16 +47,16 @@ class Table(Struct, frozen=True):
     server: str | None = None
     task: str | None = None
     notes: tuple[str, ...] = ()
-    """The assumptions that found it."""
+    """The assumptions under which it was found."""
 
     def text_converter(self, column: str) -> Converter | None:
-        """The converter of a column for its spelling in JSON or as text."""
+        """Return the converter of a column for its spelling in JSON or as text."""
         if self.schema is None:
             return self.converters[column]
         return next((from_json(known.type) for known in self.schema.columns if known.name == column), UNKNOWN)
 
     def with_key(self, columns: tuple[str, ...]) -> Table:
-        """The table with the key that a Kafka key names; () stands for one of columns that the row does not have."""
+        """Return the table with the key from a Kafka key, or () for a key with columns that the row does not have."""
         if not columns:
             return structs.replace(self, notes=(*self.notes, "KEY_INCOMPLETE"))
         schema = None if self.schema is None else _keyed(self.schema, columns)
@@ -71,12 +71,14 @@ def _keyed(schema: TableSchema, key: tuple[str, ...]) -> TableSchema:
 
 
 def from_json(canonical_type: str) -> Converter:
-    """JSON spells binary values as hex digits (§6); the other types as `values` reads them."""
+    """JSON spells binary values as hex digits (§6), and other types as `values` reads them."""
     return bytes_from_hex if canonical_type == "bytes" else converter(canonical_type)
 
 
 class UntypedTables:
-    """Tables of messages without metadata: named by topic, else by the message; typed by `tables:`, else unknown."""
+    """Tables of messages without metadata: named by topic or else by the message, and typed by `tables:` or else
+    unknown.
+    """
 
     def __init__(self, setup: Setup, topics: Topics, *, key_is_table: bool) -> None:
         self._key_is_table = key_is_table
@@ -87,11 +89,11 @@ class UntypedTables:
 
     @property
     def can_name(self) -> bool:
-        """The operator says how messages without metadata name their table: by topic, or by key."""
+        """True if the operator configured how messages without metadata identify their table: by topic, or by key."""
         return self._key_is_table or self._topics.declared
 
     def find(self, message: Message, frame: Frame) -> Table:
-        """The table of a message.
+        """Return the table of a message.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
@@ -104,7 +106,8 @@ class UntypedTables:
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 
     def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> NamespaceParts:
-        """The name of the table of an Avro message: the operator's, else that of the namespace, else the message's.
+        """Return the table name of an Avro message: the operator's, or else the one in the namespace, or in the
+        message.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
@@ -121,8 +124,8 @@ class UntypedTables:
         return entry.key if entry else ()
 
     def of_schema(self, schema: RowSchema, named: NamespaceParts, record_key: tuple[str, ...]) -> Table:
-        """The table of Avro messages without metadata. The schema lists all columns; types that the operator declares
-        are of those columns. The key is the declared one, else that of the key record.
+        """Return the table of Avro messages without metadata. The schema lists all columns, and types declared by the
+        operator apply to those. The key is the declared one, or else that of the key record.
         """
         named_as = (named.table, named.task, named.assumed, record_key)
         found = schema.made.get(named_as)
@@ -176,7 +179,7 @@ class UntypedTables:
 
 
 def _named_by_key(key: bytes | None) -> TableName | None:
-    """The table that a key `SCHEMA+TABLE` names (§8)."""
+    """Return the table in a key of the form `SCHEMA+TABLE` (§8)."""
     try:
         parts = (key or b"").decode().split("+")
     except UnicodeDecodeError:
@@ -191,16 +194,16 @@ def _named_by_key(key: bytes | None) -> TableName | None:
 def _unknown(topic: str, frame: Frame) -> NoReturn:
     raise MessageError(
         ErrorCode.TABLE_UNKNOWN,
-        f"nothing names the table: no metadata, topic {quote(topic, 249)} is not in the option topics,"
-        " no namespace says it, and neither headers nor message have a member table",
+        f"the table is unknown: there is no metadata, topic {quote(topic, 249)} is not in the option topics,"
+        " no namespace contains it, and neither headers nor message have a member table",
         path=frame.path,
     )
 
 
 def _named_by_message(frame: Frame) -> TableName | None:
-    """Fields `schema` and `table` of the Message Format, in headers or beside them (§1).
+    """Read the fields `schema` and `table` of the Message Format, in headers or next to them (§1).
 
-    Not looked for in `data`: there they could as well be columns of the table.
+    `data` is not searched, because there they could also be columns of the table.
     """
     headers: Mapping[str, Any] = frame.body["headers"]
     for section, path in ((headers, f"{frame.path}.headers"), (frame.body, frame.path)):

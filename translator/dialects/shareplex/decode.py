@@ -1,4 +1,4 @@
-"""One SharePlex message -> its changes (§3 and 4)."""
+"""Convert one SharePlex message to its changes (§3 and 4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _CONTAINERS = frozenset((dict, list))
 
 
 class SharePlex:
-    """SharePlex JSON of one source."""
+    """Decodes the SharePlex JSON of one source."""
 
     name = "shareplex"
 
@@ -59,52 +59,53 @@ class SharePlex:
         self._quick = QuickReader(self._rules, instants, setup.limits, self._table, self._writer)
 
     def decode(self, message: Message) -> Outcome:
-        """Return the changes of a message: one for each object of the value; two halves of an update are one.
+        """Return the changes of a message: one for each object of the value, with two halves of an update joined.
 
         Raises:
-            MessageError: the message becomes a dead letter; of several objects, `$[n]` in its path is the bad one.
+            MessageError: the message becomes a dead letter. With several objects, `$[n]` in its path is the invalid
+                one.
         """
         change = self._quick.read(message.value) if message.value else None
         return Changes([change]) if change is not None else self.decode_plainly(message)
 
     def native_rows(self) -> SharePlexNativeRows | None:
-        """Return the part for the native path; None where limits leave no room for any message."""
+        """Return the part for the native path, or None if the limits leave no room for any message."""
         if self._limits.json_depth < DEPTH or not self._limits.rows:
             return None
         return SharePlexNativeRows(self._rules, self._instants, self._limits, self._table, self._writer)
 
     def learn(self, key: str, document: bytes) -> object:
-        """SharePlex sends no metadata.
+        """Do not learn anything, because SharePlex sends no metadata.
 
         Raises:
-            FatalError: always; the document belongs to another dialect.
+            FatalError: always, because the document belongs to another dialect.
         """
         raise FatalError("shareplex learns nothing from messages")
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """The tables of all objects of a value.
+        """Return the tables of all objects of a value.
 
         Raises:
-            MessageError: one of them cannot be read so far, or names none.
+            MessageError: one of them cannot be parsed, or contains no table name.
         """
         objects = read_objects(message.value or b"", self._limits)
         return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
 
     def hints(self, *, described: bool) -> list[str]:
-        """The settings that the operator left out of `tables:` and that no message can bring."""
+        """Return hints about settings that are missing in `tables:` and that no message can replace."""
         if not self._declared_keys:
             return ["no tables: are declared; inserts and deletes have no key, and no column has a type"]
         return [
-            f"tables: {pattern} declares no key; no message names that of an insert or a delete"
+            f"tables: {pattern} declares no key, and messages for inserts and deletes do not contain one"
             for pattern, key in self._declared_keys
             if not key
         ]
 
     def decode_plainly(self, message: Message) -> Outcome:
-        """Return the same as `decode`, of any message.
+        """Return the same as `decode`, for any message.
 
         Raises:
-            MessageError: as `decode`.
+            MessageError: see `decode`.
         """
         value = message.value
         if value is None:
@@ -129,7 +130,7 @@ class SharePlex:
 
     def _part(self, place: int, root: JsonObject) -> Part:
         if "meta" not in root and root.keys() >= {"data", "type"}:
-            reason = "data and type without meta: that is what the Flink sink writes, not SharePlex"
+            reason = "data and type without meta: this is written by the Flink sink, not by SharePlex"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
         sent = field(root, "meta", dict, "$")
         operation = self._operation(field(sent, "op", str, "$.meta"))
@@ -148,7 +149,7 @@ class SharePlex:
         if raw is None:
             raw = self._rules.default_table
         if raw is None:
-            reason = "meta names no table, and the option default_table is not set"
+            reason = "meta contains no table, and the option default_table is not set"
             raise MessageError(ErrorCode.TABLE_UNKNOWN, reason, path="$.meta.table")
         return self._table(raw)
 
@@ -158,7 +159,7 @@ class SharePlex:
     def _writer_on(self, host: str | None) -> Writer:
         return Writer(variant=self._rules.preset, variant_basis="declared", server=host)
 
-    # -- the plain way: one builder per operation
+    # -- the plain path: one builder per operation
 
     def _change(self, part: Part, sent: SentJson) -> Change:
         operation = _OPERATIONS[part.operation]
@@ -187,7 +188,7 @@ class SharePlex:
         return rows.truncate(row)
 
     def _drop_column(self, part: Part, row: RowContext) -> Change:
-        """The documented word is all that is known: which column it was, if that is sent, stays in `ext`."""
+        """Only the documented word is known. If the column is sent, it stays in `ext`."""
         meta = row.meta
         return OtherChange(
             "schema",
@@ -203,7 +204,9 @@ class SharePlex:
         )
 
     def _pair(self, part: Part, row: RowContext) -> Change:
-        """Join two halves. Where they disagree about the operation the second one counts; the first one's is kept."""
+        """Join two halves. If they disagree about the operation, the second one counts, and the first one's is kept as
+        a note.
+        """
         if part.other is None:
             raise ValueError("a pair has two halves")
         try:
@@ -213,32 +216,32 @@ class SharePlex:
         return rows.pair(row, before, self._cells(part, "data", row))
 
     def _first_image(self, half: Part, other: Part, row: RowContext) -> Cells:
-        self._metas.read(half.meta)  # it may be at fault
+        self._metas.read(half.meta)  # it can be the invalid one
         _keep_leftovers(half.root, _OPERATIONS[PAIR].members, row.meta, "UPDATE BEFORE ")
         for name, value in half.meta.items():
             if name != "op" and value is not None and value != other.meta.get(name):
                 row.meta.keep(f"UPDATE BEFORE $.meta.{name}", value)
         return self._cells(half, "data", row)
 
-    # -- what the builders share
+    # -- shared by the builders
 
     def _cells(self, part: Part, name: str, row: RowContext, *, may_be_empty: bool = False) -> Cells:
         cells: JsonObject = field(part.root, name, dict, "$")
         path = f"$.{name}"
         if not cells and not may_be_empty:
-            raise MessageError(ErrorCode.INVALID_FIELD, f"{name} names no column", path=path)
+            raise MessageError(ErrorCode.INVALID_FIELD, f"{name} contains no column", path=path)
         if len(cells) > self._limits.columns:
-            reason = f"{len(cells)} columns, {self._limits.columns} are allowed (limits.columns)"
+            reason = f"{len(cells)} columns, but only {self._limits.columns} are allowed (limits.columns)"
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=path)
         if not _CONTAINERS.isdisjoint(map(type, cells.values())):
             column = next(column for column, value in cells.items() if type(value) in _CONTAINERS)
-            reason = f"column {quote(column)} holds an object or an array; a cell is a string, number, boolean or null"
+            reason = f"column {quote(column)} is an object or an array; expected a string, number, boolean or null"
             raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
         return Cells(cells, build_image(cells.items(), row.table.converters, row.findings, self._limits))
 
 
 def _named(place: int | None, step: Callable[..., Any], *given: Any) -> Any:
-    """Apply a step to an object; of several objects, the path of a refusal begins with the number of the object."""
+    """Apply a step to an object. With several objects, the path in an error begins with the number of the object."""
     try:
         return step(*given)
     except MessageError as error:
@@ -257,7 +260,7 @@ def _keep_leftovers(root: JsonObject, read: frozenset[str], meta: Meta, whose: s
 class _Operation(Struct, frozen=True):
     build: Callable[[SharePlex, Part, RowContext], Change]
     members: frozenset[str]
-    """The members of the root that it reads; others are kept in `ext`."""
+    """The root members that are read. Others are kept in `ext`."""
 
 
 _OPERATIONS: Mapping[str, _Operation] = {

@@ -1,7 +1,7 @@
-"""The `meta` object: times, transaction, and the leftovers (§2).
+"""The `meta` object: times, transaction, and additional members (§2).
 
-Only `op` and `table` are always there; `decode.py` reads them. Everything else is optional, and stock Quest output has
-none of it.
+Only `op` and `table` always exist, and `decode.py` reads them. Everything else is optional and missing in Quest's
+default output.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Meta(Struct):
-    """The members of `meta` beside operation and table. `ext` keeps as text those without a field of their own."""
+    """The members of `meta` except operation and table. `ext` keeps those without a field of their own as text."""
 
     ts_commit_us: int | None = None
     ts_capture_us: int | None = None
@@ -34,10 +34,10 @@ class Meta(Struct):
     ext: dict[str, str] = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a member as it was sent: text as it is, anything else as JSON text.
+        """Keep a member as it was sent: text unchanged, anything else as JSON text.
 
         Raises:
-            MessageError: INVALID_FIELD, a lone surrogate in it.
+            MessageError: INVALID_FIELD, because it contains a lone surrogate.
         """
         try:
             self.ext[name] = value if isinstance(value, str) else _encode(value).decode()
@@ -50,11 +50,11 @@ class Meta(Struct):
             self.notes.append(text)
 
     def tell(self, name: str, sent: str, instant: Instant) -> int | None:
-        """The microseconds of a time; what they do not say is noted, and its text kept."""
+        """Return the microseconds of a time. If they lose information, add a note and keep the text."""
         if instant.zone_note is not None:
             self.note(instant.zone_note)
         if instant.assumed is not None:
-            # Not the bare name: `TZ_OVERLAP=time` would speak of a column.
+            # Not the bare name, because `TZ_OVERLAP=time` would refer to a column.
             self.note(f"{instant.assumed}=meta.{name}")
         if not instant.exact:
             self.ext[name] = sent
@@ -71,7 +71,7 @@ class _Reading(Meta):
 
 
 class _Invalid(Exception):
-    """Members of `meta` are not what they should be; the text says what is wrong."""
+    """Members of `meta` are invalid; the text gives the reason."""
 
     def __init__(self, names: Iterable[str], wrong: str) -> None:
         super().__init__(wrong)
@@ -79,7 +79,7 @@ class _Invalid(Exception):
 
 
 class MetaReader:
-    """Reads the optional members of `meta`; null is the same as absent."""
+    """Reads the optional members of `meta`. Null is the same as absent."""
 
     def __init__(self, rules: SharePlexRules, instants: Instants) -> None:
         self._rules = rules
@@ -89,7 +89,8 @@ class MetaReader:
         """Read the members: known ones in the order of `_READERS`, then the others as they were sent.
 
         Raises:
-            MessageError: INVALID_FIELD, unless the preset is lenient: then the member is kept in `ext` and noted.
+            MessageError: INVALID_FIELD, unless the preset is lenient. In that case the member is kept in `ext` with a
+                note.
         """
         meta = _Reading()
         for name, read in _READERS.items():
@@ -122,7 +123,7 @@ class MetaReader:
         meta.keep(name, value)
 
     def _table(self, meta: _Reading, name: str, value: Any) -> None:
-        """The table's name loses the quotes around its parts; the raw text stays."""
+        """Remove the quotes around the parts of the table's name. The raw text is kept."""
         if '"' in value:
             meta.keep(name, value)
 
@@ -142,7 +143,7 @@ class MetaReader:
     def _scn(self, meta: _Reading, name: str, value: Any) -> None:
         text = _word(name, value)
         if self._rules.decimal_scn and not is_scn(text):
-            raise _Invalid((name,), f"not 1 to 20 decimal digits, as preset {self._rules.preset} wants")
+            raise _Invalid((name,), f"not 1 to 20 decimal digits, as preset {self._rules.preset} requires")
         meta.scn = text
 
     def _host(self, meta: _Reading, name: str, value: Any) -> None:
@@ -202,7 +203,9 @@ def _count(name: str, value: Any) -> int:
 
 
 def _transaction(meta: _Reading, sent: JsonObject) -> None:
-    """`idx` is `seq/size`; each fills in what the other lacks. Without `trans` there is nothing that they count."""
+    """Read `idx`, which is `seq/size`. Each replaces what the other lacks. Without `trans`, there is nothing to
+    count.
+    """
     if meta.trans is not None:
         meta.tx = Tx(meta.trans)
     idx_seq, idx_size = meta.idx or (None, None)
@@ -211,7 +214,7 @@ def _transaction(meta: _Reading, sent: JsonObject) -> None:
         return
     counts = [name for name in ("idx", "seq", "size") if getattr(meta, name) is not None]
     if (idx_seq or seq, idx_size or size) != (seq, size) or (seq and size and seq > size):
-        raise _Invalid(counts, "do not agree: idx is seq/size, and seq is at most size")
+        raise _Invalid(counts, "do not agree: idx is seq/size, and seq must not exceed size")
     if meta.trans is not None:
         meta.tx = Tx(meta.trans, seq, size, seq == size if seq and size else None)
         return

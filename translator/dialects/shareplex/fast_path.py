@@ -1,8 +1,7 @@
-"""The common row message, read in one step into types, so that no member has to be asked what it is.
+"""Parse the common row message directly into types, so that members need no type checks.
 
-A short cut for speed. Whatever is unusual about a message, a fault too, makes it give up; then the plain way
-(`decode.py`) reads the message from the start and finds the words for it. A property test holds that both ways give
-the same rows.
+This is a shortcut for speed. It declines any unusual or faulty message, which the plain path (`decode.py`) then reads
+from the start, with the appropriate error. A property test checks that both paths give the same rows.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ _Name: TypeAlias = _Word | int
 
 
 class _MetaObject(Struct):
-    """The members that the format page knows, in the order in which they are told; UNSET is one that was not sent."""
+    """The members in the format page, in the order in which events contain them. UNSET means not sent."""
 
     op: str
     table: str
@@ -55,14 +54,14 @@ class _Body(Struct):
 
 
 class _GiveUp(Exception):
-    """The plain way must read the message."""
+    """The plain path must read the message."""
 
 
 _decode = msgspec.json.Decoder(_Body, float_hook=Decimal).decode
 _META_MEMBERS = len(_MetaObject.__struct_fields__)
 _WHITE = b" \t\r\n"
 DEPTH = 2
-"""The depth of a message's nesting: the object, and one in it."""
+"""The nesting depth of a message: the object, and one inside it."""
 _NUMBERS = frozenset((int, Decimal, bool))
 _UNUSUAL = (
     _GiveUp,
@@ -82,7 +81,7 @@ class QuickReader:
 
     Args:
         table: finds a table by its raw name.
-        writer: the writer of messages from a host.
+        writer: returns the writer of messages from a host.
     """
 
     def __init__(
@@ -101,7 +100,7 @@ class QuickReader:
         self._builders = {word: _BUILDERS[meaning] for word, meaning in row_words(rules).items()}
 
     def read(self, value: bytes) -> RowChange | None:
-        """The change of a message; None when the plain way must read it."""
+        """Return the change of a message, or None for the plain path."""
         try:
             body = _decode(value)
             builder = self._builders.get(body.meta.op)
@@ -117,7 +116,7 @@ class QuickReader:
             return None
 
     def _meta(self, sent: _MetaObject) -> Meta:
-        """Read `meta`, with results equal to those of `MetaReader.read`."""
+        """Read `meta`, with the same results as `MetaReader.read`."""
         meta = Meta()
         if '"' in sent.table:
             meta.ext["table"] = sent.table
@@ -167,19 +166,19 @@ _WORDS: Mapping[str, str] = {
     "UPD": "upd",
     "DEL": "del",
 }
-"""The documented words and the codes in upper case. Other spellings are read by the general decoder."""
+"""The documented words and the codes in upper case. The general decoder reads other spellings."""
 
 
 def row_words(rules: SharePlexRules) -> dict[str, str]:
-    """The words for operations on a row that are read in a faster way, as they are spelled, with the operation."""
+    """The words for row operations that are read on the fast path, in this spelling, with the operation."""
     return {word: meaning for word, meaning in {**_WORDS, **rules.operations}.items() if meaning in _BUILDERS}
 
 
 def _is_whole(value: bytes, body: _Body) -> bool:
-    """Return whether the body is all that the text says: no member twice, none unknown.
+    """Return whether the body contains everything in the text: no member is repeated or unknown.
 
-    Without white space the colon of each member follows a quote. Strings can only add to those pairs, so as many of
-    them as the body has members prove that every member was read.
+    Without white space, the colon of each member follows a quote. Strings can only add more of these pairs. So if there
+    are as many pairs as members in the body, every member was read.
     """
     key = body.key
     members = len(body.data) + (0 if key is UNSET else 1 + len(key or ()))
@@ -188,7 +187,7 @@ def _is_whole(value: bytes, body: _Body) -> bool:
 
 
 def _without_key(body: _Body) -> None:
-    """`key` belongs to updates; elsewhere it is kept aside, which is unusual."""
+    """`key` belongs to updates. In other operations it is unusual and kept separately."""
     if body.key is not UNSET and body.key is not None:
         raise _GiveUp
 
@@ -209,7 +208,7 @@ def _transaction(sent: _MetaObject) -> Tx | None:
 
 
 def _cells(cells: dict[str, Any], table: Table) -> Cells:
-    """The image of an object of cells, made in place."""
+    """Convert an object of cells to its image in place."""
     of_text, converters = table.of_text, table.converters
     for name, value in cells.items():
         if type(value) is str:

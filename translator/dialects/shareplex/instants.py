@@ -1,4 +1,4 @@
-"""`time` and `posttime` -> instants in UTC (§2)."""
+"""`time` and `posttime` -> points in time, in UTC (§2)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from translator.values import zone
 from translator.values.times import GAP, OVERLAP
 
 _CACHED = 4096
-"""A transaction has one commit time, and busy tables have many changes a second."""
+"""Cache size. A transaction has one commit time, and busy tables have many changes a second."""
 
 _TIME = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2})(?:\.(\d{0,9}))?(Z|[+-]\d{2}(?::?[0-5]\d)?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
@@ -20,23 +20,23 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Instant(Struct, frozen=True):
-    """The reading of a time's text."""
+    """The result of reading a time's text."""
 
     micros: int | None
-    """Microseconds since 1970 in UTC; None where no zone is known."""
+    """Microseconds since 1970 in UTC, or None if no zone is known."""
 
     exact: bool
-    """The instant says all that the text says; otherwise the text is kept beside it."""
+    """The number contains everything in the text. Otherwise the text is kept as well."""
 
     zone_note: str | None = None
-    """The note of the zone that was taken, or that none is known; None when the text carries its own."""
+    """The note about the assumed zone, or that none is known; None if the text contains its zone."""
 
     assumed: str | None = None
-    """TZ_OVERLAP or TZ_GAP: its zone has that local time twice or never (`values.times`)."""
+    """TZ_OVERLAP or TZ_GAP: the local time occurs twice or never in its zone (`values.times`)."""
 
 
 class Instants:
-    """Reads times; `default` is the zone of those that carry none."""
+    """Reads times. `default` is the zone of times without one."""
 
     def __init__(self, default: tzinfo | None, note: str) -> None:
         self._default = default
@@ -44,10 +44,10 @@ class Instants:
         self.of = lru_cache(maxsize=_CACHED)(self._read)
 
     def _read(self, text: str) -> Instant:
-        """The instant.
+        """Return the point in time.
 
         Raises:
-            ValueError: not a time, or one that no calendar has.
+            ValueError: not a time, or one that does not exist in the calendar.
         """
         match = _TIME.fullmatch(text)
         if match is None:
@@ -57,13 +57,13 @@ class Instants:
             local = datetime.fromisoformat(clock)
             tz = zone(offset) if offset else self._default
         except ValueError:
-            raise ValueError("a time that no calendar has") from None
+            raise ValueError("a time that does not exist in the calendar") from None
         note = None if offset else self._note
         if tz is None:
             return Instant(None, False, note)
         since = local - _EPOCH
         digits = fraction.ljust(9, "0") if fraction else "000000000"
-        # Of a moment that is there twice or never, Python takes the offset before the change, as columns do.
+        # For an ambiguous or non-existent local time, Python uses the offset before the change, as columns do.
         ahead, assumed = tz.utcoffset(local) or timedelta(0), _assumed(tz, local)
         micros = (since - ahead) // _MICROSECOND + int(digits[:6])
         return Instant(micros, digits[6:] == "000" and assumed is None, note, assumed)

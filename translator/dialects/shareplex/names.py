@@ -18,13 +18,13 @@ _TABLE = re.compile(rf'({_PART})\.("[^"]+"|(?!\.)[^"]+(?<!\.))|({_PART})')
 
 
 def split_table(raw: str, path: str) -> TableName:
-    """`OWNER.TABLE`, split at the first dot outside quotes; without a dot there is no owner.
+    """Parse `OWNER.TABLE`, split at the first dot outside quotes. Without a dot there is no owner.
 
-    Quotes are SQL notation around a name that keeps its case, not part of it (§6: the
-    route may map to `"MySchema2"."MyTable2"`).
+    Quotes are SQL notation for a name that keeps its case and are not part of the name (§6: the route can map to
+    `"MySchema2"."MyTable2"`).
 
     Raises:
-        MessageError: INVALID_FIELD, an empty part or an unpaired quote.
+        MessageError: INVALID_FIELD, because of an empty part or an unpaired quote.
     """
     match = _TABLE.fullmatch(raw)
     if match is None:
@@ -35,34 +35,34 @@ def split_table(raw: str, path: str) -> TableName:
 
 
 class Table(Struct, frozen=True):
-    """A table with its declaration, compiled: one look-up per message, one call per cell."""
+    """A compiled table with its declaration: one look-up per message, one call per cell."""
 
     name: TableName
     key: tuple[str, ...]
     schema: TableSchema | None
     key_set: frozenset[str]
     columns: frozenset[str]
-    """The declared columns; empty when `schema` is None."""
+    """The declared columns; empty if `schema` is None."""
 
     converters: Converters
-    """A column that nobody declares keeps its text (type `unknown`)."""
+    """Converters. An undeclared column keeps its text (type `unknown`)."""
 
     of_text: Converters
-    """The same for text that UTF-8 can carry: None where it stays as it is."""
+    """The same for valid UTF-8 text. None means that it stays unchanged."""
 
     @property
     def key_kind(self) -> str:
-        """The envelope's name for a key that the operator declares."""
+        """The envelope's word for a key that the operator declares."""
         return "configured" if self.key else "none"
 
 
 _UNKNOWN = converter("unknown")
 _TEXT = (_UNKNOWN, converter("string"))
-"""Converters that return text as they get it."""
+"""Converters that return text unchanged."""
 
 
 def compile_table(name: TableName, declared_tables: DeclaredTables) -> Table:
-    """The table with what `tables:` declares about it."""
+    """Return the table with its declaration from `tables:`."""
     declared, schema = declared_tables.find(name)
     columns = schema.columns if schema else ()
     key = declared.key if declared else ()

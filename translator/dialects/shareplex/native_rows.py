@@ -1,4 +1,4 @@
-"""The common row messages of a source that the native path may take, and the tables that it reads them by."""
+"""The common row messages of a source that the native path supports, and the tables for reading them."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from translator.values import converter
 from translator.values.native_kinds import native_kind
 
 _OPERATIONS = {"ins": "c", "upd": "u", "del": "d"}
-"""The operations that are taken, in the order of the extension, with their letters."""
+"""The supported operations, in the order of the extension, with their letters."""
 
 
 class SharePlexNativeRows:
-    """The part of this dialect that the native path asks, for one source."""
+    """The part of this dialect that supports the native path, for one source."""
 
     def __init__(
         self,
@@ -51,18 +51,19 @@ class SharePlexNativeRows:
         )
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be there."""
+        """Return the reader of the extension, which must be installed."""
         from translator._native import rows
 
         return rows.SharePlexRows(self._reading, form, form.compiler(self.layout), self._instants.of)
 
     def layout(self, table: bytes, host: bytes) -> NativeLayout | None:
-        """Return the layout of a table by its name, of messages from a host, both as JSON; no host is no text.
+        """Return the layout of a table, from its name and the host of the messages, both as JSON. An empty text means
+        no host.
 
-        None is left to the plain way.
+        None leaves it to the plain path.
 
         Raises:
-            ValueError: these are no names as JSON.
+            ValueError: these are not names in JSON.
         """
         try:
             found = self._table(msgspec.json.decode(table, type=str))

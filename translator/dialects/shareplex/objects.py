@@ -11,23 +11,25 @@ _ROWS = frozenset({"$.data", "$.key"})
 
 
 def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
-    """The objects in a value: one, or several end to end or one a line (§10, Accept).
+    """Return the objects in a value: one, or several without separators or one per line (§10, Accept).
 
     Raises:
-        MessageError: FRAMING for XML, MALFORMED_JSON, UNSUPPORTED_SHAPE for what is not an object, INVALID_FIELD for
-            a member named twice, LIMIT_EXCEEDED.
+        MessageError: FRAMING for XML, MALFORMED_JSON, UNSUPPORTED_SHAPE for a value that is not an object,
+            INVALID_FIELD for a repeated member, LIMIT_EXCEEDED.
     """
     if value[:1] != b"{" and value.lstrip(_SPACE_AND_BOM)[:1] == b"<":
-        raise MessageError(ErrorCode.FRAMING, "the XML record format is not JSON; set the writer to JSON")
+        raise MessageError(
+            ErrorCode.FRAMING, "the value is in the XML record format; configure the writer to send JSON"
+        )
     objects = parse_sequence(value, limits, _ROWS)
     if not objects:
-        raise MessageError(ErrorCode.MALFORMED_JSON, "white space only, no JSON object")
+        raise MessageError(ErrorCode.MALFORMED_JSON, "the value is only white space, without a JSON object")
     if len(objects) > limits.rows:
-        reason = f"{len(objects)} objects in one value, {limits.rows} are allowed (limits.rows)"
+        reason = f"{len(objects)} objects in one value, but only {limits.rows} are allowed (limits.rows)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     for found in objects:
         if not isinstance(found, dict):
-            remedy = "; several messages of a record stand end to end, or one a line" if isinstance(found, list) else ""
+            remedy = "; put several messages in a record end to end or one per line" if isinstance(found, list) else ""
             reason = f"a JSON {json_type(found)} at the root, not an object{remedy}"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
     check_distinct(value, objects)

@@ -1,4 +1,4 @@
-"""The operator's options about the writer: presets as rows of a table, options over them."""
+"""The operator's options about the writer: presets as rows of a table, and options that override them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.errors import ConfigError, MessageError, unknown
 from translator.values import zone
 
 OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER")
-"""The three codes seen on the wire and the four words that only prose knows (§3)."""
+"""The three codes observed in messages and the four that only documentation mentions (§3)."""
 
 WORDS = ("INSERT", "UPDATE", "DELETE", *OPERATIONS[3:])
 """The seven documented words."""
@@ -28,8 +28,8 @@ _FOLDED: Mapping[str, str] = {
 
 
 def documented(op: str) -> str | None:
-    """Return the operation that a code or a documented word means, in any case; None for other text."""
-    # Letters of other alphabets can become those of the words: `ıns` is not a code.
+    """Return the operation for a code or a documented word, in any case, or None for other text."""
+    # Upper-casing can turn letters of other alphabets into those of the words: `ıns` is not a code.
     if not op.isascii():
         return None
     word = op.upper()
@@ -37,19 +37,19 @@ def documented(op: str) -> str | None:
 
 
 class Preset(Struct, frozen=True):
-    """The way in which one writer fills the common skeleton."""
+    """The way in which a writer fills the common structure."""
 
     key_is_key: bool
-    """The `key` of an update holds the key columns only, not a wide old image (§4)."""
+    """The `key` of an update contains only the key columns, not a wide old image (§4)."""
 
     timezone: str | None
-    """Zone of `time` and `posttime` when they carry none; None: nobody knows (§2)."""
+    """The zone of `time` and `posttime` without one; None if it is unknown (§2)."""
 
     decimal_scn: bool
-    """`scn` is decimal digits, as Oracle's is; otherwise any text is the source's own token (§6)."""
+    """`scn` is decimal digits, as in Oracle. Otherwise any text is accepted as the source's own token (§6)."""
 
     strict: bool
-    """Optional metadata that is not valid refuses the message; otherwise it is kept as text and noted."""
+    """Invalid optional metadata rejects the message. Otherwise it is kept as text with a note."""
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -60,21 +60,21 @@ PRESETS: Mapping[str, Preset] = {
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """The options as the operator writes them."""
+    """The options as written by the operator."""
 
     preset: str = "quest"
     timezone: str | None = None
-    """Offset or name of the zone of `time` and `posttime`; over the preset's."""
+    """The zone of `time` and `posttime`, as an offset or name. Overrides the preset."""
 
     default_table: str | None = None
-    """Table of the messages whose `meta` names none, as `OWNER.TABLE`."""
+    """The table of messages whose `meta` contains none, as `OWNER.TABLE`."""
 
     operations: Mapping[str, str] = {}
-    """Further spellings of `meta.op`, exact, and the operation each one means."""
+    """Additional exact spellings of `meta.op`, and the operation for each."""
 
 
 class SharePlexRules(Struct, frozen=True):
-    """Preset and options in one, checked."""
+    """Preset and options combined and checked."""
 
     preset: str
     key_is_key: bool
@@ -82,18 +82,18 @@ class SharePlexRules(Struct, frozen=True):
     strict: bool
     zone: tzinfo | None
     zone_note: str
-    """The note of an event whose time carried no zone."""
+    """The note of an event whose time has no zone."""
 
     default_table: str | None
     operations: Mapping[str, str]
-    """Exact spelling -> one of OPERATIONS. It goes before `documented`."""
+    """Exact spelling -> one of OPERATIONS. Takes precedence over `documented`."""
 
 
 def rules_of(given: Mapping[str, Any]) -> SharePlexRules:
-    """The rules that the options of a source make.
+    """Return the rules for the options of a source.
 
     Raises:
-        ConfigError: an option that is unknown or not valid.
+        ConfigError: an unknown or invalid option.
     """
     options = parse_options(Options, given, "shareplex")
     if options.preset not in PRESETS:
@@ -137,5 +137,5 @@ def _operations(further: Mapping[str, str]) -> Mapping[str, str]:
         if meaning not in OPERATIONS:
             raise ConfigError(f"shareplex: operations: {word}: {unknown('operation', meaning, OPERATIONS)}")
         if word in seen:
-            raise ConfigError(f"shareplex: operations: {word} has its meaning already")
+            raise ConfigError(f"shareplex: operations: {word} already has a meaning")
     return {**{word: word for word in seen}, **further}

@@ -1,7 +1,7 @@
-"""The objects of a value, each with its operation and table; two halves of an update become one part.
+"""The objects of a value, each with its operation and table. Two halves of an update become one part.
 
-No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves join inside
-one value only: across values it would take memory, and an event must not depend on another record.
+No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value: across
+values it would need state, and an event must not depend on another record.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ BEFORE, AFTER, PAIR = "UPDATE BEFORE", "UPDATE AFTER", "UPDATE BEFORE and AFTER"
 
 
 class Part(Struct, frozen=True):
-    """One object of a value."""
+    """An object of a value."""
 
     place: int
     operation: str
@@ -29,14 +29,14 @@ class Part(Struct, frozen=True):
     meta: JsonObject
     table: Table
     other: Part | None = None
-    """Of a PAIR its UPDATE BEFORE; all else is of its UPDATE AFTER."""
+    """The UPDATE BEFORE of a PAIR. All other fields are from its UPDATE AFTER."""
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """Parts in their order, a pair at the place of its second half.
+    """Return the parts in order, with a pair at the position of its second half.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE, a half without its other one; its path begins with the number of the object.
+        MessageError: UNSUPPORTED_SHAPE, because a half is alone. Its path begins with the number of the object.
     """
     whole: list[Part] = []
     waiting: dict[tuple[str, ...], Part] = {}
@@ -59,7 +59,9 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 
 def _in_transaction(part: Part) -> tuple[str, ...]:
-    """Table, transaction and place in it, which name one operation; () when the part does not tell them all."""
+    """Return table, transaction and position in it, which identify one operation; () if the part does not have all of
+    them.
+    """
     trans, seq = part.meta.get("trans"), _seq(part)
     if trans is None or seq is None:
         return ()
@@ -67,7 +69,7 @@ def _in_transaction(part: Part) -> tuple[str, ...]:
 
 
 def _seq(part: Part) -> str | None:
-    """Place in the transaction: `seq`, or what `idx` says of it (§2)."""
+    """Return the position in the transaction: `seq`, or the part of `idx` (§2)."""
     seq, idx = part.meta.get("seq"), part.meta.get("idx")
     if seq is None and isinstance(idx, str):
         seq = idx.partition("/")[0]
@@ -75,10 +77,10 @@ def _seq(part: Part) -> str | None:
 
 
 def _are_one(first: Part, second: Part) -> bool:
-    """Return whether two halves, side by side, are those of one row.
+    """Return whether two adjacent halves belong to one row.
 
-    The row address says so, or the configured key. With neither, it takes the order of the two words, and that
-    nothing names another row or another place in the transaction.
+    The row address or the configured key decides. Without both, the two words must be in order, and nothing may
+    indicate another row or another position in the transaction.
     """
     if second.place != first.place + 1 or first.table.name != second.table.name:
         return False
@@ -103,7 +105,7 @@ def _key(part: Part) -> list[object] | None:
 
 def _alone(half: Part) -> MessageError:
     reason = (
-        f"{half.operation} without its other half in the same value; halves join by trans and seq, or side by side "
-        "by rowid or by the configured key"
+        f"{half.operation} without its other half in the same value; halves are joined by trans and seq, or, if "
+        "adjacent, by rowid or by the configured key"
     )
     return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$[{half.place}].meta.op")

@@ -1,4 +1,4 @@
-"""The preset of a sample of SharePlex messages: what its `key` and its cells hold."""
+"""Find the preset of a sample of SharePlex messages, based on its `key` and its cells."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from translator.message import RowChange
 from translator.proposals import Proposal, ReadMessage
 
 _STOCK = frozenset({"op", "table"})
-"""The members of `meta` that Quest writes where no more are switched on."""
+"""The members of `meta` that Quest writes without additional options."""
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """The preset, where cells and keys agree on a writer; `lenient`, which takes nothing for granted, elsewhere."""
+    """Return the preset, if cells and keys agree on a writer. Otherwise return `lenient`, which assumes nothing."""
     quest = [words for words, seen in _QUEST.items() if any(seen(read) for read in sample)]
     dts = [words for words, seen in _DTS.items() if any(seen(read) for read in sample)]
     why = f"seen: {'; '.join([*quest, *dts]) or 'nothing that tells one writer from another'}"
     if bool(quest) == bool(dts):
-        return [Proposal("preset", "lenient", "unknown", f"{why}; left are quest and dts")]
+        return [Proposal("preset", "lenient", "unknown", f"{why}; quest and dts remain possible")]
     return [Proposal("preset", "quest" if quest else "dts", "likely", why)]
 
 
 def _body(read: ReadMessage) -> Mapping[str, Any]:
-    """The message where it is one object; several in one value show no traits."""
+    """Return the message if it is one object. Several in one value show no traits."""
     try:
         body = msgspec.json.decode(read.message.value or b"")
     except (msgspec.DecodeError, RecursionError):
@@ -44,11 +44,12 @@ def _stock(read: ReadMessage) -> bool:
 
 
 def _nulls_in_key(read: ReadMessage) -> bool:
-    """Tell whether `key` holds what a key of Quest's does not; a column that changed is in its key where it is part
-    of the key itself, and so proves nothing."""
+    """Return whether `key` contains something that Quest's keys never do. A changed column proves nothing, because it
+    is in Quest's key if it is a key column.
+    """
     updates = (change for change in read.changes if isinstance(change, RowChange) and change.op == "u")
     return any(value is None for change in updates for value in (change.before or {}).values())
 
 
-_QUEST = {"numbers that are no text": _numbers, "op and table alone in meta": _stock}
+_QUEST = {"numbers that are not text": _numbers, "op and table alone in meta": _stock}
 _DTS = {"nulls in key": _nulls_in_key}

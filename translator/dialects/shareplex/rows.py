@@ -1,4 +1,4 @@
-"""The meaning of `data` and `key`, by operation (§4): a row, read, to its change."""
+"""The meaning of `data` and `key`, by operation (§4): from a parsed row to its change."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Image, RowChange, Writer
 
 NO_FINDINGS = Findings()
-"""Of a row whose values are all plain; shared, so nobody adds to it."""
+"""For a row with only plain values. It is shared and must not be changed."""
 
 
 class Cells(Struct):
@@ -25,7 +25,7 @@ class Cells(Struct):
 
 
 class RowContext(Struct):
-    """The inputs of all builders beside the cells."""
+    """The inputs of all builders except the cells."""
 
     table: Table
     meta: Meta
@@ -34,10 +34,10 @@ class RowContext(Struct):
 
 
 def insert(row: RowContext, data: Cells) -> RowChange:
-    """The new row is in `data`. Native Post leaves NULL columns out, which only a declared schema can tell."""
+    """The new row is in `data`. Native Post leaves NULL columns out, which only a declared schema reveals."""
     schema, image = _schema(row, data), data.image
     if schema is not None and len(data.names) < len(row.table.columns):
-        # No key column is NULL: one that is missing was not replicated, and the key stays unknown.
+        # No key column is NULL, so a missing one was not replicated, and the key stays unknown.
         values = [column.name for column in schema.columns if column.key is None]
         omitted = dict.fromkeys(name for name in values if name not in data.names)
         if omitted:
@@ -52,15 +52,15 @@ def delete(row: RowContext, data: Cells) -> RowChange:
 
 
 def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool) -> RowChange:
-    """`data` holds the changed columns, `key` old values: those of the key, or a wide image.
+    """`data` contains the changed columns, `key` old values: those of the key, or a wide image.
 
     Raises:
-        MessageError: KEY_MISSING, nothing names the row.
+        MessageError: KEY_MISSING, because nothing identifies the row.
     """
     table = row.table
     if key is None:
         if not (table.key and data.names.keys() >= table.key_set):
-            reason = "an update without key, and no configured key columns (tables:) that data holds"
+            reason = "the update has no key, and data has no configured key columns (tables:)"
             raise MessageError(ErrorCode.KEY_MISSING, reason, path="$.key")
         row.meta.note("KEY_OLD_UNKNOWN")
         return _change(row, "u", None, data.image, _schema(row, data), changed=list(data.names))
@@ -76,16 +76,16 @@ def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool)
 
 
 def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
-    """UPDATE BEFORE and UPDATE AFTER: two images, of which no sample exists.
+    """UPDATE BEFORE and UPDATE AFTER: two images, for which no sample exists.
 
-    A column that the second alone lacks did not change, or is NULL now and left out as in inserts.
+    A column that only the second lacks is either unchanged, or now NULL and left out as in inserts.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE, there is such a column.
+        MessageError: UNSUPPORTED_SHAPE, because such a column exists.
     """
     if not after.names.keys() >= before.names.keys():
         lacking = next(name for name in before.names if name not in after.names)
-        reason = f"UPDATE AFTER lacks column {quote(lacking)} of UPDATE BEFORE: unchanged or NULL, nothing says"
+        reason = f"UPDATE AFTER lacks column {quote(lacking)} of UPDATE BEFORE, which can mean unchanged or NULL"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.data")
     schema = _schema(row, before, after)
     changed = _changed(before, after) if len(before.names) == len(after.names) else None
@@ -98,7 +98,7 @@ def truncate(row: RowContext) -> RowChange:
 
 
 def _changed(before: Cells, after: Cells) -> list[str]:
-    """Columns of the second with another value in the first, or none, or one that has no faithful form."""
+    """Return columns of the second whose value in the first is different, missing, or without a faithful form."""
     old, new = before.image, after.image
     return [name for name in after.names if name not in old or name not in new or old[name] != new[name]]
 
@@ -106,14 +106,14 @@ def _changed(before: Cells, after: Cells) -> list[str]:
 def _is_key(key: Cells, changed: list[str]) -> bool:
     """Return whether the columns of `key` can only be the key.
 
-    A wide image (all columns logged, or no unique index) holds the old value of a changed column too, or a null; so
-    does the key itself when it changes. Which of the two it is, only `tables:` can tell.
+    A wide image (all columns logged, or no unique index) also has the old value of a changed column, or a null. So does
+    the key itself when it changes. Only `tables:` can show which of the two it is.
     """
     return bool(key.names) and key.names.keys().isdisjoint(changed) and None not in key.names.values()
 
 
 def _schema(row: RowContext, *images: Cells) -> TableSchema | None:
-    """The declared schema, unless a cell shows that to be incomplete."""
+    """Return the declared schema, unless a cell shows that it is incomplete."""
     table = row.table
     if table.schema is None:
         return None
@@ -136,7 +136,7 @@ def _change(
     *,
     after_sparse: bool = False,
 ) -> RowChange:
-    """The change. `key_columns`: those of the table, if not given."""
+    """Return the change. `key_columns`: those of the table, if not given."""
     table, meta, findings = row.table, row.meta, row.findings
     if key_columns is None:
         key_columns = table.key
@@ -145,7 +145,8 @@ def _change(
     issues, notes = None, meta.notes or None
     if findings.issues or findings.notes:
         issues, notes = [*findings.issues] or None, [*meta.notes, *findings.notes] or None
-    # By position, in the order of the fields: this runs once a message, and by keyword it takes four times as long.
+    # The arguments are positional, in field order: this runs once per message, and keyword arguments take four times as
+    # long.
     return RowChange(
         op,
         table.name,

@@ -174,7 +174,7 @@ def messages(sent_: Sequence[Sent]) -> list[Message]:
 
 def offsets_named(text: str) -> list[int]:
     """The offsets that an error lists for repair."""
-    found = re.search(r"nothing to confirm it: offsets ([\d, -]+)\.", text)
+    found = re.search(r"without confirmation: offsets ([\d, -]+)\.", text)
     runs = [[int(end) for end in run.split("-")] for run in found[1].split(", ")] if found else []
     return [offset for run in runs for offset in range(run[0], run[-1] + 1)]
 

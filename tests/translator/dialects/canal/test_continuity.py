@@ -276,11 +276,11 @@ def test_the_error_says_all_but_values() -> None:
     moved = [type(one)("raw.t", 3, 40 + n, 0, None, message.value) for n, message in enumerate((one, other))]
     assert (
         "canal: source s, table 'shop.t', topic raw.t, partition 3: the change at offset 41 (row 0) contradicts the "
-        "change at offset 40. As declared, in the message at offset 41 data holds the row after the change and old the "
-        "row before it; by what the other left, data holds the row before the change and old the row after it. The two "
-        "images differ in 'a', 'b'. Every earlier update of this partition since the start that was read so was "
-        "confirmed. Correct profile (dts_legacy), or declare instance.created and instance.restarted, then translate "
-        "those offsets again"
+        "change at offset 40. As declared, in the message at offset 41 data contains the row after the change and old "
+        "the row before it; according to the other message, data contains the row before the change and old the row "
+        "after it. The two images differ in 'a', 'b'. Every earlier update of this partition since the start with the "
+        "same reading was confirmed. Correct profile (dts_legacy), or declare instance.created and instance.restarted, "
+        "then translate those offsets again"
     ) == translated(moved, profile="dts").stopped
 
 
@@ -334,10 +334,10 @@ class TestHints:
         ("forms", "hints"),
         [
             ((DTS, DTS), []),
-            ((DTS_LEGACY, DTS_LEGACY), ["where data is the row after it, declare profile drs"]),
+            ((DTS_LEGACY, DTS_LEGACY), ["if data is the row after it, declare profile drs"]),
             (
                 (DTS_LEGACY, DTS, DTS),
-                ["where data is the row before it, dts_legacy, or dts with the instance", "restarted between them"],
+                ["if data is the row before it, dts_legacy, or dts with the instance", "restarted between them"],
             ),
             ((DTS, DTS_LEGACY, DTS_LEGACY), ["two instances seem to write to this partition"]),
         ],
@@ -368,7 +368,7 @@ class TestUnconfirmed:
             unconfirmed.add(offset)
         text = unconfirmed.text(before=9_999)
         assert f"{LISTED + 3} earlier message(s)" in text
-        assert f"offsets 8-{LISTED + 7}, and 3 not kept, from offset 5 on." in text
+        assert f"offsets 8-{LISTED + 7}, and 3 not stored, from offset 5 on." in text
         unconfirmed.confirm_until(6)
         assert f"{LISTED + 3} earlier message(s)" in unconfirmed.text(before=9_999)
         unconfirmed.confirm_until(LISTED + 7)

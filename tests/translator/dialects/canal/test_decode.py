@@ -52,7 +52,7 @@ def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
     """The parser would count from the start of the text they stand in, which is no place in the message."""
     with pytest.raises(MessageError) as caught:
         canal().decode(message(b'{"type":"INSERT","table":"t\xff"}'))
-    assert "not JSON: a text in it is not UTF-8" == caught.value.reason
+    assert "not JSON: a string in it is not UTF-8" == caught.value.reason
 
 
 # -- the head

@@ -160,7 +160,7 @@ def test_a_row_of_ticdc_is_read_quickly(member: dict[str, Any]) -> None:
 )
 def test_nothing_is_overlooked(value: bytes) -> None:
     """A member that comes twice has two readings, wherever it stands."""
-    with pytest.raises(MessageError, match="named twice"):
+    with pytest.raises(MessageError, match="occurs twice"):
         canal().decode(message(value))
 
 

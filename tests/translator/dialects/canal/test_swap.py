@@ -78,7 +78,7 @@ class TestStream:
         result = translated(messages(stream(self.history(), 9, 1, DTS_FULL)), profile="dts_legacy")
         assert result.stopped is not None
         assert "offset 11 (row 0) contradicts the change at offset 9" in result.stopped
-        assert "As declared, in the message at offset 11 data holds the row before the change" in result.stopped
+        assert "As declared, in the message at offset 11 data contains the row before the change" in result.stopped
         assert [9] == offsets_named(result.stopped)
         assert 10 == result.offsets[-1]
 

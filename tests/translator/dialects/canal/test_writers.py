@@ -494,7 +494,7 @@ def test_other_formats_are_named(name: str, body: dict[str, Any]) -> None:
 
 def test_foreign_members_are_named() -> None:
     """Refused by name: the reason says who wrote it and what to declare."""
-    assert "TiCDC wrote it (member _tidb), and profile oss is declared; declare profile ticdc" in refused(TICDC).reason
+    assert "TiCDC wrote it (member _tidb), but profile oss is declared; declare profile ticdc" in refused(TICDC).reason
     assert "InLong wrote it" in refused({**UPDATE, "opType": "UPDATE"}, profile="auto").reason
     assert "PostgreSQL" in refused({**UPDATE, "pgType": {"id": "int4"}}, profile="auto").reason
     assert isinstance(decode({**UPDATE, "pgType": None}, profile="auto"), Changes)

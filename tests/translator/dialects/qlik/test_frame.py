@@ -33,7 +33,7 @@ def test_blanks_before_json(blank: bytes) -> None:
 def test_refused_by_name() -> None:
     """The layout of 2016 is known and is not read: refused by its name."""
     assert ("UNSUPPORTED_SHAPE", "$") == refusal(dialect(), sample("legacy_flat"))
-    with pytest.raises(MessageError, match=r"legacy flat JSON.* is not in this release"):
+    with pytest.raises(MessageError, match=r"legacy flat JSON.* is not supported in this release"):
         dialect().decode(message(sample("legacy_flat")))
 
 

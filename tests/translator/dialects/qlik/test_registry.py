@@ -332,5 +332,5 @@ def test_key_of_other_columns(declared: tuple[DeclaredTable, ...]) -> None:
 
 def test_key_that_is_no_record() -> None:
     """The reason tells the schema of the key from that of the value."""
-    with pytest.raises(MessageError, match="schema 6 of the Kafka key: a schema of type string"):
+    with pytest.raises(MessageError, match="schema 6 of the Kafka key: the schema has type string"):
         registered({5: SCHEMA, 6: "string"}).decode(record_of(value(), framed(6, b"\2a")))

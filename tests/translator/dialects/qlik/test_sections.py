@@ -217,7 +217,7 @@ def test_renamed_header_beside_one_of_its_old_name(head: dict[str, Any]) -> None
         ({"data": "d", "before_data": "d_before"}, "could be those"),
         ({"data": "d", "before_data": "d"}, "could be those"),
         ({"data": "d", "headers": "d_h/"}, "could be those"),
-        ({"header_names": {"operation": "timestamp"}}, "one name"),
+        ({"header_names": {"operation": "timestamp"}}, "the same name"),
         ({"header_names": {"operatoin": "op"}}, "did you mean operation"),
         ({"sections": "x"}, "sections"),
         ("x", "expected a mapping"),

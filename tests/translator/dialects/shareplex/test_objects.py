@@ -116,7 +116,7 @@ def test_a_member_named_twice_is_refused(text: bytes) -> None:
     """Which of two values holds cannot be known, wherever they are and however they are spelled."""
     code, reason, _ = refusal(QUEST, text)
     assert code == "INVALID_FIELD"
-    assert "named twice" in reason
+    assert "occurs twice" in reason
 
 
 @pytest.mark.requirement("shareplex.reject.5")
