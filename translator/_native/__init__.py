@@ -1,6 +1,6 @@
-"""The door to the native path: an extension in Rust that does for common messages what the plain way does for all.
+"""Entry point to the native path: a Rust extension that handles common messages with the same result as the plain path.
 
-It is optional. Where it was not built, or is turned off, the plain way translates everything, to the same bytes
+It is optional. If it was not built, or is turned off, the plain path translates everything, with byte-identical output
 (docs/native.md).
 """
 
@@ -13,21 +13,23 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SWITCH = "CDC_NATIVE"
-"""The environment variable that turns it off with `off`."""
+"""The environment variable that turns it off with the value `off`."""
 
 SEAM = 7
-"""The number of what is said between Python and the extension; it changes with it, in `src/lib.rs` too."""
+"""The version of the interface between Python and the extension. Increase it here and in `src/lib.rs` with each
+change.
+"""
 
 _extension: ModuleType | None
 try:
     from translator._native import rows as _extension
 except ImportError as _error:
     _extension = None
-    _missing = "not built (make setup builds it where cargo is found)" if "rows" in str(_error) else str(_error)
+    _missing = "not built (make setup builds it if cargo is installed)" if "rows" in str(_error) else str(_error)
 
 
 def absence() -> str | None:
-    """Return why there is no native path; None where there is one."""
+    """Return the reason why there is no native path, or None if there is one."""
     if os.environ.get(SWITCH) == "off":
         return f"turned off by {SWITCH}"
     if _extension is None:
@@ -35,11 +37,11 @@ def absence() -> str | None:
     return (
         None
         if getattr(_extension, "SEAM", None) == SEAM
-        else "built of another state of its source (make setup builds it anew)"
+        else "built from a different version of its source (make setup rebuilds it)"
     )
 
 
 def way() -> str:
-    """Return which way translates, for people: the version of the extension, or why the plain way does it alone."""
+    """Return which path translates, for people: the version of the extension, or why only the plain path is used."""
     reason = absence()
     return f"python ({reason})" if reason or _extension is None else f"native {_extension.VERSION}"

@@ -1,6 +1,6 @@
-"""Everything that Python tells the native path: layouts of tables, and the form of a source's messages.
+"""Everything that Python passes to the native path: layouts of tables, and the form of a source's messages.
 
-A dialect gives a `NativeLayout` in its own terms; `codecs/native_table.py` makes a `NativeTable` of it, in bytes.
+A dialect produces a `NativeLayout` in its own terms. `codecs/native_table.py` converts it to a `NativeTable` of bytes.
 """
 
 from __future__ import annotations
@@ -22,37 +22,37 @@ class NativeEra(Struct, frozen=True):
     low: int
     high: int
     data_is_before: bool = False
-    """In an update with two images, `data` holds the one before."""
+    """In an update with two images, `data` contains the row before."""
 
     deleted_in_old: bool = False
-    """A deletion has its row in `old`."""
+    """A delete has its row in `old`."""
 
 
 class CanalReading(Struct, frozen=True):
-    """The options of a Canal source, as far as they decide how a common row message is read."""
+    """The options of a Canal source that affect how a common row message is read."""
 
     eras: tuple[NativeEra, ...]
     marks: bool
-    """Certain values show another writer than the declared one; the plain way looks for them."""
+    """Certain values show another writer than the declared one. The plain path checks for them."""
 
     tidb: bool
-    """Rows may have the member `_tidb`."""
+    """Rows can have the member `_tidb`."""
 
     gtid_names_transaction: bool
     value_bytes: int
     rows: int
     keeps_images: bool
-    """A guard asks for the images of rows."""
+    """A guard needs the images of rows."""
 
     changed_alone: bool
-    """`old` lists the changed columns alone; the plain path reads an update that shows another writer."""
+    """`old` lists only the changed columns. The plain path reads an update that shows another writer."""
 
 
 class SharePlexReading(Struct, frozen=True):
-    """The options of a SharePlex source, as far as they decide how a common row message is read."""
+    """The options of a SharePlex source that affect how a common row message is read."""
 
     words: Mapping[bytes, int]
-    """The number of the operation by the words for it, as JSON."""
+    """The number of each operation by its words, as JSON."""
 
     decimal_scn: bool
     key_is_key: bool
@@ -61,21 +61,21 @@ class SharePlexReading(Struct, frozen=True):
 
 
 class DtsAvroReading(Struct, frozen=True):
-    """The options of a DTS Avro source, as far as they decide how a common row message is read."""
+    """The options of a DTS Avro source that affect how a common row message is read."""
 
     operations: tuple[int, ...]
-    """The ordinals of the operations of rows, in the order in which a layout has them."""
+    """The ordinals of row operations, in the order used in a layout."""
 
     all_operations: int
     source_types: int
     binlog_sources: tuple[int, ...]
-    """The ordinals of the types of sources whose positions are taken apart."""
+    """The ordinals of source types whose positions are parsed."""
 
     utf8_charsets: tuple[bytes, ...]
-    """The names of UTF-8, as they are spelled."""
+    """The accepted spellings of UTF-8."""
 
     name_tags: tuple[bytes, ...]
-    """The tags of which a table has its name, where a source names its tables by tags."""
+    """The tags with the table name, if a source identifies its tables by tags."""
 
     extras: bool
     value_bytes: int
@@ -83,36 +83,36 @@ class DtsAvroReading(Struct, frozen=True):
 
 
 class QlikReading(Struct, frozen=True):
-    """The options of a Qlik source, as far as they decide how a common row message is read."""
+    """The options of a Qlik source that affect how a common row message is read."""
 
     words: Mapping[bytes, int]
-    """The number of the operation by the words for it, as JSON."""
+    """The number of each operation by its words, as JSON."""
 
     waits: bool
-    """Metadata that a message names say how it is read."""
+    """The metadata that a message refers to determines how it is read."""
 
     key_is_table: bool
-    """The Kafka key names the table, where nothing declared does."""
+    """The Kafka key identifies the table if no declaration does."""
 
     carried: tuple[str, ...]
-    """Headers that go into `ext`."""
+    """Headers to include in `ext`."""
 
     value_bytes: int
     columns: int
 
 
 class LayoutColumn(Struct, frozen=True):
-    """A column: the kind of its cells, and the converter of those of an unusual spelling (None: as they are)."""
+    """A column: the kind of its cells, and the converter for unusual spellings (None: unchanged)."""
 
     name: str
     kind: NativeKind
     convert: Converter | None
     is_open: bool = False
-    """Its cells tell whether it holds text or bytes, and may contradict the kind."""
+    """Its cells determine whether it contains text or bytes, and can contradict the kind."""
 
 
 class LayoutOperation(Struct, frozen=True):
-    """The events of one operation: their letter, who wrote them, whether they name a schema, and their notes."""
+    """The events of one operation: letter, writer, whether they refer to a schema, and notes."""
 
     op: str
     writer: Writer
@@ -121,12 +121,13 @@ class LayoutOperation(Struct, frozen=True):
 
 
 NativeStep: TypeAlias = "tuple[str, int, tuple[tuple[bytes, NativeStep], ...]]"
-"""A step in reading Avro: its kind in `src/avro_json.rs`, a number that it may need, and its parts,
-of which the members of a record and the symbols of an enum have names, as JSON."""
+"""A step in reading Avro: its kind in `src/avro_json.rs`, a number if the kind needs one, and its parts. Members of a
+record and symbols of an enum have names, as JSON.
+"""
 
 
 class NativeLayout(Struct, frozen=True):
-    """The rows of a table; the columns in their order."""
+    """The rows of a table, with columns in order."""
 
     table: TableName
     columns: tuple[LayoutColumn, ...]
@@ -134,23 +135,23 @@ class NativeLayout(Struct, frozen=True):
     key_kind: str
     schema: TableSchema | None
     operations: tuple[Sequence[LayoutOperation | None], ...]
-    """By era, then by operation in the order of the extension; None is left to the plain way."""
+    """By era, then by operation in the order of the extension. None is left to the plain path."""
 
     undeclared: LayoutColumn | None = None
-    """Stands for each column that is not known; None where a row may have no such column."""
+    """Used for every unknown column. None if rows must not have unknown columns."""
 
     ordinals: tuple[int, ...] = ()
-    """The bits of the columns in masks, from 1 and rising; () where their places in a row are these."""
+    """The bits of the columns in masks, from 1 and ascending; () if they equal the positions in a row."""
 
     has_lobs: bool = False
     """Some columns have no bit in a mask of changes."""
 
     record: NativeStep | None = None
-    """The reading of a message that comes in Avro."""
+    """Steps for reading a message in Avro."""
 
 
 class NativeColumn(Struct, frozen=True):
-    """As the extension takes it: the name as JSON and as Avro."""
+    """A column in the format of the extension: its name as JSON and as Avro."""
 
     quoted: bytes
     avro_name: bytes
@@ -160,15 +161,15 @@ class NativeColumn(Struct, frozen=True):
 
 
 class ProjectedChange(Struct, frozen=True):
-    """The change that a Debezium projection has of a row: its operation, as JSON, and the image that stands before."""
+    """A row's change in a Debezium projection: its operation, as JSON, and the before image."""
 
     op: bytes
     before: str
-    """`none`, `sent`, or `key`: the columns of the key alone."""
+    """`none`, `sent`, or `key`: only the key columns."""
 
 
 class ProjectedColumn(Struct, frozen=True):
-    """A column of a schema, as the extension takes it: its name as JSON."""
+    """A column of a schema in the format of the extension, with its name as JSON."""
 
     name: bytes
     has_type: bool
@@ -176,10 +177,10 @@ class ProjectedColumn(Struct, frozen=True):
 
 
 class SchemaBlocks(Protocol):
-    """The schema blocks of the records of one operation, as JSON."""
+    """The schema blocks for the records of one operation, as JSON."""
 
     def value(self, before: bytes | None, after: bytes | None, commit_us: int | None) -> bytes:
-        """Return the block of a value with these images, whose change was committed then."""
+        """Return the block of a value with these images and this commit time."""
         ...
 
     def key(self, key: bytes) -> bytes:
@@ -188,7 +189,7 @@ class SchemaBlocks(Protocol):
 
 
 class ProjectedOperation(Struct, frozen=True):
-    """As the extension takes it: what the records of one operation in a Debezium projection share."""
+    """The parts that the records of one operation in a Debezium projection share, in the format of the extension."""
 
     source: bytes
     """The member `source`, as JSON, up to its `sequence`."""
@@ -197,28 +198,30 @@ class ProjectedOperation(Struct, frozen=True):
     """The rest of it, after the times."""
 
     changes: tuple[tuple[ProjectedChange, ...] | None, ...]
-    """By the image before (none, one with gaps, a whole one), then by whether there is a key.
+    """By before image (none, with gaps, complete), then by whether there is a key.
 
-    None is left to the plain way.
+    None is left to the plain path.
     """
 
     columns: tuple[ProjectedColumn, ...]
-    """Those of the schema that the events name."""
+    """The columns of the schema to which the events refer."""
 
     blocks: SchemaBlocks | None
-    """None where keys and values have no schema."""
+    """None if keys and values have no schema."""
 
 
 class TableOperation(Struct, frozen=True):
-    """As the extension takes it: everything that events of one operation share, in Avro, and their headers."""
+    """Everything that the events of one operation share, in Avro, with their headers, in the format of the
+    extension.
+    """
 
     layout: LayoutOperation
     table: TableName
     counted: tuple[str | None, str | None, str | None, str]
-    """Database, schema, table and operation, as the account counts events."""
+    """Database, schema, table and operation, as events are counted."""
 
     schema_key: str | None
-    """The key in the schemas topic of the schema that the events name."""
+    """The schemas topic's key of the schema to which the events refer."""
 
     names: bytes
     state: bytes
@@ -228,21 +231,21 @@ class TableOperation(Struct, frozen=True):
     first_headers: list[tuple[str, str | bytes | None]]
     last_headers: list[tuple[str, str | bytes | None]]
     fixed_size: int
-    """The bytes of a record of the canonical topic beside its key, its value and its id, as `record_size` counts."""
+    """The size of a canonical record without its key, value and id, as computed by `record_size`."""
 
     projections: tuple[ProjectedOperation, ...]
 
 
 class NativeTable(Struct, frozen=True):
-    """As the extension takes it."""
+    """A table in the format of the extension."""
 
     columns: tuple[NativeColumn, ...]
     sorted: tuple[int, ...]
-    """The columns in the order of their names."""
+    """The columns sorted by name."""
 
     key: tuple[int, ...]
     key_names: tuple[bytes, ...]
-    """As JSON; also where no columns are known."""
+    """As JSON. Also set if no columns are known."""
 
     undeclared: NativeColumn | None
     ordinals: tuple[int, ...]
@@ -256,9 +259,9 @@ class NativeTable(Struct, frozen=True):
 
 
 class RowImages(Protocol):
-    """The images of a row that was taken, for a guard: as JSON, with columns in the order of their names.
+    """The images of a translated row, for a guard: as JSON, with columns sorted by name.
 
-    `before` is completed where it was sent in part, else `whole`. `key` is None where the table has none.
+    A `before` that was sent in part is completed; otherwise it is `whole`. `key` is None if the table has none.
     """
 
     @property
@@ -272,14 +275,14 @@ class RowImages(Protocol):
 
 
 class TakenMessage(Protocol):
-    """A message that the native path translated: its records for each output, and what they have in common."""
+    """A message that the native path translated: its records for each output, and their shared properties."""
 
     @property
     def operation(self) -> TableOperation: ...
 
     @property
     def outputs(self) -> list[list[Any]]:
-        """For each output its records, the canonical topic first: there, one for each row."""
+        """Records for each output, canonical topic first. The canonical topic has one for each row."""
         ...
 
     @property
@@ -288,16 +291,16 @@ class TakenMessage(Protocol):
     def ts_capture_us(self) -> int | None: ...
     @property
     def images(self) -> Sequence[RowImages]:
-        """Those of each row, where a guard asks for them."""
+        """The images of each row, if a guard needs them."""
         ...
 
 
 @runtime_checkable
 class NativeGuard(Guard, Protocol):
-    """A guard that takes messages of the native path, too, by the images that it kept of them."""
+    """A guard that also handles messages from the native path, using the images that were kept."""
 
     def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """Findings on the next message of the partition, before anything of it is written."""
+        """Return findings on the next message of the partition, before anything of it is written."""
         ...
 
 
@@ -307,46 +310,46 @@ class NativeReader(Protocol):
     def take(
         self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]
     ) -> Sequence[TakenMessage | str]:
-        """Return for each message of a partition what became of it: its records, or the reason why it is not taken."""
+        """Return the result for each message of a partition: its records, or the reason why it was not translated."""
         ...
 
 
 class ProjectionForm(Struct, frozen=True):
-    """The form of the records of one Debezium projection, as the extension takes it."""
+    """The form of the records of one Debezium projection, in the format of the extension."""
 
     max_record: int
     offsets: int
-    """Those below have an ordinal."""
+    """Records with offsets below this have an ordinal."""
 
     tombstones: bool
     omits: bool
-    """A column of the table that a row does not have is left out, and a header names it."""
+    """A column of the table that a row lacks is left out and listed in a header."""
 
     operation: Callable[[str, str, NativeLayout, LayoutOperation], ProjectedOperation]
-    """Makes what the records of one operation share, of the source and the dialect by name."""
+    """Returns what the records of one operation share, by source and dialect name."""
 
 
 class RecordForm(Struct, frozen=True):
-    """The form of the records of one source, as the extension takes it."""
+    """The form of the records of one source, in the format of the extension."""
 
     source: str
     header: bytes
-    """The bytes before a datum."""
+    """The header before a datum."""
 
     max_record: int
     projections: tuple[ProjectionForm, ...]
     record: Callable[..., object]
     convert_cell: Callable[[bytes, Any], bytes]
-    """Makes a canonical value, as JSON, of a cell as JSON and its converter."""
+    """Converts a cell as JSON to a canonical value as JSON, using its converter."""
 
     convert_bytes: Callable[[bytes, Any], bytes]
-    """The same of a cell as bytes of another encoding, which its converter reads."""
+    """The same for a cell in bytes of another encoding."""
 
     table: Callable[[NativeLayout], NativeTable | None]
-    """None is left to the plain way."""
+    """None is left to the plain path."""
 
     def compiler(self, layout_of: Callable[..., NativeLayout | None]) -> Callable[..., NativeTable | None]:
-        """Return what makes a table of the bytes that describe it in a message."""
+        """Return the function that creates a table from the bytes that describe it in a message."""
 
         def compile_table(*described: bytes) -> NativeTable | None:
             layout = layout_of(*described)
@@ -356,17 +359,17 @@ class RecordForm(Struct, frozen=True):
 
 
 class NativeRows(Protocol):
-    """The part of a dialect that the native path asks, for one source."""
+    """The part of a dialect that supports the native path, for one source."""
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of its messages; the extension must be there."""
+        """Return the reader of its messages. Requires the extension."""
         ...
 
 
 @runtime_checkable
 class HasNativeRows(Protocol):
-    """A dialect of which the native path can take messages."""
+    """A dialect that the native path supports."""
 
     def native_rows(self) -> NativeRows | None:
-        """Return what it asks; None where the options leave all messages to the plain way."""
+        """Return its support for the native path, or None if the options require the plain path for all messages."""
         ...

@@ -1,4 +1,4 @@
-//! The few forms of Avro's binary encoding that an event needs.
+//! The parts of Avro's binary encoding that an event needs.
 
 /// The first branch of a union with null.
 pub const NULL: u8 = 0;
@@ -23,7 +23,7 @@ pub fn text(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(text);
 }
 
-/// Appends a text of a union with null.
+/// Appends a text, in a union with null.
 #[inline]
 pub fn maybe_text(out: &mut Vec<u8>, text_or_null: Option<&[u8]>) {
     match text_or_null {
@@ -35,7 +35,7 @@ pub fn maybe_text(out: &mut Vec<u8>, text_or_null: Option<&[u8]>) {
     }
 }
 
-/// Appends a long of a union with null.
+/// Appends a long, in a union with null.
 #[inline]
 pub fn maybe_long(out: &mut Vec<u8>, number: Option<i64>) {
     match number {
@@ -47,7 +47,7 @@ pub fn maybe_long(out: &mut Vec<u8>, number: Option<i64>) {
     }
 }
 
-/// What follows on the first of these texts; nothing where they are no texts.
+/// Returns what follows the first of these texts, or nothing if they are not texts.
 pub fn after_text(texts: &[u8]) -> &[u8] {
     let mut length = 0usize;
     for (index, byte) in texts.iter().enumerate().take(4) {
@@ -59,7 +59,7 @@ pub fn after_text(texts: &[u8]) -> &[u8] {
     &[]
 }
 
-/// Appends an array or a map of these items: one block unless it is empty, then the end.
+/// Appends an array or map of these items: one block unless it is empty, then the end.
 #[inline]
 pub fn block(out: &mut Vec<u8>, count: i64, items: &[u8]) {
     if count > 0 {

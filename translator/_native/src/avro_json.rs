@@ -1,4 +1,4 @@
-//! A record in Avro as the JSON that says the same, so that one code reads the messages of a dialect in both.
+//! Converts an Avro record to equivalent JSON, so that the same code reads a dialect's messages in both encodings.
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -9,11 +9,11 @@ use crate::json;
 use crate::reason::{Read, Reason};
 use crate::times;
 
-/// How a value is read, and how it is written as JSON.
+/// How to read a value and write it as JSON.
 pub enum Step {
-    /// An object of these members, whose names are JSON.
+    /// An object with these members, whose names are JSON.
     Record(Vec<(Vec<u8>, Step)>),
-    /// One of these.
+    /// A union of these steps.
     Union(Vec<Step>),
     Null,
     Boolean,
@@ -21,27 +21,27 @@ pub enum Step {
     Long,
     Double,
     Text,
-    /// One of these symbols, as JSON.
+    /// An enum of these symbols, as JSON.
     Enum(Vec<Vec<u8>>),
-    /// Bytes as hex digits, the last byte first where they are reversed.
+    /// Bytes as hex digits, last byte first if `reversed`.
     Hex {
         reversed: bool,
     },
-    /// The two's complement of a number's digits, of which so many lie behind the point.
+    /// The two's complement of a number's digits, with this many digits after the point.
     Decimal {
         scale: usize,
     },
     /// Days since 1970.
     Date,
-    /// A time of day in units of so many digits behind the second.
+    /// A time of day, in units of this many fraction digits of a second.
     Time {
         digits: usize,
     },
-    /// The same since 1970.
+    /// A timestamp since 1970, in the same units.
     Timestamp {
         digits: usize,
     },
-    /// Left to the plain way.
+    /// Left to the plain path.
     Refused,
 }
 
@@ -127,7 +127,7 @@ fn hex(bytes: &[u8], reversed: bool, out: &mut Vec<u8>) {
     out.push(b'"');
 }
 
-/// Numbers of a common size, which JSON has without an exponent.
+/// Numbers of a common size, which are written in JSON without an exponent.
 fn double(number: f64, out: &mut Vec<u8>) -> Read<()> {
     if !(1e-3..=1e15).contains(&number.abs()) {
         return Err(Reason::Cell);

@@ -1,37 +1,37 @@
-//! Avro's binary encoding, read forward: every number in its shortest spelling, arrays and maps in one block.
+//! A forward reader for Avro's binary encoding: every number in its shortest form, arrays and maps in one block.
 
 use crate::reason::{Read, Reason};
 
-/// Reads the fields of a datum in the order of its schema; what lies beyond its bytes ends the reading.
+/// Reads the fields of a datum in the order of its schema. Reading stops at the end of its bytes.
 pub struct DatumReader<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> DatumReader<'a> {
-    /// Begins at the first byte.
+    /// Starts at the first byte.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes, at: 0 }
     }
 
-    /// Where the next field begins.
+    /// The position of the next field.
     #[inline]
     pub fn at(&self) -> usize {
         self.at
     }
 
-    /// Whether there is nothing more.
+    /// Returns whether everything was read.
     pub fn at_end(&self) -> bool {
         self.at == self.bytes.len()
     }
 
-    /// The bytes that were read from there on.
+    /// Returns the bytes read since that position.
     #[inline]
     pub fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start..self.at]
     }
 
-    /// Takes these bytes where they come next, and says whether it did.
+    /// Consumes these bytes if they come next. Returns whether it did.
     #[inline]
     pub fn take(&mut self, bytes: &[u8]) -> bool {
         let comes = self.bytes[self.at..].starts_with(bytes);
@@ -41,7 +41,7 @@ impl<'a> DatumReader<'a> {
         comes
     }
 
-    /// Takes a long.
+    /// Reads a long.
     #[inline]
     pub fn long(&mut self) -> Read<i64> {
         let first = self.byte()?;
@@ -50,7 +50,7 @@ impl<'a> DatumReader<'a> {
         let mut shift = 7;
         while last >= 0x80 {
             last = self.byte()?;
-            // The tenth byte has the last bit of 64; a zero at the end says nothing.
+            // The tenth byte contains the last bit of 64. A zero at the end would be a longer form.
             if last == 0 || (shift == 63 && last > 1) {
                 return Err(Reason::Spelling);
             }
@@ -60,19 +60,19 @@ impl<'a> DatumReader<'a> {
         Ok((bits >> 1) as i64 ^ -((bits & 1) as i64))
     }
 
-    /// Takes an int.
+    /// Reads an int.
     #[inline]
     pub fn int(&mut self) -> Read<i32> {
         i32::try_from(self.long()?).map_err(|_| Reason::Spelling)
     }
 
-    /// Takes the index of a union of so many branches, or the ordinal of such an enum.
+    /// Reads the index of a union with this many branches, or the ordinal of an enum with this many symbols.
     #[inline]
     pub fn index(&mut self, count: usize) -> Read<usize> {
         usize::try_from(self.long()?).ok().filter(|index| *index < count).ok_or(Reason::Shape)
     }
 
-    /// Takes bytes.
+    /// Reads bytes.
     #[inline]
     pub fn bytes(&mut self) -> Read<&'a [u8]> {
         let length = usize::try_from(self.long()?).map_err(|_| Reason::Spelling)?;
@@ -84,14 +84,14 @@ impl<'a> DatumReader<'a> {
         Ok(&rest[..length])
     }
 
-    /// Takes a text, which is UTF-8.
+    /// Reads a text, which must be UTF-8.
     #[inline]
     pub fn text(&mut self) -> Read<&'a [u8]> {
         let text = self.bytes()?;
         std::str::from_utf8(text).map(|_| text).map_err(|_| Reason::Spelling)
     }
 
-    /// Takes a boolean.
+    /// Reads a boolean.
     pub fn boolean(&mut self) -> Read<bool> {
         match self.byte()? {
             0 => Ok(false),
@@ -100,7 +100,7 @@ impl<'a> DatumReader<'a> {
         }
     }
 
-    /// Takes a double.
+    /// Reads a double.
     #[inline]
     pub fn double(&mut self) -> Read<f64> {
         let number = self.bytes.get(self.at..self.at + 8).and_then(|bytes| bytes.try_into().ok());
@@ -108,7 +108,7 @@ impl<'a> DatumReader<'a> {
         number.map(f64::from_le_bytes).ok_or(Reason::Spelling)
     }
 
-    /// Takes an array or a map, each item or entry by `item`, and returns how many there are: `most` at the most.
+    /// Reads an array or map, each item or entry with `item`, and returns how many there are, up to `most`.
     #[inline]
     pub fn items(&mut self, most: usize, mut item: impl FnMut(&mut Self) -> Read<()>) -> Read<usize> {
         let count = usize::try_from(self.long()?).map_err(|_| Reason::Spelling)?;

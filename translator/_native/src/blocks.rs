@@ -1,4 +1,5 @@
-//! The schema blocks of a Debezium projection: made by the codec, and kept by all that they depend on.
+//! The schema blocks of a Debezium projection. The codec creates them, and they are cached by everything they depend
+//! on.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -10,35 +11,35 @@ use crate::event::Row;
 use crate::reason::{Read, Reason};
 use crate::scan::{Cell, Scanner};
 
-/// Bytes of blocks that are kept of one operation; beyond, all are asked for anew.
+/// Maximum bytes of cached blocks per operation. Beyond it, the cache is cleared.
 const KEPT: usize = 16_384;
 
 /// The kind of a value whose column has a type.
 const DECLARED: u8 = b'.';
-/// The kind of null, which any type has.
+/// The kind of null, which fits any type.
 const NULL: u8 = b'n';
 
-/// A column of the schema that events name.
+/// A column of the schema to which events refer.
 #[derive(FromPyObject)]
 pub struct Column {
     /// Its name as JSON.
     pub name: Vec<u8>,
-    /// Its type, and not its values, says what is declared.
+    /// Its type, not its values, determines the declaration.
     has_type: bool,
-    /// A text in it is none that a block can say.
+    /// A text in it cannot be expressed in a block.
     is_float: bool,
 }
 
-/// The blocks of the records of one operation.
+/// The blocks for the records of one operation.
 pub struct Blocks {
-    /// Makes that of a value, of its images and of the commit in microseconds.
+    /// Creates the block of a value, from its images and the commit time in microseconds.
     value: Py<PyAny>,
-    /// Makes that of a key.
+    /// Creates the block of a key.
     key: Py<PyAny>,
     kept: Mutex<HashMap<Vec<u8>, Vec<u8>>>,
 }
 
-/// A cell of an image, and its column where the schema has it.
+/// A cell of an image, with its column if the schema has it.
 struct Known<'a> {
     name: &'a [u8],
     value: &'a [u8],
@@ -63,7 +64,7 @@ impl Blocks {
         self.write(shape, out, || self.key.bind(py).call1((PyBytes::new(py, key),)))
     }
 
-    /// Appends the block of a value with these images, of which there is one at least.
+    /// Appends the block of a value with these images, at least one.
     pub fn write_value(
         &self,
         py: Python<'_>,
@@ -72,7 +73,7 @@ impl Blocks {
         commit_us: Option<i64>,
         out: &mut Vec<u8>,
     ) -> Read<()> {
-        // The members of `source` that a time brings along.
+        // The members of `source` that depend on a time.
         let times = commit_us.map_or(0, |us| if us.checked_mul(1000).is_some() { 3 } else { 2 });
         let mut shape = vec![times, u8::from(before.is_some()), u8::from(after.is_some())];
         let old = before.map(|image| typed(columns, image)).transpose()?.unwrap_or_default();
@@ -108,7 +109,7 @@ impl Blocks {
     }
 }
 
-/// Holds what was sent of a row against what a block can say, whether or not it is written.
+/// Checks that a block can express everything that was sent of a row, whether or not it is written.
 pub fn check(columns: &[Column], row: &Row<'_>) -> Read<()> {
     if !columns.iter().any(|column| column.is_float) {
         return Ok(());
@@ -122,7 +123,7 @@ pub fn check(columns: &[Column], row: &Row<'_>) -> Read<()> {
     Ok(())
 }
 
-/// The columns of an image, each with the kind of its value.
+/// Returns the columns of an image, each with the kind of its value.
 fn typed<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
     let kind_of = |cell: Known<'a>| match cell.column {
         Some(column) if column.has_type => (cell.name, DECLARED),
@@ -131,7 +132,7 @@ fn typed<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
     Ok(cells(columns, image)?.into_iter().map(kind_of).collect())
 }
 
-/// The cells of an image, which has most of the columns in their order.
+/// Returns the cells of an image, whose columns are mostly in table order.
 fn cells<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Known<'a>>> {
     let mut cells = Vec::with_capacity(columns.len());
     Scanner::new(image)?.object(&mut cells).map_err(|_| Reason::Projection)?;
@@ -145,7 +146,7 @@ fn cells<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Known<'a>>> {
     Ok(cells.iter().map(known).collect())
 }
 
-/// The kind of a value, by which a column without a type is declared.
+/// Returns the kind of a value, which declares a column without a type.
 fn kind(value: &[u8]) -> u8 {
     match value[0] {
         b'"' => b's',
@@ -156,9 +157,9 @@ fn kind(value: &[u8]) -> u8 {
     }
 }
 
-/// Appends the columns of an image with the kinds of their values, and of those in the image before.
+/// Appends the columns of an image with the kinds of their values, and of those in the before image.
 ///
-/// A column with values of two kinds, which are written otherwise, is not taken.
+/// A column with values of two kinds that are written differently is not supported.
 fn describe(shape: &mut Vec<u8>, image: &[Typed<'_>], before: &[Typed<'_>]) -> Read<()> {
     for (index, (name, new)) in image.iter().enumerate() {
         let same_place = before.get(index).filter(|(old, _)| old == name);

@@ -1,31 +1,31 @@
-//! Days and times of the calendar as canonical text, and back.
+//! Days and times of the calendar as canonical text, and the reverse.
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// A day of the calendar, where `is_valid` says so.
+/// A day, which exists in the calendar if `is_valid`.
 #[derive(Clone, Copy)]
 pub struct Day {
-    /// From 1.
+    /// Counted from 1.
     pub year: i64,
-    /// From 1.
+    /// Counted from 1.
     pub month: i64,
-    /// Of the month, from 1.
+    /// Day of the month, counted from 1.
     pub day: i64,
 }
 
-/// A time of a day, where `is_valid` says so.
+/// A time of day, which exists if `is_valid`.
 #[derive(Clone, Copy)]
 pub struct Clock {
-    /// From 0.
+    /// Counted from 0.
     pub hour: i64,
-    /// From 0.
+    /// Counted from 0.
     pub minute: i64,
-    /// From 0; none is 60.
+    /// Counted from 0, without leap seconds.
     pub second: i64,
 }
 
 impl Day {
-    /// Whether it is a day of the years 1 to 9999.
+    /// Returns whether it is a day in the years 1 to 9999.
     pub fn is_valid(&self) -> bool {
         (1..=9999).contains(&self.year) && (1..=days_in(self.year, self.month)).contains(&self.day)
     }
@@ -39,7 +39,7 @@ impl Day {
         digits(out, self.day, 2);
     }
 
-    /// Days since 1970, by eras of 400 years that begin in March.
+    /// Returns the days since 1970, computed in eras of 400 years that begin in March.
     pub fn number(&self) -> i64 {
         let year = self.year - i64::from(self.month <= 2);
         let (era, of_era) = (year.div_euclid(400), year.rem_euclid(400));
@@ -47,7 +47,7 @@ impl Day {
         era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
     }
 
-    /// The day of this number.
+    /// Returns the day with this number.
     pub fn of(number: i64) -> Self {
         let shifted = number + 719_468;
         let (era, of_era) = (shifted.div_euclid(146_097), shifted.rem_euclid(146_097));
@@ -61,7 +61,7 @@ impl Day {
 }
 
 impl Clock {
-    /// Whether a day has this time.
+    /// Returns whether the time exists.
     pub fn is_valid(&self) -> bool {
         (0..24).contains(&self.hour) && (0..60).contains(&self.minute) && (0..60).contains(&self.second)
     }
@@ -76,19 +76,19 @@ impl Clock {
     }
 }
 
-/// Seconds since 1970 of a local time.
+/// Returns the seconds since 1970 of a local time.
 pub fn seconds_of(day: Day, clock: Clock) -> i64 {
     day.number() * SECONDS_PER_DAY + clock.hour * 3_600 + clock.minute * 60 + clock.second
 }
 
-/// The local time of seconds since 1970.
+/// Returns the local time for seconds since 1970.
 pub fn local_of(seconds: i64) -> (Day, Clock) {
     let of_day = seconds.rem_euclid(SECONDS_PER_DAY);
     let clock = Clock { hour: of_day / 3_600, minute: of_day / 60 % 60, second: of_day % 60 };
     (Day::of(seconds.div_euclid(SECONDS_PER_DAY)), clock)
 }
 
-/// Appends the point and the digits of a fraction that is a number of so many digits; nothing of zero.
+/// Appends the point and the digits of a fraction, given as a number with this many digits. Appends nothing for zero.
 pub fn fraction(out: &mut Vec<u8>, number: i32, count: u32) {
     if number != 0 {
         out.push(b'.');
@@ -96,7 +96,7 @@ pub fn fraction(out: &mut Vec<u8>, number: i32, count: u32) {
     }
 }
 
-/// The days of a month; none of what is no month.
+/// Returns the number of days in a month, or 0 for an invalid month.
 pub fn days_in(year: i64, month: i64) -> i64 {
     let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
@@ -108,7 +108,7 @@ pub fn days_in(year: i64, month: i64) -> i64 {
     }
 }
 
-/// Appends a number that is not negative with so many digits.
+/// Appends a non-negative number with this many digits.
 fn digits(out: &mut Vec<u8>, number: i64, count: u32) {
     for place in (0..count).rev() {
         out.push(b'0' + (number / 10_i64.pow(place) % 10) as u8);

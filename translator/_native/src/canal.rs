@@ -1,6 +1,6 @@
-//! Canal JSON: the members of a message, and which image each of its rows is.
+//! Canal JSON: the members of a message, and the assignment of images to rows.
 //!
-//! The rules are those of `translator/dialects/canal`, for a writer whose form was declared.
+//! The rules are those of `translator/dialects/canal`, for a writer with a declared form.
 
 use std::collections::HashMap;
 
@@ -16,43 +16,43 @@ use crate::run::{self, Raw};
 use crate::scan::{Cell, Rows, Scanner, Token};
 use crate::table::{compiled, Operation, Table, KEPT};
 
-/// The types that are taken, by the index of their operation.
+/// The supported types, by the index of their operation.
 const OPERATIONS: [&[u8]; 3] = [b"\"INSERT\"", b"\"UPDATE\"", b"\"DELETE\""];
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
-/// The times that are in milliseconds (`translator/dialects/canal/time_units.py`); others are rare.
+/// The range of times in milliseconds (`translator/dialects/canal/time_units.py`). Others are rare.
 const MILLISECONDS: std::ops::Range<i64> = 10_000_000_000..100_000_000_000_000;
 
-/// Bytes at the end of a message in which its table is looked for, to guess its layout.
+/// Number of bytes at the end of a message that are searched for its table, to guess its layout.
 const TAIL: usize = 256;
 
-/// The form of messages during a part of a writer's life, by their `ts` in milliseconds.
+/// The form of messages during part of a writer's life, by their `ts` in milliseconds.
 #[derive(FromPyObject)]
 struct Era {
     low: i64,
     high: i64,
-    /// In an update with two images, `data` holds the one before.
+    /// In an update with two images, `data` contains the row before.
     data_is_before: bool,
-    /// A deletion has its row in `old`.
+    /// A delete has its row in `old`.
     deleted_in_old: bool,
 }
 
-/// The options of a source, as far as they decide here.
+/// The options of a source that matter here.
 #[derive(FromPyObject)]
 struct Options {
     eras: Vec<Era>,
-    /// The writer names itself by certain values, which only the plain way looks for.
+    /// Certain values identify the writer. Only the plain path checks for them.
     marks: bool,
-    /// `_tidb` may stand in a message.
+    /// Messages can contain `_tidb`.
     tidb: bool,
     /// `gtid` is that of the transaction.
     gtid_names_transaction: bool,
     value_bytes: usize,
     rows: usize,
-    /// A guard asks for the images of rows.
+    /// A guard needs the images of rows.
     keeps_images: bool,
-    /// `old` lists the changed columns alone; what shows another writer, the plain way reads.
+    /// `old` lists only the changed columns. Signs of another writer are left to the plain path.
     changed_alone: bool,
 }
 
@@ -67,14 +67,14 @@ pub struct CanalRows {
 
 /// The compiled tables.
 struct Layouts {
-    /// Makes a `NativeTable` of the bytes that describe a table; None where the plain way must read its rows.
+    /// Creates a `NativeTable` from the bytes that describe a table; None leaves its rows to the plain path.
     compile: Py<PyAny>,
-    /// By the name of the table as it is spelled; of each, the descriptions and what they were compiled to.
+    /// By the spelled name of the table: its descriptions, and their compiled tables.
     known: HashMap<Vec<u8>, Vec<(Description, Option<Table>)>>,
     count: usize,
 }
 
-/// The bytes of a message that a layout is compiled of, beside the name of the table.
+/// The bytes of a message that a layout is compiled from, in addition to the table name.
 struct Description {
     database: Vec<u8>,
     types: Vec<u8>,
@@ -82,7 +82,7 @@ struct Description {
     key: Vec<u8>,
 }
 
-/// Memory that serves one message after the other.
+/// Memory that is reused for each message.
 #[derive(Default)]
 struct Scratch {
     data: Rows,
@@ -91,7 +91,7 @@ struct Scratch {
     sent: Vec<Option<Token>>,
 }
 
-/// The members of a message but for its rows, which are in `Scratch`. Texts have their quotes.
+/// The members of a message except its rows, which are in `Scratch`. Texts include their quotes.
 #[derive(Default)]
 struct Members<'a> {
     database: &'a [u8],
@@ -115,7 +115,7 @@ impl CanalRows {
         Ok(Self { options, form: Form::of(form)?, layouts, scratch: Scratch::default() })
     }
 
-    /// For each message of a partition what became of it: `Taken`, or the reason why not.
+    /// Returns for each message of a partition either `Taken` or the reason why it was not translated.
     fn take<'py>(
         &mut self,
         py: Python<'py>,
@@ -146,7 +146,7 @@ impl CanalRows {
             DELETE if era.deleted_in_old => (&*old, &*data),
             _ => (&*data, &*old),
         };
-        // Entries of `old` that name no column do not count.
+        // Entries of `old` without columns do not count.
         let paired = kind == UPDATE && !others.hold_nothing();
         let fits = if paired {
             others.len() == rows.len()
@@ -180,7 +180,7 @@ impl CanalRows {
             if paired {
                 writer.before(rows.row(index), others.row(index), images, sent)?;
                 let is_whole = images.has_before == Before::Whole;
-                // The key did not change here: `old` lists an unchanged column, which canal does not in a first row.
+                // The key did not change: `old` lists an unchanged column, which canal never does in a first row.
                 let unchanged =
                     !table.key.is_empty() || usize::try_from(images.changed_count) != Ok(table.columns.len());
                 let is_foreign = self.options.changed_alone && index == 0 && is_whole && unchanged;
@@ -199,7 +199,7 @@ impl CanalRows {
         records.taken(kept)
     }
 
-    /// Reads all members of a message; each may stand once, and none is unknown.
+    /// Reads all members of a message. No member may be repeated or unknown.
     fn members<'a>(&self, value: &'a [u8], scratch: &mut Scratch) -> Read<Members<'a>> {
         let mut scanner = Scanner::new(value)?;
         let mut members = Members { database: b"null", key: b"null", ..Members::default() };
@@ -294,7 +294,7 @@ impl CanalRows {
         Ok(members)
     }
 
-    /// The values by which a writer shows itself, where it may not be the declared one (`canal/marks.py`).
+    /// Checks values that identify a writer, if it can differ from the declared one (`canal/marks.py`).
     fn check_marks(&self, members: &Members<'_>) -> Read<()> {
         let nothing = |number: Option<i64>| number.unwrap_or(0) == 0;
         let marked = members.id == Some(0)
@@ -316,9 +316,9 @@ impl CanalRows {
 }
 
 impl Layouts {
-    /// The descriptions of the types that a message most likely has, by the table that its last bytes name.
+    /// Returns the most likely type descriptions of a message, by the table name in its last bytes.
     ///
-    /// To compare bytes that are known takes a tenth of the time that reading them takes. The guess decides nothing.
+    /// Comparing with known bytes takes a tenth of the time of reading them. The guess does not affect the result.
     fn likely(&self, value: &[u8]) -> (&[u8], &[u8]) {
         let tail = &value[value.len().saturating_sub(TAIL)..];
         let known = memmem::rfind(tail, b"\"table\":").and_then(|at| {
@@ -329,7 +329,7 @@ impl Layouts {
         known.map_or((b"", b""), |(description, _)| (&description.types, &description.sql_types))
     }
 
-    /// The table of a message, compiled at its first one.
+    /// Returns the table of a message, compiled for its first message.
     fn of(&mut self, py: Python<'_>, members: &Members<'_>) -> Read<&Table> {
         let is_same = |description: &Description| {
             description.database == members.database
@@ -377,7 +377,7 @@ struct RowWriter<'a> {
 }
 
 impl RowWriter<'_> {
-    /// Writes a row that names all columns of its table, in their order.
+    /// Writes a row that has all columns of its table, in table order.
     fn row(&self, cells: &[Cell], images: &mut Images) -> Read<()> {
         if !self.table.names(cells, self.value) {
             return Err(Reason::Columns);
@@ -396,7 +396,7 @@ impl RowWriter<'_> {
         Ok(())
     }
 
-    /// Writes the row before: the cells that were sent, over those of the row after.
+    /// Writes the row before: the cells that were sent, on top of those of the row after.
     fn before(&self, after: &[Cell], before: &[Cell], images: &mut Images, sent: &mut Vec<Option<Token>>) -> Read<()> {
         if before.is_empty() {
             return Ok(());
@@ -450,7 +450,7 @@ fn operation(type_: &[u8]) -> Option<usize> {
     OPERATIONS.iter().position(|known| *known == type_)
 }
 
-/// The member of TiCDC on a row that is sent as any other.
+/// TiCDC's member for a row that is sent like any other.
 fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
     scanner.literal(b"{\"commitTs\":")?;
     let number = scanner.count_or_null()?.ok_or(Reason::Shape)?;
@@ -458,7 +458,7 @@ fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
     Ok(number)
 }
 
-/// The transaction of this name; none where it is empty or null.
+/// Returns the transaction with this name, or none if it is empty or null.
 fn transaction(gtid: Option<&[u8]>) -> Read<Option<Transaction<'_>>> {
     match gtid {
         None | Some(b"null") => Ok(None),
@@ -467,7 +467,7 @@ fn transaction(gtid: Option<&[u8]>) -> Read<Option<Transaction<'_>>> {
     }
 }
 
-/// What is said of a row; that of a deletion is the one before.
+/// Returns what the event contains about a row. For a delete, this is the row before.
 fn described<'a>(
     table: &'a Table,
     operation: &'a Operation,

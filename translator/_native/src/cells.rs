@@ -1,7 +1,7 @@
-//! Cells of text to canonical values as JSON, in the spellings that nearly all cells have.
+//! Converts text cells to canonical values as JSON, in the spellings that nearly all cells have.
 //!
-//! Each kind accepts a subset of what its Python converter accepts, and writes the same; what it does not accept goes
-//! to that converter. `tests/translator/native/test_cells.py` holds the two to each other.
+//! Each kind accepts a subset of its Python converter's spellings and writes the same result. Everything else goes to
+//! that converter. `tests/translator/native/test_cells.py` compares both.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -10,16 +10,16 @@ use crate::reason::{Read, Reason};
 use crate::scan::{are_digits, Token};
 use crate::times::{is_clock, is_date, is_local};
 
-/// How the texts of a column are read.
+/// How to read the texts of a column.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// As they are.
+    /// Unchanged.
     Text,
-    /// Of no known type: as they are, and so are booleans.
+    /// Of unknown type: unchanged, and so are booleans.
     Unknown,
-    /// As they are, and only texts.
+    /// Unchanged, and only texts.
     Verbatim,
-    /// The same of documents, of which bytes are UTF-8.
+    /// The same for documents, whose bytes are UTF-8.
     Json,
     /// As bytes.
     Bytes,
@@ -27,30 +27,30 @@ pub enum Kind {
     Boolean,
     /// As an integer within bounds.
     Integer { low: i64, high: i64 },
-    /// As an integer of 64 bits without a sign, which stays text.
+    /// As an unsigned 64-bit integer, which stays text.
     Uint64,
-    /// As a decimal of so many digits before the point, and after it, where zeros may lack at the end.
+    /// As a decimal with this many digits before and after the point; trailing zeros can be missing.
     Decimal { whole: usize, scale: usize },
-    /// As a decimal of any digits.
+    /// As a decimal with any number of digits.
     Number,
-    /// As a local time; `digits` are those of a fraction that is sent as a number.
+    /// As a local time; `digits` is the precision of a fraction that is sent as a number.
     Timestamp { digits: u32 },
-    /// As a moment; `digits` as above.
+    /// As a point in time; `digits` as above.
     Instant { digits: u32 },
-    /// As a day.
+    /// As a date.
     Date,
-    /// As a time of day, or a span of up to `hours` hours; `digits` as above.
+    /// As a time of day, or a duration of up to `hours` hours; `digits` as above.
     Time { hours: u32, digits: u32 },
-    /// As a number in double precision.
+    /// As a double-precision number.
     Float64,
-    /// As a number in single precision.
+    /// As a single-precision number.
     Float32,
-    /// By the Python converter, always.
+    /// Always by the Python converter.
     Python,
 }
 
 impl Kind {
-    /// The kind that `translator/values/native_kinds.py` gave by its name and two numbers.
+    /// Returns the kind that `translator/values/native_kinds.py` describes by its name and two numbers.
     pub fn named(name: &str, first: i64, second: i64) -> Option<Self> {
         let count = |number| u32::try_from(number).ok();
         Some(match name {
@@ -76,11 +76,11 @@ impl Kind {
     }
 }
 
-/// The reader of a column's texts.
+/// Reads the texts of a column.
 pub struct Reader {
-    /// The kind of all common spellings.
+    /// The kind for all common spellings.
     pub kind: Kind,
-    /// The converter of the plain way; None where a text stays as it is.
+    /// The converter of the plain path; None if texts stay unchanged.
     pub convert: Py<PyAny>,
 }
 
@@ -106,7 +106,7 @@ impl Reader {
         self.convert(py, out, sent, convert_cell)
     }
 
-    /// Appends the canonical value of a cell as Python makes it of what was sent.
+    /// Appends the canonical value of a cell, as Python computes it from the sent text.
     pub fn convert(&self, py: Python<'_>, out: &mut Vec<u8>, sent: &[u8], convert: &Py<PyAny>) -> Read<()> {
         let made = convert.bind(py).call1((PyBytes::new(py, sent), self.convert.bind(py)));
         let made = made.map_err(|_| Reason::Cell)?;
@@ -115,7 +115,7 @@ impl Reader {
     }
 }
 
-/// Appends the canonical value of a scalar as it was sent; false, with nothing written, when its spelling is not common.
+/// Appends the canonical value of a scalar as sent. Returns false and writes nothing if its spelling is not common.
 pub fn write(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
     match sent[0] {
         b'"' => write_text(out, &sent[1..sent.len() - 1], kind),
@@ -128,7 +128,7 @@ pub fn write(out: &mut Vec<u8>, sent: &[u8], kind: Kind) -> bool {
     }
 }
 
-/// Appends the canonical value of a number, spelled without an exponent; false, with nothing written, when it has to be
+/// Appends the canonical value of a number spelled without an exponent. Returns false and writes nothing if it must be
 /// converted.
 fn write_number(out: &mut Vec<u8>, number: &[u8], kind: Kind) -> bool {
     match kind {
@@ -141,7 +141,7 @@ fn write_number(out: &mut Vec<u8>, number: &[u8], kind: Kind) -> bool {
     }
 }
 
-/// Appends a number in quotes with as many digits after the point as `scale` says, of which it has these.
+/// Appends a number in quotes with `scale` digits after the point, given the digits it has.
 #[inline]
 fn padded(out: &mut Vec<u8>, number: &[u8], digits: usize, scale: usize) {
     out.push(b'"');
@@ -153,7 +153,7 @@ fn padded(out: &mut Vec<u8>, number: &[u8], digits: usize, scale: usize) {
     out.push(b'"');
 }
 
-/// Appends the canonical value of a text as JSON has it between its quotes; false, with nothing written, as above.
+/// Appends the canonical value of a text, given its JSON content between the quotes. Returns false as above.
 pub fn write_text(out: &mut Vec<u8>, text: &[u8], kind: Kind) -> bool {
     match kind {
         Kind::Text | Kind::Unknown | Kind::Verbatim | Kind::Json => when(true, out, text),
@@ -195,8 +195,8 @@ pub fn write_text(out: &mut Vec<u8>, text: &[u8], kind: Kind) -> bool {
     }
 }
 
-/// Appends the canonical value of a number in double precision that Python and Rust write alike: without an exponent;
-/// false, with nothing written, of any other.
+/// Appends a double-precision number that Python and Rust write in the same way: without an exponent. Returns false and
+/// writes nothing for any other number.
 pub fn write_float(out: &mut Vec<u8>, number: f64, kind: Kind) -> bool {
     let shown = match kind {
         Kind::Float64 => Some(number),
@@ -210,13 +210,13 @@ pub fn write_float(out: &mut Vec<u8>, number: f64, kind: Kind) -> bool {
     })
 }
 
-/// The number of at most six digits that is the same in single precision.
+/// Returns the number with at most six digits that is the same in single precision.
 fn short_single(number: f64) -> Option<f64> {
     let short: f64 = format!("{number:.5e}").parse().ok()?;
     (short as f32 == number as f32).then_some(short)
 }
 
-/// Appends a text as a string where it fits.
+/// Appends a text as a string if it fits.
 #[inline]
 fn when(fits: bool, out: &mut Vec<u8>, text: &[u8]) -> bool {
     if fits {
@@ -235,13 +235,13 @@ fn boolean(text: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// Digits without a zero before others.
+/// Digits without leading zeros.
 #[inline]
 fn is_count(text: &[u8]) -> bool {
     are_digits(text) && (text.len() == 1 || text[0] != b'0')
 }
 
-/// The number of digits that begin with none that says nothing; zero has no sign.
+/// Returns the number of digits, which begin without unnecessary zeros. Zero has no sign.
 #[inline]
 pub fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.split_first()? {
@@ -251,17 +251,17 @@ pub fn integer(text: &[u8]) -> Option<i64> {
     if !is_count(digits) || digits.len() > 19 || (negative && digits == b"0") {
         return None;
     }
-    // Of -2^63 the digits alone do not fit: one number for the converter.
+    // The digits of -2^63 alone do not fit. This one number is left to the converter.
     let number =
         digits.iter().try_fold(0i64, |number, digit| number.checked_mul(10)?.checked_add(i64::from(digit - b'0')))?;
     Some(if negative { -number } else { number })
 }
 
-/// As `values/fast_converters.py` has it: of more digits before the point, or as many behind it, is an odd number.
+/// As in `values/fast_converters.py`: a number with more digits before the point, or as many after it, is unusual.
 const LONG_NUMBER: usize = 100;
 
-/// The number of digits behind the point of a number with at most so many before it, which begin with no needless zero;
-/// zero has no sign.
+/// Returns the number of digits after the point, for a number with at most this many before it and no unnecessary
+/// leading zero. Zero has no sign.
 fn digits_behind(text: &[u8], whole_digits: usize) -> Option<usize> {
     let (negative, number) = match text.split_first() {
         Some((b'-', number)) => (true, number),
@@ -278,7 +278,7 @@ fn digits_behind(text: &[u8], whole_digits: usize) -> Option<usize> {
     is_spelled.then_some(digits)
 }
 
-/// The number of digits with a point among them, or without.
+/// Returns the number of digits, with or without a point.
 fn common_float(text: &[u8]) -> Option<f64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let spelled = digits.len() <= 30

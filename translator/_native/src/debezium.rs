@@ -1,6 +1,7 @@
-//! A row as Debezium's event, for a projection: the JSON of `translator/codecs/debezium`.
+//! A row as a Debezium event for a projection: the JSON of `translator/codecs/debezium`.
 //!
-//! What becomes of a row in each case, and all that rows of one operation share, is told by `native.py` there.
+//! `native.py` in that package provides what happens to a row in each case, and the parts that rows of one operation
+//! share.
 
 use std::io::Write;
 
@@ -13,48 +14,48 @@ use crate::json;
 use crate::reason::{Read, Reason};
 use crate::scan::Scanner;
 
-/// What a schema block stands between.
+/// The text around a schema block.
 const SCHEMA: &[u8] = b"{\"schema\":";
 const PAYLOAD: &[u8] = b",\"payload\":";
 
 /// A projection of one source.
 #[derive(FromPyObject)]
 pub struct Projection {
-    /// The bytes that a record may have, as `record_size` counts them.
+    /// Maximum size of a record, as computed by `record_size`.
     pub max_record: usize,
-    /// Those below have an ordinal.
+    /// Offsets below this have an ordinal.
     offsets: i64,
-    /// A delete is followed by a record without a value.
+    /// A delete is followed by a tombstone.
     tombstones: bool,
-    /// A column that a row does not have is left out.
+    /// A column that a row lacks is left out.
     omits: bool,
 }
 
-/// What the records of one operation share.
+/// The parts that the records of one operation share.
 #[derive(FromPyObject)]
 pub struct Projected {
     /// `source` up to its `sequence`.
     source: Vec<u8>,
-    /// What follows in it on the times.
+    /// The part of `source` after the times.
     origin: Vec<u8>,
-    /// By the image before, then by whether there is a key; None is not taken.
+    /// By before image, then by whether there is a key. None is not supported.
     changes: Vec<Option<Vec<Change>>>,
-    /// The columns of the schema that the events name.
+    /// The columns of the schema to which the events refer.
     columns: Vec<Column>,
-    /// The schema blocks, where keys and values have them.
+    /// The schema blocks, if keys and values have them.
     blocks: Option<Blocks>,
 }
 
-/// Debezium's event of a row.
+/// The Debezium event of a row.
 #[derive(FromPyObject)]
 struct Change {
     /// As JSON.
     op: Vec<u8>,
-    /// The image that stands before: `none`, `sent` or `key`.
+    /// The before image: `none`, `sent` or `key`.
     before: String,
 }
 
-/// The image before, as readers of Debezium's events see it.
+/// The before image, as consumers of Debezium events see it.
 #[derive(Clone, Copy)]
 enum Before {
     Absent,
@@ -62,25 +63,25 @@ enum Before {
     Whole,
 }
 
-/// The images of a row beside each other.
+/// The two images of a row compared.
 struct Images<'a> {
     before: Before,
-    /// The columns that the row has and the image after does not.
+    /// The columns of the row that are missing in the after image.
     missing: Vec<&'a [u8]>,
 }
 
-/// A record before it has headers.
+/// A record, before it has headers.
 pub struct Event {
     pub key: Option<Vec<u8>>,
     pub value: Vec<u8>,
-    /// The columns without a value, as JSON, where there are any.
+    /// The columns without a value, as JSON, if there are any.
     pub unavailable: Option<Vec<u8>>,
-    /// A record of the same key without a value follows.
+    /// A tombstone with the same key follows.
     pub has_tombstone: bool,
 }
 
 impl Projection {
-    /// The events of a row: one, or none where the projection leaves such rows out.
+    /// Returns the events of a row: one, or none if the projection leaves such rows out.
     pub fn events(
         &self,
         py: Python<'_>,
@@ -114,7 +115,7 @@ impl Projection {
 }
 
 impl Projected {
-    /// The record key for the key of a row.
+    /// Returns the record key for the key of a row.
     fn key(&self, py: Python<'_>, key: &[u8]) -> Read<Vec<u8>> {
         let Some(blocks) = &self.blocks else { return Ok(key.to_vec()) };
         let mut out = SCHEMA.to_vec();
@@ -180,8 +181,8 @@ impl Projected {
         Ok(())
     }
 
-    /// Holds the images of a row beside each other, by their states where these say it all: one that is full has the
-    /// columns of the table, and one that was completed those of the other.
+    /// Compares the images of a row by their states, if these are sufficient: a full image has the columns of the
+    /// table, and a completed one those of the other image.
     fn images<'a>(&'a self, row: &Row<'a>) -> Read<Images<'a>> {
         let whole = |before| Ok(Images { before, missing: vec![] });
         match (row.before, row.after) {
@@ -196,7 +197,7 @@ impl Projected {
         }
     }
 
-    /// Holds the images of a row beside each other, column by column. What may have to be completed is not taken.
+    /// Compares the images of a row column by column. Images that might need completion are not supported.
     fn compared<'a>(&'a self, row: &Row<'a>) -> Read<Images<'a>> {
         let (before, after) = (row.before.map(names).transpose()?, row.after.map(names).transpose()?);
         let key = row.key.map(names).transpose()?.unwrap_or_default();
@@ -206,7 +207,7 @@ impl Projected {
             return Err(Reason::Projection);
         }
         let Some(after) = after else {
-            // Of a row that is gone, readers want all columns of the table, or more than the key where none are known.
+            // For a deleted row, consumers need all columns of the table, or more than the key if none are known.
             let before = match before {
                 None => Before::Absent,
                 Some(_) if row.before_state == STATE_KEY || !self.columns.is_empty() => Before::Lacking,
@@ -235,7 +236,7 @@ impl Projected {
     }
 }
 
-/// Those of these columns that an image does not have; where it has them, mostly in their order.
+/// Returns those of the columns that an image lacks. The others are mostly in order.
 fn lacking<'a>(image: &[&[u8]], columns: impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
     let (count, mut expected) = (image.len(), 0);
     let is_lacking = |name: &&[u8]| {
@@ -250,14 +251,14 @@ fn holds_all<'a>(image: &[&[u8]], columns: impl Iterator<Item = &'a [u8]>) -> bo
     lacking(image, columns).is_empty()
 }
 
-/// The names of an image, as JSON.
+/// Returns the column names of an image, as JSON.
 fn names(image: &[u8]) -> Read<Vec<&[u8]>> {
     let mut cells = Vec::with_capacity(16);
     Scanner::new(image)?.object(&mut cells).map_err(|_| Reason::Projection)?;
     Ok(cells.iter().map(|cell| cell.name.of(image)).collect())
 }
 
-/// Whether this column, by its name as JSON, is among those of these Avro texts.
+/// Returns whether this column, by its name as JSON, is among these Avro texts.
 fn holds(changed: &[u8], quoted: &[u8]) -> bool {
     let mut wanted = Vec::with_capacity(quoted.len());
     avro::text(&mut wanted, &quoted[1..quoted.len() - 1]);
@@ -271,13 +272,13 @@ fn holds(changed: &[u8], quoted: &[u8]) -> bool {
     false
 }
 
-/// An array of texts that are JSON already.
+/// An array of texts that are already JSON.
 fn list(texts: &[&[u8]]) -> Vec<u8> {
     [b"[", &texts.join(&b","[..])[..], b"]"].concat()
 }
 
 fn number(out: &mut Vec<u8>, member: &str, number: i64) {
-    // Nothing fails that is written to memory.
+    // Writing to memory never fails.
     let _ = write!(out, "{member}{number}");
 }
 

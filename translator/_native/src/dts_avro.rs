@@ -1,4 +1,4 @@
-//! Alibaba DTS in Avro: records of rows, and which image each of their images is.
+//! Alibaba DTS in Avro: records of rows, and the meaning of their images.
 //!
 //! The rules are those of `translator/dialects/dts_avro`.
 
@@ -15,26 +15,26 @@ use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
 use crate::table::{Operation, Table, Tables};
 
-// The operations of rows, by their place in the options.
+// The row operations, by their position in the options.
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
-/// The options of a source, as far as they decide here.
+/// The options of a source that matter here.
 #[derive(FromPyObject)]
 struct Options {
-    /// The ordinals of the operations of rows.
+    /// The ordinals of the row operations.
     operations: Vec<usize>,
-    /// How many operations there are.
+    /// The number of operations.
     all_operations: usize,
-    /// How many types of sources there are.
+    /// The number of source types.
     source_types: usize,
-    /// The ordinals of those with a binlog.
+    /// The ordinals of sources with a binlog.
     binlog_sources: Vec<usize>,
-    /// The names of UTF-8.
+    /// The accepted spellings of UTF-8.
     utf8_charsets: Vec<Vec<u8>>,
-    /// The tags that name a table in place of the record.
+    /// The tags that identify the table instead of the record.
     name_tags: Vec<Vec<u8>>,
-    /// What no field of an event holds is kept.
+    /// Keep what fits no field of an event.
     extras: bool,
     value_bytes: usize,
     columns: usize,
@@ -45,14 +45,14 @@ struct Options {
 pub struct DtsAvroRows {
     options: Options,
     form: Form,
-    /// Compiled of a whole message, of the columns alone.
+    /// Tables compiled from a whole message, cached by the columns alone.
     tables: Tables,
-    /// The same with the columns whose cells contradict them.
+    /// The same, also by the columns whose cells contradict them.
     contrary_tables: Tables,
     scratch: Scratch,
 }
 
-/// Memory that serves one message after the other.
+/// Memory that is reused for each message.
 #[derive(Default)]
 struct Scratch {
     description: Vec<u8>,
@@ -80,7 +80,7 @@ impl DtsAvroRows {
         })
     }
 
-    /// For each message of a partition what became of it: `Taken`, or the reason why not.
+    /// Returns for each message of a partition either `Taken` or the reason why it was not translated.
     fn take<'py>(
         &mut self,
         py: Python<'py>,
@@ -148,11 +148,11 @@ impl Options {
         Bounds { source_types: self.source_types, operations: self.all_operations, columns: self.columns }
     }
 
-    /// Writes all that decides how the rows of a record are read, and who wrote them.
+    /// Writes everything that determines how to read the rows of a record, and who wrote them.
     fn describe(&self, record: &Record<'_>, description: &mut Vec<u8>) {
         description.clear();
         avro::long(description, record.source_type as i64);
-        // Positions of a reader of physical logs, which writes other fractions.
+        // Positions of a reader of physical logs, which writes different fractions.
         description.push(u8::from(memmem::find(record.position, b"<->").is_some()));
         avro::text(description, record.object_name);
         for name in [&b"pk_uk_info"[..], b"server_id"] {
@@ -185,7 +185,7 @@ fn head<'a>(record: &Record<'a>, raw: &Raw<'_>) -> Head<'a> {
     }
 }
 
-/// Writes the columns, of those that hold text or bytes, whose cells are not of the table's kind.
+/// Writes those text or bytes columns whose cells are not of the table's kind.
 fn find_contrary(table: &Table, record: &Record<'_>, contrary: &mut Vec<u8>) -> Read<()> {
     let images = [&record.before, &record.after];
     contrary.clear();
@@ -202,7 +202,7 @@ fn find_contrary(table: &Table, record: &Record<'_>, contrary: &mut Vec<u8>) -> 
     Ok(())
 }
 
-/// Writes an image; a cell that was sent in the other one, too, is copied.
+/// Writes an image. A cell that was also sent in the other image is copied.
 fn write(
     cells: Option<&[Cell<'_>]>,
     table: &Table,
@@ -229,7 +229,7 @@ fn write(
     Ok(())
 }
 
-/// Writes the names of the columns that an image lacks as Avro texts; returns how many they are.
+/// Writes the names of the columns that an image lacks as Avro texts, and returns how many there are.
 fn find_withheld(table: &Table, cells: &[Cell<'_>], names: &mut Vec<u8>) -> i64 {
     names.clear();
     let mut count = 0;
@@ -255,7 +255,7 @@ fn state<'a>(table: &Table, operation: &'a Operation, cells: Option<&[Cell<'_>]>
     }
 }
 
-/// The key of a row as JSON. One that changed, or that one of the images may hide, is left to the plain way.
+/// Returns the key of a row as JSON. A key that changed, or can be hidden by an image, is left to the plain path.
 fn key(table: &Table, before: &Image, row: &Image) -> Read<Option<Vec<u8>>> {
     if table.key.iter().any(|index| before.value(*index) != row.value(*index)) {
         return Err(Reason::Key);

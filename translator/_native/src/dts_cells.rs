@@ -1,6 +1,6 @@
-//! Cells of Alibaba's DTS, by the branch of the union that each is sent in, to canonical values as JSON.
+//! Converts DTS cells, by the union branch of each, to canonical values as JSON.
 //!
-//! What is common is what `translator/dialects/dts_avro/fast_path.py` reads without a second look.
+//! The common cells are those that `translator/dialects/dts_avro/fast_path.py` reads.
 
 use pyo3::prelude::*;
 
@@ -33,9 +33,9 @@ const EMPTY_OBJECTS: usize = 2;
 /// A cell of an image.
 #[derive(Clone, Copy)]
 pub struct Cell<'a> {
-    /// All bytes of it.
+    /// All of its bytes.
     pub sent: &'a [u8],
-    /// The same was sent in the other image.
+    /// The other image contains the same cell.
     pub is_repeated: bool,
     value: Value<'a>,
 }
@@ -61,14 +61,14 @@ enum Value<'a> {
     },
     Bytes(&'a [u8]),
     Text(&'a [u8]),
-    /// The converter alone reads it.
+    /// Only the converter reads it.
     Geometry,
     /// The source did not send it.
     Withheld,
 }
 
 impl<'a> Cell<'a> {
-    /// Takes a cell.
+    /// Reads a cell.
     #[inline]
     pub fn read(datum: &mut DatumReader<'a>) -> Read<Self> {
         let start = datum.at();
@@ -111,24 +111,24 @@ impl<'a> Cell<'a> {
                 Value::Text(datum.text()?)
             }
             EMPTY_OBJECT if datum.index(EMPTY_OBJECTS)? == WITHHELD => Value::Withheld,
-            // A null that is noted.
+            // A null that gets a note.
             _ => return Err(Reason::Cell),
         };
         Ok(Self { sent: datum.since(start), is_repeated: false, value })
     }
 
-    /// The same cell in the other image.
+    /// Returns the same cell of the other image.
     pub fn repeated(self) -> Self {
         Self { is_repeated: true, ..self }
     }
 
-    /// Whether the source did not send the value.
+    /// Returns whether the source did not send the value.
     #[inline]
     pub fn is_withheld(&self) -> bool {
         matches!(self.value, Value::Withheld)
     }
 
-    /// The kind of a column that holds this cell, where nothing but its cells tells text and bytes apart (`kinds.py`).
+    /// Returns the kind of a column with this cell, if only its cells distinguish text from bytes (`kinds.py`).
     pub fn tells(&self) -> Option<Kind> {
         match self.value {
             Value::Character { charset, .. } if charset.eq_ignore_ascii_case(b"binary") => Some(Kind::Bytes),
@@ -143,9 +143,9 @@ impl<'a> Cell<'a> {
 pub struct CellWriter<'a> {
     /// For calls of converters.
     pub py: Python<'a>,
-    /// The names of UTF-8.
+    /// The accepted spellings of UTF-8.
     pub utf8_charsets: &'a [Vec<u8>],
-    /// Makes a canonical value of a cell and its converter.
+    /// Creates a canonical value from a cell and its converter.
     pub convert_bytes: &'a Py<PyAny>,
 }
 
@@ -188,8 +188,8 @@ fn skip_precision_and_scale(datum: &mut DatumReader<'_>) -> Read<()> {
     Ok(())
 }
 
-// Each of the following, as those of `dts_times`, appends the canonical value of a branch in a column of a kind; false,
-// with nothing written, where it has to be converted.
+// The following functions, like those of `dts_times`, append the canonical value of a branch in a column of a kind.
+// They return false and write nothing if the value has to be converted.
 
 fn integer(out: &mut Vec<u8>, digits: &[u8], kind: Kind) -> bool {
     let is_number = matches!(

@@ -1,4 +1,4 @@
-//! A record of Alibaba's DTS: its fields in the order of `translator/dialects/dts_avro/record.v3.avsc`.
+//! A DTS record: its fields in the order of `translator/dialects/dts_avro/record.v3.avsc`.
 
 use crate::avro;
 use crate::avro_read::DatumReader;
@@ -11,16 +11,16 @@ const ABSENT: usize = 0;
 const LISTED: usize = 2;
 const BRANCHES: usize = 3;
 
-/// Tags of a record; more are rare.
+/// Maximum number of tags. More are rare.
 const MANY_TAGS: usize = 32;
 
-/// How large the numbers of a record may be.
+/// Limits for the numbers of a record.
 pub struct Bounds {
-    /// How many types of sources there are.
+    /// The number of source types.
     pub source_types: usize,
-    /// How many operations there are.
+    /// The number of operations.
     pub operations: usize,
-    /// How many columns a table may have.
+    /// The maximum number of columns.
     pub columns: usize,
 }
 
@@ -29,7 +29,7 @@ pub struct Record<'a> {
     version: i32,
     id: i64,
     timestamp: i64,
-    /// The place in the source.
+    /// The position in the source.
     pub position: &'a [u8],
     safe_position: &'a [u8],
     txid: &'a [u8],
@@ -40,13 +40,13 @@ pub struct Record<'a> {
     /// The name of the table with its database.
     pub object_name: &'a [u8],
     tags: Vec<(&'a [u8], &'a [u8])>,
-    /// The bytes of the list of columns. What they say is checked when a layout is compiled of them.
+    /// The bytes of the column list. They are checked when a layout is compiled from them.
     pub columns: &'a [u8],
     /// The row before the change.
     pub before: Option<Vec<Cell<'a>>>,
     /// The row after it.
     pub after: Option<Vec<Cell<'a>>>,
-    /// None in version 2 of the schema, which has no such field.
+    /// None in version 2 of the schema, which lacks this field.
     pub born: Option<i64>,
 }
 
@@ -92,18 +92,18 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The value of a tag.
+    /// Returns the value of a tag.
     pub fn tag(&self, name: &[u8]) -> Option<&'a [u8]> {
         self.tags.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// The transaction; MySQL writes the number `0` whatever it is.
+    /// Returns the transaction. MySQL writes the number `0` for every one.
     pub fn transaction(&self) -> Option<Transaction<'a>> {
         let name = if matches!(self.txid, b"" | b"0") { self.tag(b"GTID").unwrap_or_default() } else { self.txid };
         Transaction::named(name)
     }
 
-    /// The time of the source in microseconds, which is sent in seconds or in milliseconds (`envelope_fields.time_us`).
+    /// Returns the source time in microseconds. It is sent in seconds or milliseconds (`envelope_fields.time_us`).
     pub fn commit_us(&self) -> Option<i64> {
         match self.timestamp {
             1..=9_999_999_999 => Some(self.timestamp * 1_000_000),
@@ -112,7 +112,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// The time of the reader in microseconds, which is sent as text in milliseconds.
+    /// Returns the reader's time in microseconds. It is sent as text in milliseconds.
     pub fn capture_us(&self) -> Option<i64> {
         let millis = self.tag(b"readerThroughoutTime")?;
         if millis.len() > 14 || !millis.iter().all(u8::is_ascii_digit) {
@@ -122,7 +122,7 @@ impl<'a> Record<'a> {
         Some(number * 1_000).filter(|time| *time != 0)
     }
 
-    /// What no field of an event holds, in Avro (`envelope_fields._extras`).
+    /// Returns what fits no field of an event, in Avro (`envelope_fields._extras`).
     pub fn extras(&self, has_binlog: bool) -> Vec<u8> {
         let (mut entries, mut count) = (Vec::new(), 0);
         let mut keep = |name: &[u8], text: &[u8]| {
@@ -163,7 +163,7 @@ fn tags<'a>(datum: &mut DatumReader<'a>) -> Read<Vec<(&'a [u8], &'a [u8])>> {
     Ok(tags)
 }
 
-/// Takes the list of columns; returns its bytes, and how many they are.
+/// Reads the list of columns. Returns its bytes and the number of columns.
 fn columns<'a>(datum: &mut DatumReader<'a>, most: usize) -> Read<(&'a [u8], usize)> {
     if datum.index(BRANCHES)? != LISTED {
         return Err(Reason::Shape);
@@ -177,7 +177,8 @@ fn columns<'a>(datum: &mut DatumReader<'a>, most: usize) -> Read<(&'a [u8], usiz
     Ok((datum.since(start), width))
 }
 
-/// Takes an image of so many columns. A cell of the same bytes as in the other one is that cell, for its bytes tell where it ends.
+/// Reads an image with this many columns. A cell with the same bytes as in the other image is that cell, because the
+/// bytes determine its end.
 fn image<'a>(datum: &mut DatumReader<'a>, width: usize, like: Option<&[Cell<'a>]>) -> Read<Option<Vec<Cell<'a>>>> {
     match datum.index(BRANCHES)? {
         ABSENT => return Ok(None),
@@ -200,7 +201,7 @@ fn image<'a>(datum: &mut DatumReader<'a>, width: usize, like: Option<&[Cell<'a>]
     Ok(Some(cells))
 }
 
-/// Offset and number of the binlog's file, where the position is `offset@file`.
+/// Returns offset and number of the binlog file, if the position is `offset@file`.
 fn binlog(position: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(b'@', position)?;
     let (offset, file) = (&position[..at], &position[at + 1..]);

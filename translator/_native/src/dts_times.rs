@@ -1,19 +1,19 @@
-//! Times of Alibaba's DTS, which are sent in numbers, to canonical text (`translator/dialects/dts_avro/fast_times.py`).
+//! Converts numeric DTS times to canonical text (`translator/dialects/dts_avro/fast_times.py`).
 
 use crate::avro_read::DatumReader;
 use crate::calendar::{self, Clock, Day};
 use crate::cells::Kind;
 use crate::reason::Read;
 
-/// Digits of `Timestamp.millis`, which are micros whatever the source.
+/// Digits of `Timestamp.millis`, which are micros for every source.
 const MICROS: u32 = 6;
 /// The first second of the year 10000.
 const YEAR_10000: i64 = 253_402_300_800;
 
-/// The components of a time, from year to fraction, as far as they are there.
+/// The components of a time, from year to fraction, if present.
 pub type Components = [Option<i32>; 7];
 
-/// Takes components.
+/// Reads components.
 pub fn components(datum: &mut DatumReader<'_>) -> Read<Components> {
     let mut parts = [None; 7];
     for part in &mut parts {
@@ -24,9 +24,9 @@ pub fn components(datum: &mut DatumReader<'_>) -> Read<Components> {
     Ok(parts)
 }
 
-/// Appends the moment of a `Timestamp`; false, with nothing written, where it has to be converted.
+/// Appends a `Timestamp`. Returns false and writes nothing if it has to be converted.
 pub fn moment(out: &mut Vec<u8>, seconds: i64, micros: i32, kind: Kind) -> bool {
-    // MySQL's zero date is the second 0.
+    // Second 0 is MySQL's zero date.
     let is_common = matches!(kind, Kind::Instant { .. }) && (1..YEAR_10000).contains(&seconds) && fits(micros, MICROS);
     if is_common {
         write_moment(out, seconds, micros, MICROS);
@@ -34,7 +34,7 @@ pub fn moment(out: &mut Vec<u8>, seconds: i64, micros: i32, kind: Kind) -> bool 
     is_common
 }
 
-/// Appends the day, the time or both of a `DateTime`; false as above.
+/// Appends the date, the time or both of a `DateTime`. Returns false as above.
 pub fn local(out: &mut Vec<u8>, parts: Components, kind: Kind) -> bool {
     let date = day(&parts);
     let time = clock(&parts);
@@ -59,7 +59,7 @@ pub fn local(out: &mut Vec<u8>, parts: Components, kind: Kind) -> bool {
     true
 }
 
-/// Appends the moment of a `TimestampWithTimeZone`; false as above.
+/// Appends a `TimestampWithTimeZone`. Returns false as above.
 pub fn zoned(out: &mut Vec<u8>, parts: Components, zone: &[u8], kind: Kind) -> bool {
     let fraction = parts[6].unwrap_or(0);
     let (Kind::Instant { digits }, Some(date), Some(time), Some(ahead)) =
@@ -85,12 +85,13 @@ fn clock(parts: &Components) -> Option<Clock> {
     clock.is_valid().then_some(clock)
 }
 
-/// Whether a fraction has so many digits at the most.
+/// Returns whether a fraction has at most this many digits.
 fn fits(fraction: i32, digits: u32) -> bool {
     (0..10_i64.pow(digits)).contains(&fraction.into())
 }
 
-/// Seconds of a zone before UTC that tells them itself: `UTC`, `GMT`, and `+hh:mm` with such a name before it or without.
+/// Returns the seconds by which a self-describing zone is ahead of UTC: `UTC`, `GMT`, and `+hh:mm` with or without such
+/// a name before it.
 fn ahead(zone: &[u8]) -> Option<i64> {
     let offset = zone.strip_prefix(b"GMT").or(zone.strip_prefix(b"UTC")).unwrap_or(zone);
     let (sign, text) = match offset.split_first() {

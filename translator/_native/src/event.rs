@@ -1,4 +1,4 @@
-//! An event of a row, and its datum of `translator/codecs/_datum.py`.
+//! A row event, and its datum as in `translator/codecs/_datum.py`.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -8,21 +8,21 @@ use crate::json;
 use crate::reason::{Read, Reason};
 use crate::table::{Operation, Table};
 
-/// The images of a row, for a guard: as JSON, with columns in the order of their names.
+/// The images of a row, for a guard: as JSON, with columns sorted by name.
 #[pyclass(frozen, get_all, module = "translator._native.rows")]
 pub struct RowImages {
     /// The key as JSON.
     key: Option<Py<PyBytes>>,
-    /// The row before the change, completed where it was sent in part.
+    /// The row before the change, completed if it was sent in part.
     before: Option<Py<PyBytes>>,
     /// The row after it.
     after: Option<Py<PyBytes>>,
-    /// Both were sent whole.
+    /// Both were sent completely.
     whole: bool,
 }
 
 impl RowImages {
-    /// Those of one row.
+    /// The images of one row.
     pub fn new(py: Python<'_>, table: &Table, images: &Images, key: Option<&[u8]>, is_delete: bool) -> Self {
         let bytes = |json: &[u8]| PyBytes::new(py, json).unbind();
         let row = bytes(&sorted(table, |index| images.value(index)));
@@ -37,7 +37,7 @@ impl RowImages {
     }
 }
 
-/// A row as JSON, with columns in the order of their names.
+/// A row as JSON, with columns sorted by name.
 fn sorted<'a>(table: &Table, value: impl Fn(usize) -> &'a [u8]) -> Vec<u8> {
     let mut json = Vec::with_capacity(512);
     for index in &table.sorted {
@@ -55,11 +55,11 @@ pub struct Place {
     id_prefix: Vec<u8>,
     pos_scope: Vec<u8>,
     origin: Vec<u8>,
-    /// An array of scope and position up to the offset, as JSON in a text of JSON.
+    /// An array of scope and position up to the offset, as JSON inside a JSON text.
     sequence: Vec<u8>,
 }
 
-/// What the rows of one message share.
+/// The fields that the rows of one message share.
 pub struct Head<'a> {
     /// The position of the message in its partition.
     pub offset: i64,
@@ -71,28 +71,28 @@ pub struct Head<'a> {
     pub commit_us: Option<i64>,
     /// Microseconds since 1970.
     pub capture_us: Option<i64>,
-    /// The transaction, where the message names one.
+    /// The transaction, if the message has one.
     pub tx: Option<Transaction<'a>>,
     /// The number of rows.
     pub rows: usize,
 }
 
-/// The transaction at the source.
+/// The source transaction.
 pub struct Transaction<'a> {
     pub id: &'a [u8],
-    /// The place of the message in it, from 1.
+    /// The position of the message in it, from 1.
     pub seq: Option<i64>,
     /// The number of its messages.
     pub size: Option<i64>,
-    /// Whether the message is its last.
+    /// True for its last message.
     pub last: Option<bool>,
 }
 
-/// What is said of one row.
+/// The fields of one row.
 pub struct Row<'a> {
     /// Its number in the message.
     pub index: usize,
-    /// The key up to its own member, which is the row's.
+    /// The key up to its last member, which belongs to the row.
     pub record_key: &'a [u8],
     /// The key as JSON.
     pub key: Option<&'a [u8]>,
@@ -108,7 +108,7 @@ pub struct Row<'a> {
     pub after_state: &'a [u8],
     /// The number of changed columns, and their names as Avro texts.
     pub changed: Option<(i64, &'a [u8])>,
-    /// The number of columns that the source withheld, and their names as Avro texts.
+    /// The number of withheld columns, and their names as Avro texts.
     pub unavailable: Option<(i64, &'a [u8])>,
     /// In Avro.
     pub notes: &'a [u8],
@@ -116,7 +116,7 @@ pub struct Row<'a> {
     pub ext: &'a [u8],
 }
 
-/// One image of a row: its JSON, and where the values lie in it.
+/// An image of a row: its JSON, and the positions of the values in it.
 #[derive(Default)]
 pub struct Image {
     /// An object, once it is closed.
@@ -125,7 +125,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Forgets all columns, and keeps the memory.
+    /// Removes all columns but keeps the memory.
     pub fn clear(&mut self) {
         self.json.clear();
         self.values.clear();
@@ -143,7 +143,7 @@ impl Image {
         Ok(())
     }
 
-    /// Leaves the place of a column without a value, which none that is there is.
+    /// Leaves a position without a value. No existing value is empty.
     pub fn leave_out(&mut self) {
         self.values.push((0, 0));
     }
@@ -156,34 +156,34 @@ impl Image {
         self.json.push(b'}');
     }
 
-    /// The value of the column at this place, as JSON; nothing of one that was left out.
+    /// Returns the value of the column at this index, as JSON, or nothing if it was left out.
     pub fn value(&self, index: usize) -> &[u8] {
         let (start, end) = self.values[index];
         &self.json[start..end]
     }
 }
 
-/// The images of one row, as JSON, and what is said of them.
+/// The images of one row, as JSON, with their properties.
 #[derive(Default)]
 pub struct Images {
     /// The row after the change, or the only one.
     pub row: Vec<u8>,
     /// The row before the change.
     pub before: Vec<u8>,
-    /// Where in `row` the value of each column lies.
+    /// The position of each column's value in `row`.
     pub spans: Vec<(usize, usize)>,
-    /// Where in `before` the value of each column lies that was sent of it.
+    /// The position of each column's sent value in `before`.
     pub before_spans: Vec<Option<(usize, usize)>>,
     /// The names of the changed columns as Avro texts.
     pub changed: Vec<u8>,
-    /// How many these are.
+    /// The number of these names.
     pub changed_count: i64,
-    /// The form of the image before.
+    /// The form of the before image.
     pub has_before: Before,
 }
 
 impl Images {
-    /// The value of a column in `row`, as JSON.
+    /// Returns the value of a column in `row`, as JSON.
     pub fn value(&self, column: usize) -> &[u8] {
         let (start, end) = self.spans[column];
         &self.row[start..end]
@@ -193,12 +193,12 @@ impl Images {
 /// The image before the change.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Before {
-    /// There is none beside `row`.
+    /// There is none in addition to `row`.
     #[default]
     Absent,
     /// All columns were sent.
     Whole,
-    /// Those that changed were sent, and the others taken from the row after.
+    /// The changed columns were sent, and the others were copied from the row after.
     Merged,
 }
 
@@ -208,16 +208,16 @@ pub const STATE_FULL: &[u8] = b"\x08full";
 pub const STATE_KEY: &[u8] = b"\x06key";
 pub const STATE_PARTIAL: &[u8] = b"\x0epartial";
 pub const STATE_MERGED: &[u8] = b"\x0cmerged";
-/// The kinds of keys that no layout names, in Avro.
+/// The kinds of keys that no layout contains, in Avro.
 pub const KIND_NONE: &[u8] = b"\x08none";
 pub const KIND_UNIQUE: &[u8] = b"\x0cunique";
-/// `pos` without epoch and native position, which other orders have.
+/// `pos` without epoch and native position, which only `order: native` has.
 const ARRIVAL: &[u8] = b"0000.00000000000000000000000000000000000000.";
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
 const ENVELOPE_VERSION: i64 = 1;
 
 impl Place {
-    /// That of a source.
+    /// Creates it for a source.
     pub fn of(source: &str, topic: &str, partition: i64, topic_id: &str) -> Self {
         let scope = format!("{topic}:{partition}@{topic_id}");
         let mut pos_scope = Vec::new();
@@ -247,7 +247,7 @@ impl Place {
 }
 
 impl<'a> Transaction<'a> {
-    /// The one of this name, of which nothing else is known; none where the name is empty.
+    /// Creates a transaction of which only the name is known, or none if the name is empty.
     pub fn named(id: &'a [u8]) -> Option<Self> {
         (!id.is_empty()).then_some(Self { id, seq: None, size: None, last: None })
     }
@@ -264,7 +264,7 @@ impl<'a> Transaction<'a> {
     }
 }
 
-/// An event as an Avro datum, after the bytes that stand before it.
+/// Writes an event as an Avro datum, after its header.
 pub fn datum(
     header: &[u8],
     place: &Place,
@@ -319,9 +319,9 @@ pub fn datum(
     out
 }
 
-/// The key of a row as JSON, of these columns, of which the values are asked for; None where its table has no key.
+/// Returns the key of a row as JSON, from these columns and their values, or None if the table has no key.
 ///
-/// A key with NULL, or of which a column is not there, is not taken.
+/// A key with NULL or with a missing column is not supported.
 pub fn key_of<'a>(names: &[Vec<u8>], value_at: impl Fn(usize) -> Option<&'a [u8]>) -> Read<Option<Vec<u8>>> {
     if names.is_empty() {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! Texts and bytes as strings of JSON, spelled as the canonical encoder spells them.
+//! Writes texts and bytes as JSON strings, spelled like those of the canonical encoder.
 
 use crate::scan::is_plain;
 
@@ -12,7 +12,7 @@ pub fn text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
 }
 
-/// Appends a text, which is UTF-8, as it stands between quotes.
+/// Appends a UTF-8 text without its quotes.
 pub fn inside(out: &mut Vec<u8>, text: &[u8]) {
     let mut copied = 0;
     for (at, byte) in text.iter().enumerate() {

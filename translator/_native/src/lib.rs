@@ -1,8 +1,8 @@
 //! The native path of the translator: bytes of common row messages to Kafka records in one pass.
 //!
-//! The plain way in Python is the specification. Layouts of tables come from its own compiler, a cell of an unusual
-//! spelling goes to its Python converter, and a message that is unusual in any other way is not taken: the plain way
-//! translates it, in its place in the run. `docs/native.md` says what is held where.
+//! The plain path in Python is the specification. Its compiler provides the layouts of tables, and its converters
+//! handle cells with unusual spellings. A message that is unusual in any other way is not translated here: the plain
+//! path translates it, in its place in the run. See `docs/native.md`.
 
 mod avro;
 mod avro_json;
@@ -36,7 +36,7 @@ mod times;
 
 use pyo3::prelude::*;
 
-/// The number of what is said between Python and this, as `translator/_native/__init__.py` has it.
+/// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
 const SEAM: u32 = 7;
 
 /// The extension module `translator._native.rows`.

@@ -2,12 +2,12 @@
 
 use crate::reason::{Read, Reason};
 
-/// A mask, as its digits without zeros before them.
+/// A mask, stored as its digits without leading zeros.
 #[derive(Clone, Copy)]
 pub struct Mask<'a>(&'a [u8]);
 
 impl<'a> Mask<'a> {
-    /// Reads a text that is not empty.
+    /// Reads a non-empty text.
     pub fn read(text: &'a [u8]) -> Read<Self> {
         let digits = text.strip_prefix(b"0x").or(text.strip_prefix(b"0X")).unwrap_or(text);
         if digits.is_empty() || !digits.iter().all(u8::is_ascii_hexdigit) {
@@ -17,14 +17,14 @@ impl<'a> Mask<'a> {
         Ok(Self(&digits[zeros..]))
     }
 
-    /// Whether there is the bit of an ordinal, which begins with 1.
+    /// Returns whether the bit of an ordinal is set. Ordinals begin with 1.
     #[inline]
     pub fn has(self, ordinal: usize) -> bool {
         let (from_right, bit) = ((ordinal - 1) / 4, (ordinal - 1) % 4);
         from_right < self.0.len() && nibble(self.0[self.0.len() - 1 - from_right]) >> bit & 1 == 1
     }
 
-    /// The highest ordinal that it has; 0 where there is none.
+    /// Returns the highest ordinal in the mask, or 0.
     pub fn highest(self) -> usize {
         match self.0.first() {
             None => 0,
@@ -32,7 +32,7 @@ impl<'a> Mask<'a> {
         }
     }
 
-    /// Whether it has all ordinals up to this one.
+    /// Returns whether it has all ordinals up to this one.
     pub fn is_full(self, highest: usize) -> bool {
         (1..=highest).all(|ordinal| self.has(ordinal))
     }

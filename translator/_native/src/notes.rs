@@ -1,4 +1,4 @@
-//! What an event carries beside its row: notes, and texts by name.
+//! What an event contains in addition to its row: notes, and texts by name.
 
 use crate::avro;
 
@@ -10,7 +10,7 @@ pub struct Notes {
 }
 
 impl Notes {
-    /// Adds one, in order.
+    /// Adds a note; the order is kept.
     pub fn add(&mut self, note: &[u8]) {
         avro::text(&mut self.items, note);
         self.count += 1;
@@ -22,7 +22,7 @@ impl Notes {
     }
 }
 
-/// What is kept of a message under names of its own, `ext`.
+/// The parts of a message that are kept under their own names, `ext`.
 #[derive(Default)]
 pub struct Kept {
     count: i64,
@@ -30,7 +30,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Adds one, in order.
+    /// Adds a text; the order is kept.
     pub fn add(&mut self, name: &[u8], text: &[u8]) {
         avro::text(&mut self.items, name);
         avro::text(&mut self.items, text);
@@ -43,7 +43,7 @@ impl Kept {
     }
 }
 
-/// An array or a map, of a union with null, which stands for an empty one.
+/// An array or map, in a union with null, which represents an empty one.
 fn written(count: i64, items: &[u8]) -> Vec<u8> {
     if count == 0 {
         return vec![avro::NULL];

@@ -1,4 +1,4 @@
-//! Rows as objects of scalars, which name their columns themselves, in an order of their own.
+//! Rows as objects of scalars, which contain their column names in an order of their own.
 
 use std::collections::HashSet;
 
@@ -11,9 +11,9 @@ use crate::table::Table;
 
 /// Writes the images of one message.
 pub struct CellWriter<'a> {
-    /// The token of the interpreter, whose converters read odd cells.
+    /// The token of the interpreter, whose converters read unusual cells.
     pub py: Python<'a>,
-    /// The message that the cells lie in.
+    /// The message that contains the cells.
     pub value: &'a [u8],
     /// The table of the rows.
     pub table: &'a Table,
@@ -44,7 +44,7 @@ impl CellWriter<'_> {
     }
 }
 
-/// Refuses an object that names a column twice, or with an escape.
+/// Rejects an object with a repeated column name, or with an escape in one.
 pub fn distinct(cells: &[Cell], value: &[u8]) -> Read<()> {
     if cells.iter().any(|cell| memchr::memchr(b'\\', cell.name.of(value)).is_some()) {
         return Err(Reason::Columns);
@@ -60,27 +60,28 @@ pub fn distinct(cells: &[Cell], value: &[u8]) -> Read<()> {
     Ok(())
 }
 
-/// Whether one of the cells is of the same column.
+/// Returns whether one of the cells belongs to the same column.
 pub fn holds(cells: &[Cell], wanted: &Cell, value: &[u8]) -> bool {
     position(wanted.name.of(value), cells, value).is_some()
 }
 
-/// The place of a column among the cells.
+/// Returns the index of a column among the cells.
 pub fn position(quoted: &[u8], cells: &[Cell], value: &[u8]) -> Option<usize> {
     cells.iter().position(|cell| cell.name.of(value) == quoted)
 }
 
-/// The value of a column in the image of these cells.
+/// Returns the value of a column in the image of these cells.
 pub fn value_of<'a>(quoted: &[u8], cells: &[Cell], image: &'a Image, value: &[u8]) -> Option<&'a [u8]> {
     position(quoted, cells, value).map(|index| image.value(index))
 }
 
-/// Whether the cells are those of these columns, and no others.
+/// Returns whether the cells are exactly those of these columns.
 pub fn are_key(key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> bool {
     !key.is_empty() && cells.len() == key.len() && key.iter().all(|name| position(name, cells, value).is_some())
 }
 
-/// Whether two canonical values of a column differ. A zero with a sign equals one without, and is left to the plain way.
+/// Returns whether two canonical values of a column differ. A zero with a sign equals one without and is left to the
+/// plain path.
 pub fn differs(one: &[u8], other: &[u8]) -> Read<bool> {
     let is_zero = |value: &[u8]| matches!(value, b"0.0" | b"-0.0");
     if one != other && is_zero(one) && is_zero(other) {
@@ -89,7 +90,7 @@ pub fn differs(one: &[u8], other: &[u8]) -> Read<bool> {
     Ok(one != other)
 }
 
-/// A string without any escape.
+/// A string without escapes.
 pub fn text(token: Token, value: &[u8]) -> Read<&[u8]> {
     let sent = token.of(value);
     if sent[0] != b'"' || memchr::memchr(b'\\', sent).is_some() {
@@ -98,7 +99,7 @@ pub fn text(token: Token, value: &[u8]) -> Read<&[u8]> {
     Ok(sent)
 }
 
-/// A scalar without its quotes.
+/// Returns a scalar without its quotes.
 pub fn unquoted(sent: &[u8]) -> &[u8] {
     if sent[0] == b'"' {
         &sent[1..sent.len() - 1]

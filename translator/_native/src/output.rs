@@ -1,4 +1,4 @@
-//! The Kafka records of a message for every output of its source: keys and headers of `translator/codecs/record.py`.
+//! The Kafka records of a message for every output of its source: keys and headers as in `translator/codecs/record.py`.
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
@@ -8,41 +8,41 @@ use crate::event::{datum, Head, Place, Row};
 use crate::reason::{Read, Reason};
 use crate::table::Operation;
 
-/// As `record_size` counts a header.
+/// The size of a header, as computed by `record_size`.
 const HEADER_OVERHEAD: usize = 10;
 const ID_HEADER: &str = "cdc-id";
 const UNAVAILABLE_HEADER: &str = "cdc-unavailable";
 
-/// A message that was taken.
+/// A translated message.
 #[pyclass(frozen, get_all, module = "translator._native.rows")]
 pub struct Taken {
-    /// The `TableOperation` that its rows are of.
+    /// The `TableOperation` of its rows.
     operation: Py<PyAny>,
-    /// For each output a list of `Record`.
+    /// A list of `Record` for each output.
     outputs: Py<PyList>,
-    /// Microseconds since 1970, when the message tells.
+    /// Microseconds since 1970, if known.
     ts_commit_us: Option<i64>,
-    /// Microseconds since 1970, when the message tells.
+    /// Microseconds since 1970, if known.
     ts_capture_us: Option<i64>,
-    /// One `RowImages` for each row, where they are kept.
+    /// One `RowImages` for each row, if they are kept.
     images: Py<PyList>,
 }
 
-/// What all records of a source have in common.
+/// The parts that all records of a source share.
 pub struct Form {
-    /// The bytes before the datum.
+    /// The header before the datum.
     header: Vec<u8>,
     /// The name of the source.
     source: String,
-    /// The bytes that a record may have, as `record_size` counts them.
+    /// Maximum size of a record, as computed by `record_size`.
     max_record: usize,
-    /// The outputs beside the canonical topic.
+    /// The outputs other than the canonical topic.
     projections: Vec<Projection>,
     /// The class of a record, called with key, value and headers.
     record: Py<PyAny>,
-    /// Makes a cell of its text and its converter.
+    /// Converts a cell, given its text and its converter.
     pub convert_cell: Py<PyAny>,
-    /// The same of a cell in the bytes of another encoding.
+    /// The same for a cell in bytes of another encoding.
     pub convert_bytes: Py<PyAny>,
     id_header: Py<PyString>,
 }
@@ -62,12 +62,12 @@ impl Form {
         })
     }
 
-    /// What all events of a raw partition share.
+    /// The parts that all events of a raw partition share.
     pub fn place(&self, topic: &str, partition: i64, topic_id: &str) -> Place {
         Place::of(&self.source, topic, partition, topic_id)
     }
 
-    /// The records of a message, to which its rows are added in their order.
+    /// The records of a message. Its rows are added in order.
     pub fn records<'a>(
         &'a self,
         py: Python<'a>,
@@ -91,14 +91,14 @@ pub struct Records<'a> {
     projected: Vec<Bound<'a, PyList>>,
 }
 
-/// The headers of a record, and its size beside key and value.
+/// The headers of a record, and its size without key and value.
 struct Headers<'a> {
     list: Bound<'a, PyList>,
     size: usize,
 }
 
 impl<'a> Records<'a> {
-    /// Adds what every output has of a row.
+    /// Adds the records of a row for every output.
     pub fn add(&self, row: &Row<'_>) -> Read<()> {
         let id = self.place.id(self.head, row);
         let headers = self.headers(&id)?;
@@ -117,7 +117,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// Adds what a projection has of a row.
+    /// Adds the records of a row for a projection.
     fn project(
         &self,
         projection: &Projection,
@@ -138,7 +138,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// The result for the message; `images` are those of its rows that a guard asks for.
+    /// Returns the result for the message. `images` are those of its rows that a guard needs.
     pub fn taken(self, images: Bound<'a, PyList>) -> Read<Taken> {
         let outputs = PyList::new(self.py, [self.canonical]).map_err(|_| Reason::Panic)?;
         for records in self.projected {
@@ -171,14 +171,14 @@ impl<'a> Records<'a> {
         records.append(record).map_err(|_| Reason::Panic)
     }
 
-    /// These, and one that names columns without a value.
+    /// Returns these headers plus one that lists columns without a value.
     fn with_unavailable(&self, headers: &Headers<'a>, names: &[u8]) -> Read<Headers<'a>> {
         let list = PyList::new(self.py, headers.list.iter()).map_err(|_| Reason::Panic)?;
         list.append((UNAVAILABLE_HEADER, PyBytes::new(self.py, names))).map_err(|_| Reason::Panic)?;
         Ok(Headers { list, size: headers.size + UNAVAILABLE_HEADER.len() + names.len() + HEADER_OVERHEAD })
     }
 
-    /// Those of an event with this `id`.
+    /// Returns the headers of an event with this `id`.
     fn headers(&self, id: &[u8]) -> Read<Headers<'a>> {
         let py = self.py;
         let own = (self.form.id_header.bind(py), PyBytes::new(py, id));

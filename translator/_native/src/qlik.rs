@@ -1,4 +1,4 @@
-//! Qlik Replicate: one row a message, with masks that say which of its columns were captured, and which changed.
+//! Qlik Replicate: one row per message, with masks that show which of its columns were captured and which changed.
 //!
 //! The rules are those of `translator/dialects/qlik`.
 
@@ -20,26 +20,26 @@ use crate::reason::{Read, Reason};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Scanner};
 
-/// The headers that `ext` may have, by their names.
+/// The headers that `ext` can contain, by name.
 const CARRIED: [(&str, usize); 2] =
     [("streamPosition", message::STREAM_POSITION), ("externalSchemaId", message::EXTERNAL_SCHEMA_ID)];
 
-/// The options of a source, as far as they decide here.
+/// The options of a source that matter here.
 #[derive(FromPyObject)]
 struct Options {
-    /// The operations by the words for them, as JSON.
+    /// The operations by their words, as JSON.
     words: HashMap<Vec<u8>, usize>,
-    /// Metadata that a message names say how it is read.
+    /// The metadata that a message refers to determines how it is read.
     waits: bool,
-    /// The Kafka key names the table, where nothing declared does.
+    /// The Kafka key identifies the table if no declaration does.
     key_is_table: bool,
-    /// The headers that go into `ext`, in order.
+    /// The headers to include in `ext`, in order.
     carried: Vec<String>,
     value_bytes: usize,
     columns: usize,
 }
 
-/// The variant of messages whose Kafka key may be in Confluent's frame, too.
+/// The variant of messages whose Kafka key can also be in Confluent's frame.
 const REGISTERED: &[u8] = b"confluent_avro";
 
 /// Translates the common row messages of one source.
@@ -57,11 +57,11 @@ struct Scratch {
     rows: Rows,
     name: Vec<u8>,
     key: Vec<Cell>,
-    /// Of a message in Avro.
+    /// For a message in Avro.
     json: Vec<u8>,
 }
 
-/// Where messages come from.
+/// The origin of messages.
 struct Origin<'a> {
     topic: &'a [u8],
     place: &'a Place,
@@ -74,7 +74,7 @@ impl QlikRows {
         Ok(Self { options, form: Form::of(form)?, tables: Tables::new(compile, lookup), scratch: Scratch::default() })
     }
 
-    /// For each message of a partition what became of it: `Taken`, or the reason why not.
+    /// Returns for each message of a partition either `Taken` or the reason why it was not translated.
     fn take<'py>(
         &mut self,
         py: Python<'py>,
@@ -112,7 +112,7 @@ impl QlikRows {
         taken
     }
 
-    /// Translates a message by its text; one that came in Avro was described by its frame.
+    /// Translates a message by its text. A message in Avro was described by its frame.
     fn translated_json(
         &mut self,
         py: Python<'_>,
@@ -157,7 +157,7 @@ impl QlikRows {
         records.taken(PyList::empty(py))
     }
 
-    /// Makes sure that the table of a message is known, with the key that a Kafka key names where it has none.
+    /// Makes sure that the table of a message is known. A Kafka key supplies the key if the table has none.
     fn find_keyed(&mut self, py: Python<'_>, described: Described<'_>, key: &[u8], scratch: &mut Scratch) -> Read<()> {
         self.tables.find(py, &described, &mut scratch.name)?;
         if !self.tables.known(&scratch.name)?.key_names.is_empty() {
@@ -174,7 +174,7 @@ impl QlikRows {
         self.tables.find(py, &keyed, &mut scratch.name)
     }
 
-    /// The headers that go into `ext`, in Avro.
+    /// Returns the headers for `ext`, in Avro.
     fn carried(&self, headers: &Headers<'_>) -> Read<Vec<u8>> {
         let mut kept = Kept::default();
         for name in &self.options.carried {
@@ -197,7 +197,7 @@ impl QlikRows {
         Ok([variant, b"", topic, key, schema, table, b"", b""])
     }
 
-    /// What the frame of a record says. Its headers, which may name the table where nothing else does, are not read yet.
+    /// Describes the frame of a record. Its headers, which can identify the table, are not read yet.
     fn described_frame<'a>(&self, framed: &'a Framed<'_>, topic: &'a [u8], key: &'a [u8]) -> Described<'a> {
         if framed.is_registered {
             return [REGISTERED, &framed.schema_id, topic, self.naming(key), b"", b"", b"", b""];
@@ -205,7 +205,7 @@ impl QlikRows {
         [b"enveloped_avro", &framed.schema_id, b"", b"", b"", b"", b"", b""]
     }
 
-    /// The Kafka key where it names the table.
+    /// Returns the Kafka key if it identifies the table.
     fn naming<'a>(&self, key: &'a [u8]) -> &'a [u8] {
         if self.options.key_is_table {
             key
@@ -215,7 +215,7 @@ impl QlikRows {
     }
 }
 
-/// The columns that a Kafka key in JSON names, as an array in JSON.
+/// Returns the columns in a JSON Kafka key, as a JSON array.
 fn names_of(key: &[u8], cells: &mut Vec<Cell>) -> Read<Vec<u8>> {
     let mut scanner = Scanner::new(key).map_err(|_| Reason::Key)?;
     scanner.object(cells).map_err(|_| Reason::Key)?;

@@ -1,4 +1,4 @@
-//! The two frames of a record in Avro: Replicate's envelope, and Confluent's, of a schema registry.
+//! The two Avro frames of a record: Replicate's envelope, and Confluent's for a schema registry.
 
 use std::borrow::Cow;
 
@@ -9,23 +9,23 @@ use crate::reason::{Read, Reason};
 /// The first bytes of an envelope.
 const MAGIC: &[u8] = b"atMSG";
 
-/// The branches of a union of null and something.
+/// The branches of a union with null.
 const OPTIONAL: usize = 2;
 
-/// The bytes of Confluent's frame: 00, and the number of a schema.
+/// The bytes of Confluent's frame: 00, and the schema id.
 const FRAME_BYTES: usize = 5;
 
-/// A data message without a schema of its own, as its frame tells it.
+/// A data message without an embedded schema, as described by its frame.
 pub struct Framed<'a> {
-    /// It names a schema of the registry, which does not say all about its table.
+    /// It refers to a registry schema, which does not contain everything about its table.
     pub is_registered: bool,
-    /// The id under which what it is read by was learned: metadata, or that schema.
+    /// The id under which its metadata or schema was learned.
     pub schema_id: Cow<'a, [u8]>,
-    /// The record, still in Avro.
+    /// The record, still encoded in Avro.
     pub message: &'a [u8],
 }
 
-/// Reads the frame of a message; None of one in JSON, or of no known framing.
+/// Reads the frame of a message. None for JSON, or for an unknown framing.
 pub fn open(value: &[u8]) -> Read<Option<Framed<'_>>> {
     if value.starts_with(MAGIC) {
         return open_envelope(value).map(Some);
@@ -37,7 +37,7 @@ pub fn open(value: &[u8]) -> Read<Option<Framed<'_>>> {
     }))
 }
 
-/// The id of the schema that a value, or a Kafka key, in Confluent's frame names; None of any other.
+/// Returns the schema id in Confluent's frame of a value or Kafka key, or None without such a frame.
 pub fn registry_id(framed: &[u8]) -> Option<Vec<u8>> {
     let number = framed.get(1..FRAME_BYTES)?.try_into().map(u32::from_be_bytes).ok()?;
     framed.starts_with(b"\0").then(|| [REGISTRY, number.to_string().as_bytes()].concat())

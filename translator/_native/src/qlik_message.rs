@@ -7,36 +7,36 @@ use crate::reason::{Read, Reason};
 use crate::scan::{are_digits, count, Cell, Scanner, Token};
 use crate::times::{is_date, two, utc_micros};
 
-/// What stands before the id of the metadata in Replicate's envelope, by member.
+/// The members before the metadata id in Replicate's envelope.
 const ENVELOPE: [(&[u8], &[u8]); 3] =
     [(b"\"magic\"", b"\"atMSG\""), (b"\"type\"", b"\"DT\""), (b"\"headers\"", b"null")];
 const DATA: &[u8] = b"\"data\"";
 const BEFORE: &[u8] = b"\"beforeData\"";
-/// As in `translator/dialects/qlik/frame.py`.
+/// The same as in `translator/dialects/qlik/frame.py`.
 const MAX_SCHEMA_ID: usize = 128;
-/// Begins the ids under which schemas of a registry are learned.
+/// Prefix of the ids under which registry schemas are learned.
 pub const REGISTRY: &[u8] = b"registry/";
 
 /// A data message.
 pub struct QlikMessage<'a> {
-    /// It came in Replicate's envelope.
+    /// It was in Replicate's envelope.
     pub is_enveloped: bool,
-    /// The id of its metadata; empty where it names none.
+    /// The id of its metadata; empty without one.
     pub schema_id: &'a [u8],
-    /// What it says beside the row.
+    /// Its headers.
     pub headers: Headers<'a>,
 }
 
-/// The cells of both sections; none where a section is missing, null or empty.
+/// The cells of both sections; none if a section is missing, null or empty.
 #[derive(Default)]
 pub struct Sections {
-    /// Of `data`.
+    /// The cells of `data`.
     pub data: Vec<Cell>,
-    /// Of `beforeData`.
+    /// The cells of `beforeData`.
     pub before: Vec<Cell>,
 }
 
-/// What an operation does to its row.
+/// The effect of an operation on its row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Operation {
     Insert,
@@ -46,7 +46,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// By the number in the order of `translator/dialects/qlik/native_rows.py`.
+    /// By number, in the order of `translator/dialects/qlik/native_rows.py`.
     pub const ALL: [Self; 4] = [Self::Insert, Self::Update, Self::Delete, Self::Refresh];
 }
 
@@ -75,7 +75,7 @@ pub fn read<'a>(value: &'a [u8], sections: &mut Sections) -> Read<QlikMessage<'a
     Ok(QlikMessage { is_enveloped, schema_id, headers })
 }
 
-/// Takes the envelope up to the members of what is in it; returns the id of the metadata, or nothing.
+/// Reads the envelope up to the members of its content. Returns the id of the metadata, or nothing.
 fn open_envelope<'a>(scanner: &mut Scanner<'a>, value: &'a [u8]) -> Read<&'a [u8]> {
     for (name, content) in ENVELOPE {
         scanner.member(name)?;
@@ -93,7 +93,7 @@ fn open_envelope<'a>(scanner: &mut Scanner<'a>, value: &'a [u8]) -> Read<&'a [u8
     Ok(schema_id)
 }
 
-/// An id of metadata, which may be empty; one that is read otherwise is left to the plain way.
+/// Reads a metadata id, which can be empty. An unusual one is left to the plain path.
 pub fn schema_id(sent: &[u8]) -> Read<&[u8]> {
     if sent.len() > MAX_SCHEMA_ID || sent.starts_with(REGISTRY) {
         return Err(Reason::Shape);
@@ -101,7 +101,7 @@ pub fn schema_id(sent: &[u8]) -> Read<&[u8]> {
     Ok(sent)
 }
 
-/// Takes the cells of a section, which another member follows.
+/// Reads the cells of a section that is followed by another member.
 fn section(scanner: &mut Scanner<'_>, cells: &mut Vec<Cell>) -> Read<()> {
     cells.clear();
     if !scanner.take(b"null") {
@@ -111,7 +111,7 @@ fn section(scanner: &mut Scanner<'_>, cells: &mut Vec<Cell>) -> Read<()> {
 }
 
 impl Sections {
-    /// The row that an operation is about, and the one before an update; no cells where that is not there.
+    /// Returns the row of an operation, and the one before an update, without cells if it does not exist.
     pub fn rows(&self, operation: Operation, value: &[u8]) -> Read<(&[Cell], &[Cell])> {
         let has_value = |cells: &[Cell]| cells.iter().any(|cell| cell.value.of(value) != b"null");
         let (data, before) = (&self.data[..], &self.before[..]);
@@ -122,14 +122,14 @@ impl Sections {
             _ => (data, before),
         };
         if operation == Operation::Delete {
-            // The Kafka key may have the row.
+            // The Kafka key can contain the row.
             if !has_value(row) {
                 return Err(Reason::Key);
             }
         } else if row.is_empty() || has_value(other) {
             return Err(Reason::Shape);
         }
-        // Nobody reads the other one, but it has to be JSON, with each column once.
+        // The other one is not used, but it must be JSON with distinct column names.
         if other.iter().any(|cell| cell.value.odd) {
             return Err(Reason::Spelling);
         }
@@ -138,7 +138,7 @@ impl Sections {
     }
 }
 
-/// The headers that are known, as `translator/dialects/qlik/sections.py` has them.
+/// The known headers, as in `translator/dialects/qlik/sections.py`.
 const NAMES: [&[u8]; 12] = [
     b"\"operation\"",
     b"\"changeSequence\"",
@@ -166,14 +166,14 @@ pub const EXTERNAL_SCHEMA_ID: usize = 9;
 pub const SCHEMA: usize = 10;
 pub const TABLE: usize = 11;
 
-/// The headers, each as a scalar or not there.
+/// The headers, each a scalar or missing.
 pub struct Headers<'a> {
     value: &'a [u8],
     tokens: [Option<Token>; NAMES.len()],
 }
 
 impl<'a> Headers<'a> {
-    /// Reads an object of scalars; a member that is not known, or there twice, is rare.
+    /// Reads an object of scalars. Unknown or repeated members are rare and not supported.
     fn read(scanner: &mut Scanner<'_>, value: &'a [u8]) -> Read<Self> {
         scanner.mark(b'{')?;
         let mut headers = Self { value, tokens: [None; NAMES.len()] };
@@ -203,7 +203,7 @@ impl<'a> Headers<'a> {
         self.sent(OPERATION)
     }
 
-    /// A text without an escape; empty where it is missing, null or empty, which are the same.
+    /// A text without escapes. Missing, null and empty are the same.
     pub fn text(&self, header: usize) -> Read<&'a [u8]> {
         match self.tokens[header] {
             None => Ok(b""),
@@ -211,7 +211,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The place of the change in its task; None where there is none.
+    /// Returns the position of the change in its task, or None.
     pub fn change_sequence(&self) -> Read<Option<&'a [u8]>> {
         match self.text(CHANGE_SEQUENCE)? {
             b"" => Ok(None),
@@ -220,7 +220,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Microseconds since 1970; None where there are none.
+    /// Returns microseconds since 1970, or None.
     pub fn commit_us(&self) -> Read<Option<i64>> {
         match self.sent(TIMESTAMP) {
             b"null" | b"\"\"" => Ok(None),
@@ -229,7 +229,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The transaction, where there is one.
+    /// Returns the transaction, if there is one.
     pub fn transaction(&self) -> Read<Option<Transaction<'a>>> {
         let id = self.text(TRANSACTION_ID)?;
         let seq = match self.sent(COUNTER) {
@@ -245,7 +245,7 @@ impl<'a> Headers<'a> {
         Ok(Transaction::named(id).map(|named| Transaction { seq, last, ..named }))
     }
 
-    /// A mask; None where nothing is known.
+    /// Returns a mask, or None if it is unknown.
     pub fn mask(&self, header: usize) -> Read<Option<Mask<'a>>> {
         match self.text(header)? {
             b"" => Ok(None),
@@ -254,7 +254,7 @@ impl<'a> Headers<'a> {
     }
 }
 
-/// A string without any escape, or null.
+/// A string without escapes, or null.
 fn text_or_null(token: Token, value: &[u8]) -> Read<&[u8]> {
     match token.of(value) {
         b"null" => Ok(b"null"),
@@ -262,7 +262,7 @@ fn text_or_null(token: Token, value: &[u8]) -> Read<&[u8]> {
     }
 }
 
-/// The content of a string; nothing of null.
+/// The content of a string; nothing for null.
 fn optional(sent: &[u8]) -> &[u8] {
     if sent == b"null" {
         b""
@@ -271,7 +271,7 @@ fn optional(sent: &[u8]) -> &[u8] {
     }
 }
 
-/// 35 digits: a time to the hundredth of a second that there is, from the year 1000 on, and a number.
+/// 35 digits: a valid time in hundredths of a second, from the year 1000 on, and a number.
 fn is_regular(sequence: &[u8]) -> bool {
     if sequence.len() != 35 || !are_digits(sequence) {
         return false;

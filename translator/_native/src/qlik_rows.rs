@@ -1,4 +1,5 @@
-//! The images of a Qlik row by its masks, and what is said of them: `translator/dialects/qlik/rows.py`.
+//! The images of a Qlik row according to its masks, and the properties of the event:
+//! `translator/dialects/qlik/rows.py`.
 
 use crate::avro;
 use crate::event::{key_of, Image, Row, STATE_FULL, STATE_KEY, STATE_NONE, STATE_PARTIAL};
@@ -28,18 +29,18 @@ impl Names {
         self.count += 1;
     }
 
-    /// How many they are, and all of them.
+    /// Returns their number, and all of them.
     pub fn written(&self) -> (i64, &[u8]) {
         (self.count, &self.names)
     }
 
-    /// The same; None where there are none.
+    /// The same, or None if there are none.
     pub fn any(&self) -> Option<(i64, &[u8])> {
         (self.count > 0).then_some(self.written())
     }
 }
 
-/// A row: its cells that were captured, and their image.
+/// A row: its captured cells, and their image.
 #[derive(Default)]
 pub struct Section {
     /// The image.
@@ -49,31 +50,31 @@ pub struct Section {
     cells: Vec<Cell>,
 }
 
-/// Both rows of one message, and what is said of them.
+/// Both rows of one message, with their properties.
 #[derive(Default)]
 pub struct Rows {
     /// The row that the operation is about.
     pub row: Section,
     /// The row before an update.
     pub before: Section,
-    /// That one was sent.
+    /// The row before was sent.
     pub has_before: bool,
-    /// The columns that the update changed.
+    /// The columns changed by the update.
     pub changed: Names,
-    /// It is known which.
+    /// The changed columns are known.
     pub has_changed: bool,
     /// The columns of the row whose values were not captured.
     pub withheld: Names,
     /// The assumptions.
     pub notes: Notes,
-    /// By whether the events name the schema of the table.
+    /// By whether the events refer to the schema of the table.
     pub with_schema: bool,
     /// The key of the row, as JSON.
     pub key: Option<Vec<u8>>,
 }
 
 impl Rows {
-    /// What the event says of the row.
+    /// Returns what the event contains about the row.
     pub fn told<'a>(&'a self, table: &'a Table, operation: Operation, notes: &'a [u8], ext: &'a [u8]) -> Row<'a> {
         let row = Row {
             index: 0,
@@ -100,19 +101,19 @@ impl Rows {
 pub struct RowReader<'a> {
     writer: CellWriter<'a>,
     operation: Operation,
-    /// The columns that were captured; None where nothing says it.
+    /// The captured columns, or None if unknown.
     column_mask: Option<Mask<'a>>,
-    /// The columns that changed; None where nothing says it.
+    /// The changed columns, or None if unknown.
     change_mask: Option<Mask<'a>>,
 }
 
 impl<'a> RowReader<'a> {
-    /// By the table of the rows, and the masks in the headers.
+    /// By the table of the rows and the masks in the headers.
     pub fn new(writer: CellWriter<'a>, headers: &Headers<'a>, operation: Operation) -> Read<Self> {
         Ok(Self { writer, operation, column_mask: headers.mask(COLUMN_MASK)?, change_mask: headers.mask(CHANGE_MASK)? })
     }
 
-    /// Reads the row that the operation is about, and the one before, which has no cells where it was not sent.
+    /// Reads the row of the operation, and the one before, which has no cells if it was not sent.
     pub fn read(&self, row: &[Cell], before: &[Cell], rows: &mut Rows) -> Read<()> {
         let (value, table) = (self.writer.value, self.writer.table);
         for cells in [row, before] {
@@ -132,7 +133,7 @@ impl<'a> RowReader<'a> {
         {
             rows.notes.add(b"NULLS_ASSUMED");
         }
-        // An old row of nulls alone was not sent, unless any row of the table may be one.
+        // An old row with only nulls was not sent, unless any row of the table can look like that.
         rows.has_before =
             !before.is_empty() && (table.key_names.is_empty() || !before.iter().all(|cell| self.is_null(cell)));
         rows.has_changed = self.operation == Operation::Update && self.change_mask.is_some() && !table.has_lobs;
@@ -156,7 +157,7 @@ impl<'a> RowReader<'a> {
         cell.value.of(self.writer.value) == b"null"
     }
 
-    /// The mask of captured columns where it leaves any out. Bits that no column can have are not those of this table.
+    /// Returns the mask of captured columns if it leaves any out. Bits beyond all columns belong to another table.
     fn gaps(&self, row: &[Cell], before: &[Cell], notes: &mut Notes) -> Read<Option<Mask<'a>>> {
         if self.column_mask.is_none() && self.change_mask.is_none() {
             return Ok(None);
@@ -173,7 +174,7 @@ impl<'a> RowReader<'a> {
         Ok(self.column_mask.filter(|mask| !mask.is_full(highest)))
     }
 
-    /// The bit of a cell in masks: by metadata, else its place in the row.
+    /// Returns the bit of a cell in masks: from metadata, or else its position in the row.
     fn ordinal(&self, cell: &Cell, expected: usize, row: &[Cell]) -> Read<usize> {
         let (value, table) = (self.writer.value, self.writer.table);
         if table.ordinals.is_empty() {
@@ -182,7 +183,7 @@ impl<'a> RowReader<'a> {
         Ok(table.ordinals[table.column_of(cell, value, expected)?])
     }
 
-    /// Writes the image of what was captured of a row. A value that was not disproves the mask.
+    /// Writes the image of the captured part of a row. A value that was not captured disproves the mask.
     fn section(
         &self,
         sent: &[Cell],
@@ -221,7 +222,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// Names the columns that changed. Where both images differ in another, the mask is not believed.
+    /// Lists the changed columns. If the images differ in another column, the mask is ignored.
     fn change(&self, sent: &[Cell], rows: &mut Rows) -> Read<()> {
         let (value, table) = (self.writer.value, self.writer.table);
         let mask = self.change_mask.ok_or(Reason::Panic)?;
@@ -248,7 +249,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// Leaves a row of a table with LOBs to the plain way where its mask disproves a null of the row before.
+    /// Leaves a row of a table with LOBs to the plain path if its mask disproves a null of the row before.
     fn check_old_nulls(&self, sent: &[Cell], rows: &Rows) -> Read<()> {
         let Some(mask) = self.change_mask else {
             return Ok(());
@@ -263,7 +264,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// Whether a row has columns that were not declared, though others were.
+    /// Returns whether a row has undeclared columns although others are declared.
     fn names_strays(&self, cells: &[Cell]) -> bool {
         let (value, table) = (self.writer.value, self.writer.table);
         let may = table.undeclared.is_some() && !table.columns.is_empty();
@@ -282,7 +283,7 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// The key of the row; one that an update changed is left to the plain way.
+    /// Returns the key of the row. A key that an update changed is left to the plain path.
     fn key(&self, rows: &Rows) -> Read<Option<Vec<u8>>> {
         let names = &self.writer.table.key_names;
         let of = |section: &'_ Section, at: usize| position(&names[at], &section.cells, self.writer.value);
@@ -297,7 +298,7 @@ impl<'a> RowReader<'a> {
     }
 }
 
-/// The place of a cell's column among others, looked for where it is expected first.
+/// Returns the index of a cell's column among others, searched from the expected position.
 fn place(cell: &Cell, cells: &[Cell], expected: usize, value: &[u8]) -> Option<usize> {
     let name = cell.name.of(value);
     match cells.get(expected) {

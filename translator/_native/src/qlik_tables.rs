@@ -1,4 +1,5 @@
-//! The tables of a Qlik source, by what describes them, for as long as what they were compiled of is the same.
+//! The tables of a Qlik source by their descriptions, cached as long as the metadata they were compiled from is
+//! current.
 
 use std::collections::HashMap;
 
@@ -8,32 +9,32 @@ use pyo3::types::PyString;
 use crate::reason::{Read, Reason};
 use crate::table::{compiled, Table, KEPT};
 
-/// All that decides about a table: the variant of the message, the id of its metadata or its schema, the topic, the
-/// Kafka key, schema and table in its headers, the key columns that the Kafka key names, as JSON, and the id of the schema
-/// that it names. What does not decide is empty.
+/// Everything that determines a table: the variant of the message, the id of its metadata or schema, the topic, the
+/// Kafka key, schema and table in its headers, the key columns in the Kafka key as JSON, and the schema id in the Kafka
+/// key. Parts that do not matter are empty.
 pub type Described<'a> = [&'a [u8]; 8];
 pub const VARIANT: usize = 0;
 const SCHEMA_ID: usize = 1;
 pub const KEY_COLUMNS: usize = 6;
 pub const KEY_SCHEMA_ID: usize = 7;
 
-/// The ids among them.
+/// The indexes of the ids among them.
 const LEARNED: [usize; 2] = [SCHEMA_ID, KEY_SCHEMA_ID];
 
-/// The tables that were asked for.
+/// The tables that were requested.
 pub struct Tables {
-    /// Makes a `NativeTable` of what describes it; None where the plain way must read its rows.
+    /// Creates a `NativeTable` from its description; None leaves its rows to the plain path.
     compile: Py<PyAny>,
-    /// Gives what was learned under an id; None where nothing was.
+    /// Returns what was learned under an id, or None.
     lookup: Py<PyAny>,
     kept: HashMap<Vec<u8>, Known>,
     run: u64,
 }
 
-/// A table, and what was learned that it was compiled of: that under the same ids may be another by now.
+/// A table, and the learned metadata that it was compiled from, which can be replaced under the same ids.
 struct Known {
     learned: [Option<Py<PyAny>>; LEARNED.len()],
-    /// The run in which that was last the same.
+    /// The run in which the metadata was last checked.
     run: u64,
     table: Option<Table>,
 }
@@ -44,12 +45,12 @@ impl Tables {
         Self { compile, lookup, kept: HashMap::new(), run: 0 }
     }
 
-    /// Begins a run of messages: what was learned may be another by now.
+    /// Begins a run of messages, in which learned metadata may have changed.
     pub fn begin_run(&mut self) {
         self.run += 1;
     }
 
-    /// Makes sure that a table is known, by what is learned now; `name` becomes what it is kept under.
+    /// Makes sure that a table is known with current metadata. `name` becomes its cache key.
     pub fn find(&mut self, py: Python<'_>, described: &Described<'_>, name: &mut Vec<u8>) -> Read<()> {
         name.clear();
         for part in described {
@@ -77,7 +78,7 @@ impl Tables {
         Ok(())
     }
 
-    /// What was learned under an id; none where no id was sent. What has not come yet, the plain way waits for.
+    /// Returns what was learned under an id, or none without an id. The plain path waits for missing metadata.
     fn learned(&self, py: Python<'_>, schema_id: &[u8]) -> Read<Option<Py<PyAny>>> {
         if schema_id.is_empty() {
             return Ok(None);
@@ -90,13 +91,13 @@ impl Tables {
         Ok(Some(found.unbind()))
     }
 
-    /// The table that was found under a name; not there where it is left to the plain way.
+    /// Returns the table under a cache key, or nothing if it is left to the plain path.
     pub fn known(&self, name: &[u8]) -> Read<&Table> {
         self.kept.get(name).and_then(|known| known.table.as_ref()).ok_or(Reason::Layout)
     }
 }
 
-/// Whether these are the same objects.
+/// Returns whether these are the same objects.
 fn are_same(learned: &[Option<Py<PyAny>>], others: &[Option<Py<PyAny>>]) -> bool {
     let mut pairs = learned.iter().zip(others);
     pairs.all(|(one, other)| one.as_ref().map(Py::as_ptr) == other.as_ref().map(Py::as_ptr))

@@ -1,25 +1,25 @@
-//! Why a message is not taken.
+//! The reasons why a message is not translated on the native path.
 
-/// A reason, as the metric `cdc_native_messages_total` names it.
+/// A reason, as labelled in the metric `cdc_native_messages_total`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reason {
-    /// No common row message: a statement, a heartbeat, a tombstone, a member or a shape that is rare.
+    /// Not a common row message: a statement, a heartbeat, a tombstone, a rare member or shape.
     Shape,
-    /// JSON that is not spelled in the shortest way, or none at all.
+    /// JSON that is not spelled in the shortest way, or not JSON at all.
     Spelling,
-    /// The plain way compiled no layout, or one whose rows it reads in a special way.
+    /// The plain path compiled no layout, or reads the rows of the layout in a special way.
     Layout,
-    /// The cells of a row are not those of the layout, in its order.
+    /// The cells of a row differ from those of the layout, or are in another order.
     Columns,
-    /// A cell for which its converter has an issue or an assumption.
+    /// A cell whose converter reports an issue or an assumption.
     Cell,
-    /// The key holds NULL, or has changed.
+    /// The key contains NULL, or has changed.
     Key,
-    /// The value, the rows or a record are beyond a limit.
+    /// The value, the rows or a record exceed a limit.
     Size,
-    /// A projection has a rule for the row beyond the common ones.
+    /// A projection has a special rule for the row.
     Projection,
-    /// The code has a bug here.
+    /// A bug in this code.
     Panic,
 }
 
@@ -40,5 +40,5 @@ impl Reason {
     }
 }
 
-/// What is read of a message, or why it is not taken.
+/// A part of a message, or the reason why it is not translated.
 pub type Read<T> = Result<T, Reason>;

@@ -1,4 +1,4 @@
-//! A run of messages of one partition, and what became of each.
+//! A run of messages of one partition, and the result of each.
 
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -9,22 +9,22 @@ use pyo3::types::{PyBytes, PyList, PyString};
 use crate::output::Taken;
 use crate::reason::{Read, Reason};
 
-/// Milliseconds of which the microseconds fit 64 bits.
+/// The maximum milliseconds whose microseconds fit into 64 bits.
 pub const MAX_MS: i64 = i64::MAX / 1000;
 
-/// A message as it lay in its partition.
+/// A message as stored in its partition.
 pub struct Raw<'a> {
-    /// Its place.
+    /// Its offset.
     pub offset: i64,
-    /// Since 1970.
+    /// Milliseconds since 1970.
     pub timestamp_ms: i64,
-    /// Any bytes; empty where there is none.
+    /// Any bytes; empty without a value.
     pub key: &'a [u8],
-    /// Empty where there is none.
+    /// Empty without a key.
     pub value: &'a [u8],
 }
 
-/// For each message `Taken`, or the reason why it is not.
+/// Returns for each message `Taken`, or the reason why it was not translated.
 pub fn take<'py>(
     py: Python<'py>,
     messages: &Bound<'py, PyList>,
@@ -41,7 +41,7 @@ pub fn take<'py>(
             key: key.as_ref().map(|key| key.as_bytes()).unwrap_or_default(),
             value: value.as_ref().map(|value| value.as_bytes()).unwrap_or_default(),
         };
-        // What a panic leaves half done is written anew for the next message.
+        // State that a panic left incomplete is overwritten for the next message.
         let taken = catch_unwind(AssertUnwindSafe(|| {
             check(&raw, value_bytes)?;
             translate(&raw)

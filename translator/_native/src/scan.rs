@@ -1,18 +1,18 @@
-//! One pass over the bytes of a JSON message, in the spellings that writers use: without white space as a rule.
+//! One pass over the bytes of a JSON message in the spellings that writers use, usually without white space.
 
 use crate::reason::{Read, Reason};
 
-/// Where a JSON string or `null` lies in the message, its quotes included.
+/// The position of a JSON string or `null` in the message, including its quotes.
 #[derive(Clone, Copy, Default)]
 pub struct Token {
     start: usize,
     end: usize,
-    /// An escape that the canonical encoder would spell otherwise, or spell out.
+    /// An escape that the canonical encoder would write differently, or not at all.
     pub odd: bool,
 }
 
 impl Token {
-    /// The bytes as they were sent.
+    /// The bytes as sent.
     #[inline]
     pub fn of<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
         &bytes[self.start..self.end]
@@ -28,7 +28,7 @@ pub struct Cell {
     pub value: Token,
 }
 
-/// The rows of an array, as ranges of one list of cells; a row that is null has none.
+/// The rows of an array, as ranges of one list of cells. A null row has none.
 #[derive(Default)]
 pub struct Rows {
     cells: Vec<Cell>,
@@ -36,18 +36,18 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Forgets all rows, and keeps the memory.
+    /// Removes all rows but keeps the memory.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.ends.clear();
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether no row has a cell.
+    /// Returns whether no row has a cell.
     pub fn hold_nothing(&self) -> bool {
         self.cells.is_empty()
     }
@@ -75,20 +75,20 @@ static CLASS: [u8; 256] = {
     table
 };
 
-/// Whether a byte stands for itself in a string.
+/// Returns whether a byte represents itself in a string.
 #[inline]
 pub fn is_plain(byte: u8) -> bool {
     CLASS[usize::from(byte)] == PLAIN
 }
 
-/// Reads forward; whatever is not spelled in the shortest way ends the reading.
+/// A forward reader. It stops at anything that is not spelled in the shortest way.
 pub struct Scanner<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Scanner<'a> {
-    /// Begins at the first byte of a message, which has to be UTF-8.
+    /// Starts at the first byte of a message, which must be UTF-8.
     pub fn new(bytes: &'a [u8]) -> Read<Self> {
         std::str::from_utf8(bytes).map_err(|_| Reason::Spelling)?;
         Ok(Self { bytes, at: 0 })
@@ -100,7 +100,7 @@ impl<'a> Scanner<'a> {
         self.bytes.get(self.at).copied().ok_or(Reason::Spelling)
     }
 
-    /// Takes this byte.
+    /// Consumes this byte.
     #[inline]
     pub fn expect(&mut self, byte: u8) -> Read<()> {
         if self.peek()? != byte {
@@ -110,7 +110,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Takes this text where it comes next, and says whether it did.
+    /// Consumes this text if it comes next. Returns whether it did.
     #[inline]
     pub fn take(&mut self, text: &[u8]) -> bool {
         let comes = self.comes(text);
@@ -120,24 +120,24 @@ impl<'a> Scanner<'a> {
         comes
     }
 
-    /// Whether this text comes next.
+    /// Returns whether this text comes next.
     #[inline]
     pub fn comes(&self, text: &[u8]) -> bool {
         self.bytes[self.at..].starts_with(text)
     }
 
-    /// Takes the name of a member, which has to be this one, and its colon.
+    /// Consumes the name of a member, which must be this one, and its colon.
     pub fn member(&mut self, quoted: &[u8]) -> Read<()> {
         self.literal(quoted)?;
         self.mark(b':')
     }
 
-    /// Whether there is nothing more.
+    /// Returns whether everything was read.
     pub fn at_end(&self) -> bool {
         self.at == self.bytes.len()
     }
 
-    /// Takes `,` and returns true, or the byte that ends a list or an object, and returns false.
+    /// Consumes `,` and returns true, or the byte that ends a list or object and returns false.
     #[inline]
     pub fn more(&mut self, end: u8) -> Read<bool> {
         let byte = self.peek()?;
@@ -148,7 +148,7 @@ impl<'a> Scanner<'a> {
         Ok(byte == b',')
     }
 
-    /// Takes a string.
+    /// Reads a string.
     #[inline]
     pub fn string(&mut self) -> Read<Token> {
         let start = self.at;
@@ -171,7 +171,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes a string or null.
+    /// Reads a string or null.
     #[inline]
     pub fn string_or_null(&mut self) -> Read<Token> {
         if self.peek()? == b'"' {
@@ -182,9 +182,9 @@ impl<'a> Scanner<'a> {
         Ok(Token { start, end: self.at, odd: false })
     }
 
-    /// Takes a string or null whose text nobody decodes later.
+    /// Reads a string or null whose text is not decoded later.
     ///
-    /// Only the escapes that every parser accepts pass. Whether another one is valid, the plain way decides.
+    /// Only the escapes that every parser accepts are allowed. The plain path decides about others.
     pub fn checked_string_or_null(&mut self) -> Read<Token> {
         let token = self.string_or_null()?;
         if token.odd {
@@ -193,7 +193,7 @@ impl<'a> Scanner<'a> {
         Ok(token)
     }
 
-    /// Takes this literal, and nothing else.
+    /// Consumes exactly this literal.
     pub fn literal(&mut self, text: &[u8]) -> Read<()> {
         if self.take(text) {
             Ok(())
@@ -202,7 +202,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes a number from 0 to 10^18 - 1, or null.
+    /// Reads a number from 0 to 10^18 - 1, or null.
     pub fn count_or_null(&mut self) -> Read<Option<i64>> {
         if self.take(b"null") {
             return Ok(None);
@@ -223,7 +223,7 @@ impl<'a> Scanner<'a> {
         Ok(Some(number))
     }
 
-    /// Takes null or false.
+    /// Reads null or false.
     pub fn false_or_null(&mut self) -> Read<()> {
         if self.take(b"null") {
             return Ok(());
@@ -231,10 +231,10 @@ impl<'a> Scanner<'a> {
         self.literal(b"false")
     }
 
-    /// Takes an object of strings, integers and nulls, an array of strings, or null; returns its bytes.
+    /// Reads an object of strings, integers and nulls, an array of strings, or null, and returns its bytes.
     ///
-    /// What they say is checked when a layout is compiled of them, once for all messages with the same bytes.
-    /// `likely` are the bytes of such a value that may come, or nothing.
+    /// The contents are checked when a layout is compiled from them, once for all messages with the same bytes.
+    /// `likely` are the expected bytes of the value, or nothing.
     pub fn flat(&mut self, likely: &[u8]) -> Read<&'a [u8]> {
         let start = self.at;
         if !likely.is_empty() && self.take(likely) {
@@ -270,7 +270,7 @@ impl<'a> Scanner<'a> {
         Ok(&self.bytes[start..self.at])
     }
 
-    /// Takes an object of scalars, with white space anywhere; returns how many there are.
+    /// Reads an object of scalars, with white space anywhere. Returns the number of members.
     pub fn object(&mut self, cells: &mut Vec<Cell>) -> Read<usize> {
         cells.clear();
         self.expect(b'{').map_err(|_| Reason::Shape)?;
@@ -288,7 +288,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes a string, a number, a boolean or null.
+    /// Reads a string, a number, a boolean or null.
     #[inline]
     pub fn any_scalar(&mut self) -> Read<Token> {
         let start = self.at;
@@ -306,7 +306,7 @@ impl<'a> Scanner<'a> {
         Ok(Token { start, end: self.at, odd })
     }
 
-    /// Takes white space, of which there may be none.
+    /// Skips white space, if any.
     #[inline]
     pub fn blanks(&mut self) {
         while matches!(self.bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
@@ -314,7 +314,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes this byte with the white space around it.
+    /// Consumes this byte with the white space around it.
     #[inline]
     pub fn mark(&mut self, byte: u8) -> Read<()> {
         self.blanks();
@@ -323,7 +323,7 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    /// Takes `,` or the byte that ends a list or an object, as `more` does, with the white space around it.
+    /// Consumes `,` or the byte that ends a list or object, like `more`, with the white space around it.
     #[inline]
     pub fn goes_on(&mut self, end: u8) -> Read<bool> {
         self.blanks();
@@ -346,7 +346,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Takes an array of rows, each an object of texts and nulls, or null where that is allowed; or null for none.
+    /// Reads an array of rows, each an object of texts and nulls, or null if allowed; or reads null for no rows.
     pub fn rows(&mut self, rows: &mut Rows, null_rows: bool) -> Read<()> {
         rows.clear();
         if self.take(b"null") {
@@ -378,7 +378,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// A JSON number of at most 18 digits before the point, without an exponent, and not a zero with a sign.
+/// A JSON number with at most 18 digits before the point, no exponent, and no sign on zero.
 fn is_plain_number(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let (whole, fraction) = match memchr::memchr(b'.', digits) {
@@ -392,7 +392,7 @@ fn is_plain_number(text: &[u8]) -> bool {
         && (digits.len() == text.len() || digits.iter().any(|byte| matches!(byte, b'1'..=b'9')))
 }
 
-/// Whether a text is digits and nothing else.
+/// Returns whether a text consists only of digits.
 #[inline]
 pub fn are_digits(text: &[u8]) -> bool {
     !text.is_empty() && text.iter().all(u8::is_ascii_digit)

@@ -1,4 +1,4 @@
-//! SharePlex JSON: one row a message, with the columns that changed and the key of the row before.
+//! SharePlex JSON: one row per message, with the columns that changed and the key of the row before.
 //!
 //! The rules are those of `translator/dialects/shareplex`.
 
@@ -24,23 +24,23 @@ const INSERT: usize = 0;
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
-/// Times that are kept; beyond, all are asked for anew.
+/// Maximum number of cached times. Beyond it, the cache is cleared.
 const KEPT: usize = 4096;
 
-/// The options of a source, as far as they decide here.
+/// The options of a source that matter here.
 #[derive(FromPyObject)]
 struct Options {
-    /// The operations by the words for them, as JSON.
+    /// The operations by their words, as JSON.
     words: HashMap<Vec<u8>, usize>,
-    /// `scn` has to be decimal digits.
+    /// `scn` must be decimal digits.
     decimal_scn: bool,
-    /// The `key` of an update holds the key columns only.
+    /// The `key` of an update contains only the key columns.
     key_is_key: bool,
     value_bytes: usize,
     columns: usize,
 }
 
-/// A time as Python reads it.
+/// A time as read by Python.
 #[derive(FromPyObject, Clone)]
 struct Instant {
     micros: Option<i64>,
@@ -54,7 +54,7 @@ struct Instant {
 pub struct SharePlexRows {
     options: Options,
     form: Form,
-    /// Described by a table's name and a host, both as JSON.
+    /// Described by a table name and a host, both as JSON.
     tables: Tables,
     /// Reads a time.
     instant: Py<PyAny>,
@@ -73,7 +73,7 @@ struct Scratch {
     name: Vec<u8>,
 }
 
-/// The members of `meta`; texts have their quotes.
+/// The members of `meta`. Texts include their quotes.
 #[derive(Default)]
 struct Meta<'a> {
     op: &'a [u8],
@@ -104,7 +104,7 @@ impl SharePlexRows {
         })
     }
 
-    /// For each message of a partition what became of it: `Taken`, or the reason why not.
+    /// Returns for each message of a partition either `Taken` or the reason why it was not translated.
     fn take<'py>(
         &mut self,
         py: Python<'py>,
@@ -189,7 +189,7 @@ impl SharePlexRows {
                 let count = writer.changed(data, data_image, key, key_image, changed)?;
                 let own: Vec<Vec<u8>>;
                 let names = if table.key_names.is_empty() {
-                    // The columns of `key` can only be the key where none of them changed, and none is null.
+                    // The columns of `key` must be the key if none of them changed and none is null.
                     let mut is_key = self.options.key_is_key;
                     for (at, cell) in key.iter().enumerate() {
                         let old = key_image.value(at);
@@ -209,7 +209,7 @@ impl SharePlexRows {
                     &table.key_names
                 };
                 for wanted in names {
-                    // A key that changes leaves a key behind.
+                    // A key that changes leaves a previous key.
                     if let (Some(new), Some(old)) = (position(wanted, data, value), position(wanted, key, value)) {
                         if data_image.value(new) != key_image.value(old) {
                             return Err(Reason::Key);
@@ -238,7 +238,7 @@ impl SharePlexRows {
         records.taken(PyList::empty(py))
     }
 
-    /// The times of a message in microseconds, the note of their zone, and what is kept beside the row, in Avro.
+    /// Returns the times of a message in microseconds, the note about their zone, and the texts to keep, in Avro.
     #[allow(clippy::type_complexity)] // told apart by the one caller
     fn told(&mut self, py: Python<'_>, meta: &Meta<'_>) -> Read<(Option<i64>, Option<i64>, Option<String>, Vec<u8>)> {
         let (mut kept, mut zone_note) = (Kept::default(), None);
@@ -260,8 +260,8 @@ impl SharePlexRows {
         Ok((micros[0], micros[1], zone_note, kept.written()))
     }
 
-    /// The reading of a time; one that a zone has twice or never is left to the plain way. What is no time may be of any
-    /// length, and is not kept.
+    /// Reads a time. An ambiguous or non-existent local time is left to the plain path. Invalid text can have any
+    /// length and is not cached.
     fn instant(&mut self, py: Python<'_>, quoted: &[u8]) -> Read<Instant> {
         if !self.instants.contains_key(quoted) {
             let text = std::str::from_utf8(&quoted[1..quoted.len() - 1]).map_err(|_| Reason::Spelling)?;
@@ -285,7 +285,7 @@ impl SharePlexRows {
     }
 }
 
-/// Reads all members of a message; each may stand once, and none is unknown. Says whether there is a `key`.
+/// Reads all members of a message. No member may be repeated or unknown. Returns whether there is a `key`.
 fn members<'a>(value: &'a [u8], data: &mut Vec<Cell>, key: &mut Vec<Cell>) -> Read<(Meta<'a>, bool)> {
     let mut scanner = Scanner::new(value)?;
     let mut found = None;
@@ -325,7 +325,7 @@ fn members<'a>(value: &'a [u8], data: &mut Vec<Cell>, key: &mut Vec<Cell>) -> Re
             break;
         }
     }
-    // `key` belongs to updates; an empty one elsewhere is rare.
+    // `key` belongs to updates. An empty one in other operations is rare.
     if !scanner.at_end() || seen & 3 != 3 || (seen & 4 != 0 && !has_key) {
         return Err(Reason::Shape);
     }
@@ -408,7 +408,7 @@ fn read_meta<'a>(scanner: &mut Scanner<'a>, value: &'a [u8]) -> Read<Meta<'a>> {
     Ok(meta)
 }
 
-/// A string that is not empty, or a whole number.
+/// A non-empty string, or a whole number.
 fn word(token: Token, value: &[u8]) -> Read<&[u8]> {
     let sent = token.of(value);
     if sent[0] == b'"' {
@@ -421,7 +421,7 @@ fn word(token: Token, value: &[u8]) -> Read<&[u8]> {
     Ok(sent)
 }
 
-/// The transaction; what does not agree about its size is left to the plain way.
+/// Returns the transaction. Contradictory sizes are left to the plain path.
 fn transaction<'a>(meta: &Meta<'a>) -> Read<Option<Transaction<'a>>> {
     let Some(trans) = meta.trans else {
         let counts = meta.seq.is_some() || meta.size.is_some() || meta.idx.is_some();
@@ -444,7 +444,7 @@ fn transaction<'a>(meta: &Meta<'a>) -> Read<Option<Transaction<'a>>> {
     Ok(Some(Transaction { id: unquoted(trans), seq: meta.seq, size: meta.size, last }))
 }
 
-/// The state of an image, in Avro, of which the key columns are these.
+/// Returns the state of an image with these key columns, in Avro.
 fn state_of(table: &Table, key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> &'static [u8] {
     if table.is_declared && cells.len() == table.columns.len() {
         return STATE_FULL;
@@ -461,7 +461,7 @@ fn state(table: &Table, cells: &[Cell], value: &[u8]) -> &'static [u8] {
 }
 
 impl CellWriter<'_> {
-    /// Adds the columns that a new row leaves out because they are NULL, which only a declaration can tell.
+    /// Adds the columns that a new row leaves out because they are NULL, which only a declaration reveals.
     fn complete(&self, cells: &[Cell], image: &mut Image, notes: &mut Notes) {
         if !self.table.is_declared || cells.len() == self.table.columns.len() {
             return;
@@ -488,7 +488,7 @@ impl CellWriter<'_> {
         }
     }
 
-    /// Writes the names of the columns of `data` that the key has otherwise, or not; returns how many they are.
+    /// Writes the names of the columns of `data` whose value in the key is different or missing. Returns their number.
     fn changed(&self, data: &[Cell], new: &Image, key: &[Cell], old: &Image, changed: &mut Vec<u8>) -> Read<i64> {
         changed.clear();
         let mut count = 0;
@@ -506,7 +506,7 @@ impl CellWriter<'_> {
         Ok(count)
     }
 
-    /// Writes the row after: the key with the changes over it, then the other changes; returns its number of columns.
+    /// Writes the row after: the key overlaid with the changes, then the other changes. Returns its number of columns.
     fn merge(&self, data: &[Cell], new: &Image, key: &[Cell], old: &Image, merged: &mut Vec<u8>) -> usize {
         merged.clear();
         let mut columns = 0;

@@ -1,4 +1,4 @@
-//! The layout of a table as `translator/codecs/native_table.py` gives it: bytes that all its events share.
+//! The layout of a table from `translator/codecs/native_table.py`: the bytes that all its events share.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::debezium::Projected;
 use crate::reason::{Read, Reason};
 use crate::scan::Cell;
 
-/// A column as the layout names it.
+/// A column of the layout.
 pub struct Column {
     /// Its name as JSON, with quotes.
     pub quoted: Vec<u8>,
@@ -20,31 +20,31 @@ pub struct Column {
     pub avro_name: Vec<u8>,
     /// The reader of its cells.
     pub reader: Reader,
-    /// Its cells tell whether it holds text or bytes, and may contradict the layout.
+    /// Its cells determine whether it contains text or bytes, and can contradict the layout.
     pub is_open: bool,
 }
 
-/// What events of one operation share.
+/// The parts that events of one operation share.
 pub struct Operation {
-    /// The `TableOperation` that this was made of.
+    /// The `TableOperation` that this was created from.
     pub python: Py<PyAny>,
     /// From `kind` to `table`, in Avro.
     pub names: Vec<u8>,
-    /// The state of an image that was sent whole, in Avro.
+    /// The state of a complete image, in Avro.
     pub state: Vec<u8>,
     /// In Avro.
     pub schema_id: Vec<u8>,
     /// In Avro.
     pub notes: Vec<u8>,
-    /// The notes of an event whose sparse image before was completed, in Avro.
+    /// The notes of an event whose sparse before image was completed, in Avro.
     pub notes_merged: Vec<u8>,
-    /// The Kafka headers before the one that differs from event to event.
+    /// The Kafka headers before the one that differs between events.
     pub first_headers: Vec<Py<PyAny>>,
     /// The Kafka headers after it.
     pub last_headers: Vec<Py<PyAny>>,
-    /// The size of a record beside its key, its value and its id.
+    /// The size of a record without its key, value and id.
     pub fixed_size: usize,
-    /// For each projection what its records share.
+    /// The shared parts of the records for each projection.
     pub projections: Vec<Projected>,
 }
 
@@ -67,14 +67,14 @@ impl<'py> FromPyObject<'py> for Operation {
     }
 }
 
-/// Tables that are kept: some kilobytes each. Beyond, all are compiled anew as they are met.
+/// Maximum number of cached tables, of some kilobytes each. Beyond it, the cache is cleared.
 pub const KEPT: usize = 4096;
-/// Bytes that describe a table; more are not worth keeping.
+/// Maximum bytes of a table description. Longer ones are not cached.
 const LONG: usize = 65_536;
 
 /// The compiled tables of a source, by the bytes that describe them in a message.
 pub struct Tables {
-    /// Makes a `NativeTable`; None where the plain way must read its rows.
+    /// Creates a `NativeTable`; None leaves its rows to the plain path.
     compile: Py<PyAny>,
     known: HashMap<Vec<u8>, Option<Table>>,
 }
@@ -85,7 +85,7 @@ impl Tables {
         Self { compile, known: HashMap::new() }
     }
 
-    /// The table of this description, which is compiled of these parts of its first message.
+    /// Returns the table with this description, compiled from these parts of its first message.
     pub fn of(&mut self, py: Python<'_>, description: &[u8], parts: &[&[u8]]) -> Read<&Table> {
         if !self.known.contains_key(description) {
             let made = compiled(py, &self.compile, description.len(), parts)?;
@@ -98,8 +98,8 @@ impl Tables {
     }
 }
 
-/// Compiles the table of a description of so many bytes, of these parts of a message; None where the plain way must read
-/// its rows.
+/// Compiles the table for a description of this many bytes, from these parts of a message. None leaves its rows to the
+/// plain path.
 pub fn compiled(py: Python<'_>, compile: &Py<PyAny>, length: usize, parts: &[&[u8]]) -> Read<Option<Table>> {
     if length > LONG {
         return Err(Reason::Layout);
@@ -114,29 +114,29 @@ pub fn compiled(py: Python<'_>, compile: &Py<PyAny>, length: usize, parts: &[&[u
 
 /// A compiled table.
 pub struct Table {
-    /// The columns, in the order in which rows name them.
+    /// The columns, in the order of the rows.
     pub columns: Vec<Column>,
-    /// The columns by index, in the order of their names.
+    /// The column indexes, sorted by name.
     pub sorted: Vec<usize>,
-    /// The columns of the key, by index, in its order.
+    /// The indexes of the key columns, in key order.
     pub key: Vec<usize>,
-    /// The same by name, as JSON; also where no columns are known.
+    /// The key columns by name, as JSON. Also set if no columns are known.
     pub key_names: Vec<Vec<u8>>,
-    /// The columns are all that the table has.
+    /// The list of columns is complete.
     pub is_declared: bool,
-    /// The reader of cells of columns that are not known, where rows may have such.
+    /// The reader for cells of unknown columns, if rows can have any.
     pub undeclared: Option<Reader>,
-    /// The bits of the columns in masks, from 1 and rising; none where their places in a row are these.
+    /// The bits of the columns in masks, from 1 and ascending; none if they equal the positions in a row.
     pub ordinals: Vec<usize>,
     /// Some columns have no bit in a mask of changes.
     pub has_lobs: bool,
-    /// How a message in Avro is read.
+    /// How to read a message in Avro.
     pub record: Option<Step>,
-    /// In Avro, of a row that has a key.
+    /// The kind of the key in Avro, for a row that has one.
     pub key_kind: Vec<u8>,
     /// The record key up to the row's own key: an array without its end.
     pub record_key: Vec<u8>,
-    /// By era of the writer, then by operation in the order of its dialect; None is not taken.
+    /// By era of the writer, then by operation in the order of its dialect. None is not supported.
     pub operations: Vec<Vec<Option<Operation>>>,
 }
 
@@ -192,14 +192,14 @@ impl Table {
         })
     }
 
-    /// Whether a row names all columns, in their order.
+    /// Returns whether a row has all columns, in order.
     #[inline]
     pub fn names(&self, row: &[Cell], bytes: &[u8]) -> bool {
         row.len() == self.columns.len()
             && row.iter().zip(&self.columns).all(|(cell, column)| cell.name.of(bytes) == column.quoted)
     }
 
-    /// The column that a cell is of, looked for from the one that is expected.
+    /// Returns the column of a cell, searched from the expected position.
     #[inline]
     pub fn column_of(&self, cell: &Cell, bytes: &[u8], expected: usize) -> Read<usize> {
         let name = cell.name.of(bytes);

@@ -1,15 +1,15 @@
-//! Days, times of day and instants, in the spellings that nearly all have.
+//! Dates, times of day and points in time, in the spellings that nearly all have.
 
 use crate::calendar::{days_in, seconds_of, Clock, Day};
 use crate::scan::are_digits;
 
-/// The number of two digits.
+/// Returns the number for two digits.
 #[inline]
 pub fn two(digits: &[u8]) -> u32 {
     u32::from(digits[0] - b'0') * 10 + u32::from(digits[1] - b'0')
 }
 
-/// A day from the year 1000 on.
+/// A date from the year 1000 on.
 pub fn is_date(text: &[u8]) -> bool {
     let spelled = text.len() == 10
         && text[4] == b'-'
@@ -40,12 +40,12 @@ pub fn is_clock(text: &[u8], hours: u32) -> bool {
         && (text.len() == 8 || (text[8] == b'.' && text.len() <= 18 && are_digits(&text[9..])))
 }
 
-/// A day and a time of it.
+/// A date and a time of day.
 pub fn is_local(text: &[u8]) -> bool {
     text.len() >= 19 && is_date(&text[..10]) && matches!(text[10], b' ' | b'T') && is_clock(&text[11..], 23)
 }
 
-/// The microseconds since 1970 of a time in UTC, which may say so with a Z; what is below them is cut.
+/// Returns the microseconds since 1970 of a UTC time with or without a Z. Further digits are dropped.
 pub fn utc_micros(text: &[u8]) -> Option<i64> {
     let local = text.strip_suffix(b"Z").unwrap_or(text);
     if !is_local(local) {
@@ -59,13 +59,13 @@ pub fn utc_micros(text: &[u8]) -> Option<i64> {
     Some(digits.fold(seconds, |micros, digit| micros * 10 + digit))
 }
 
-/// The day of so many days since 1970, of the years from 1000 to 9999.
+/// Returns the date for this many days since 1970, in the years 1000 to 9999.
 pub fn day_text(number: i64) -> Option<String> {
     let day = Day::of(number);
     (1000..=9999).contains(&day.year).then(|| format!("{:04}-{:02}-{:02}", day.year, day.month, day.day))
 }
 
-/// The time of day after so many units of so many digits behind the second; no fraction where it is zero.
+/// Returns the time of day for a number of units with this many fraction digits, without a fraction of zero.
 pub fn clock_text(units: i64, digits: usize) -> Option<String> {
     let a_second = 10i64.pow(digits as u32);
     let (seconds, fraction) = (units.div_euclid(a_second), units.rem_euclid(a_second));
