@@ -46,7 +46,10 @@ TOKENS = {
     [
         ({"security_protocol": "SASL_SSL"}, "security_protocol SASL_SSL requires sasl_mechanism"),
         ({"security_protocol": "SASL_SSL", "sasl_mechanism": "PLAIN"}, "requires sasl_username and sasl_password"),
-        ({"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"}, "requires oauth_token_url, oauth_client_id"),
+        (
+            {"security_protocol": "SASL_SSL", "sasl_mechanism": "OAUTHBEARER"},
+            "requires oauth_token_url, oauth_client_id",
+        ),
         ({"security_protocol": "SASL_SSL", **TOKENS, "sasl_username": "u"}, "sasl_username set, but sasl_mechanism"),
         (
             {"security_protocol": "SASL_SSL", **TOKENS, "oauth_token_url": "https://u:correct horse@i"},
