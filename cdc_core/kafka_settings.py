@@ -42,8 +42,10 @@ class Kafka(Section):
     oauth_token_url: str | None = Field(
         default=None, description="For OAUTHBEARER: URL that issues tokens for the client id and secret."
     )
-    oauth_client_id: str | None = Field(default=None, min_length=1, description="Of OAUTHBEARER.")
-    oauth_client_secret: SecretStr | None = Field(default=None, min_length=1, description="Of OAUTHBEARER.")
+    oauth_client_id: str | None = Field(default=None, min_length=1, description="Client id for OAUTHBEARER.")
+    oauth_client_secret: SecretStr | None = Field(
+        default=None, min_length=1, description="Client secret for OAUTHBEARER."
+    )
     oauth_scope: str | None = Field(default=None, min_length=1, description="Scopes to request, separated by spaces.")
     oauth_ca_file: Path | None = Field(
         default=None, description="File with CA certificates for oauth_token_url, in PEM format."

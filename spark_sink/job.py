@@ -47,7 +47,7 @@ class _TurnedAway(Exception):
 
 
 class _Order(enum.IntEnum):
-    """What the query does after the running batch."""
+    """The next step of the query after the running batch."""
 
     CONTINUE = 0
     RESTART = 1

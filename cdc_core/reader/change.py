@@ -122,7 +122,7 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
     found = schemas.get(table, event.schema_id)
     if found is None:
         raise UnknownSchema(
-            f"{event.id}: schema {event.schema_id} of {table} is not known; read the schemas topic to its end, then "
+            f"{event.id}: schema {event.schema_id} of {table} is not known; read the whole schemas topic, then "
             "read the record again"
         )
     return found

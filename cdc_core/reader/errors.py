@@ -10,9 +10,7 @@ class ReadError(CdcError):
 
 
 class UnknownSchema(ReadError):
-    """An event refers to a table schema that was not learned. Read the schemas topic to its end, then read the record
-    again.
-    """
+    """An event refers to a table schema that was not learned. Read the whole schemas topic, then read the record again."""
 
 
 class ApplyError(FatalError):

@@ -12,7 +12,7 @@ from cdc_core.table_id import TableId
 
 
 class KnownSchemas:
-    """Table schemas that were learned. Learn the schemas topic to its end before reading events."""
+    """Table schemas that were learned. Learn the whole schemas topic before reading events."""
 
     def __init__(self) -> None:
         self._by_id: dict[tuple[TableId, str], TableSchema] = {}

@@ -137,7 +137,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         ),
         Panel(
             "In flight",
-            "Records passed to the producer without a delivery report yet. Flat and high: the brokers take nothing.",
+            "Records in the producer without a delivery report. If flat and high, the brokers do not accept records.",
             "sum by (pod) (cdc_events_in_flight{PODS})",
         ),
         Panel("Partitions", "Partitions owned by each pod.", "sum by (pod) (cdc_partitions_assigned{PODS})"),

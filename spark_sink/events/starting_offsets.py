@@ -1,4 +1,4 @@
-"""Where a new checkpoint begins to read: after what its pipeline has done before, or as configured."""
+"""The offsets at which a new checkpoint starts: after the last batch of its pipeline, or as configured."""
 
 from __future__ import annotations
 

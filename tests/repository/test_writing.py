@@ -26,7 +26,9 @@ def complaints(texts: Iterable[Text]) -> list[str]:
     """Every phrase to avoid, with the file, the line and the words around it."""
     found = []
     for text in texts:
-        plain = re.sub(r"`[^`]*`", "`…`", " ".join(text.text.split()))
+        # Code in marks, the names of arguments, and Python's None are not prose.
+        prosaic = re.sub(r"`[^`]*`|\bNone\b|^\s+\w+:(?= )", "`…`", text.text, flags=re.MULTILINE)
+        plain = " ".join(prosaic.split())
         for match in (*_AVOIDED.finditer(plain), *_OPENING.finditer(plain)):
             around = plain[max(0, match.start() - 40) : match.end() + 40]
             found.append(f"{text.path.relative_to(ROOT)}:{text.line}: {match[1].strip()!r} in '{around}'")

@@ -15,22 +15,22 @@ from translator.commands.remarks import say
 from translator.errors import CdcError, ConfigError
 
 _COMMANDS = {
-    "audit": "Account for every raw record by reading the topics themselves.",
-    "capture": "Write records of a topic to standard output as a record file, with row data unless they are masked.",
+    "audit": "Report what happened to every raw record, based on the topics themselves and not on counters.",
+    "capture": "Write records of a topic to standard output as a record file.",
     "check": "Check a configuration file: settings, dialects, codecs, their options, and declared tables.",
-    "desk": "Serve the playground: paste a message to see its dialect, its events and the decisions behind them.",
-    "diff": "Pair the events of two topics by id and report the fields that differ.",
-    "dlq": "List, show, replay and discard dead letters.",
+    "desk": "Serve the playground: paste a message to see which product wrote it, what was decided, and its events.",
+    "diff": "Match the events of two topics by id and report the fields that differ.",
+    "dlq": "List, show, replay and discard dead letters: messages that could not be translated.",
     "explain": "Explain how one raw record is read: its form, its events, and the decisions behind them.",
-    "init": "Look at topics, recognize their dialects, and propose a configuration with the evidence for it.",
-    "learn": "Read the metadata messages of all raw topics into the metadata topic, from the beginning to now.",
-    "project": "Write the contents of the canonical topic to a new projection.",
-    "retranslate": "Translate a range of a raw topic again, into a topic of its own.",
+    "init": "Inspect topics, recognize which product wrote their messages, and propose a configuration.",
+    "learn": "Copy the metadata messages of all raw topics, from the beginning until now, to the metadata topic.",
+    "project": "Copy the events of the canonical topic to a projection that the service does not write yet.",
+    "retranslate": "Translate a raw range as the service does and write the events to a separate topic.",
     "run": "Translate raw topics into the canonical topic until stopped.",
-    "schema": "Show and set table schemas: those of events, and learned metadata.",
-    "send": "Send the message in a file to a raw topic, and show what the running service makes of it.",
-    "status": "Show positions, lag, dead letters, held tables and the newest schemas.",
-    "translate": "Translate files of messages: events to standard output, the rest to standard error.",
+    "schema": "List and show table schemas and learned metadata.",
+    "send": "Write the message in a file to a raw topic and show what the running service makes of it.",
+    "status": "Show positions, lag, dead letters, held tables and the newest schemas, by source, partition and table.",
+    "translate": "Translate files of messages.",
 }
 
 

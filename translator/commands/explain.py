@@ -29,7 +29,7 @@ from translator.translation.translate import Translator
 @click.argument("partition", type=click.IntRange(0))
 @click.argument("offset", type=click.IntRange(0))
 def explain(config: Path, values: bool, as_json: bool, topic: str, partition: int, offset: int) -> None:
-    """Explain how one raw record is read: its form, and its events with the decisions behind them, or why it has none.
+    """Explain how one raw record is read: its form, its events, and the decisions behind them.
 
     The record is translated now, with this configuration and what the service has learned. The command does not read
     the output topics; `audit` does. Canal's continuity check and native order compare messages with each other. This

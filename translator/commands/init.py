@@ -63,7 +63,7 @@ def init(
     output: Path,
     topics: tuple[str, ...],
 ) -> None:
-    """Inspect topics, recognise which product wrote their messages, and propose a configuration with the evidence.
+    """Inspect topics, recognize which product wrote their messages, and propose a configuration.
 
     TOPIC is a name or a pattern with * and ?. The command reads the oldest and the newest records and does not join a
     group. Anything the messages do not settle is a comment in the file: time zones, keys, the form of a legacy DTS

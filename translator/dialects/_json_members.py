@@ -1,7 +1,7 @@
 """Parse JSON a second time with the standard library, which is slower but reports more.
 
-It accepts lone surrogates, for which msgspec rejects the whole text, and it sees member names that an object repeats,
-of which msgspec keeps only the last.
+It accepts lone surrogates, for which msgspec rejects the whole text, and it sees member names that an object repeats;
+msgspec keeps only the last of them.
 """
 
 from __future__ import annotations

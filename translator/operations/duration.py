@@ -25,7 +25,7 @@ def instant(ms: int) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a duration in the largest unit of which it has at least two."""
+    """Return a duration in the largest unit that fits into it at least twice."""
     for unit, size in (("d", 86400), ("h", 3600), ("min", 60)):
         if seconds >= 2 * size:
             return f"{seconds / size:.0f} {unit}"

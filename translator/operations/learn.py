@@ -48,7 +48,7 @@ class LearnReport(Struct):
 
 
 def learn(settings: Settings, only: Collection[str], say: Callable[[str], None]) -> list[LearnReport]:
-    """Read the topics of the sources from the beginning to their end, and write what they teach.
+    """Read all topics of the sources from beginning to end, and write the metadata that they contain.
 
     Args:
         only: names of sources; empty for every source with messages that can teach something.

@@ -52,7 +52,7 @@ class Projected(Struct, frozen=True):
     """The account of a run."""
 
     ranges: Sequence[Range]
-    """The offsets of the canonical topic that were read, up to its end when the run began."""
+    """The offsets of the canonical topic that were read: up to the last one when the run began."""
     counts: Mapping[str, int]
     """Events read, records `written`, and messages `refused`."""
 

@@ -72,7 +72,7 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
 
 
 def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> Components:
-    """Wait for registry and brokers, check or create topics, and read the compacted topics to their end.
+    """Wait for registry and brokers, check or create topics, and read all of the compacted topics.
 
     The returned components read no raw topic.
 

@@ -58,7 +58,7 @@ def raw_bytes(records: Sequence[RawRecord]) -> int:
 
 
 def account_of(source: str, topic: str, partition: int, records: Sequence[RawRecord]) -> BatchAccount:
-    """Return the account of a batch of which nothing was done yet."""
+    """Return the account of a batch before any of its messages is processed."""
     account = BatchAccount(source, topic, partition, len(records))
     if records:
         account.next_offset = records[-1].offset + 1

@@ -39,7 +39,8 @@ RegisterSchema = Callable[[str, str], None]
 
 NO_REGISTRY = "is in a schema registry, but none is configured: set registry.url"
 NOT_REGISTERED = (
-    "is not in the schema registry. Check that registry.url is the registry of the writer, and replay once it is there"
+    "is not in the schema registry. Check that registry.url is the registry of the writer, and replay once the schema "
+    "is registered"
 )
 
 

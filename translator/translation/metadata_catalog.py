@@ -48,8 +48,9 @@ class MetadataCatalog:
     def learn(self, source: str, key: str, document: bytes, dialect: Dialect) -> bool:
         """Learn a metadata document of a source. Returns False if a newer document of this key is known, which is kept.
 
-        Learning the same document again has no effect. Of two contradicting documents the newest is kept, in whatever
-        order they arrive, so that all processes and replays reach the same state (docs/formats/qlik.md §11, Metadata).
+        Learning the same document again has no effect. If two documents contradict each other, the newer one is kept,
+        in whatever order they arrive, so that all processes and replays reach the same state (docs/formats/qlik.md §11,
+        Metadata).
 
         Raises:
             MessageError: the dialect rejects the document.

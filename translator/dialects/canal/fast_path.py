@@ -137,11 +137,11 @@ _MARKED: Mapping[str, Callable[[Body], bool]] = {
     "ticdc": lambda body: False,
     "auto": lambda body: True,
 }
-"""Profile -> whether a message may have a mark (`marks.py`), which only the plain way looks for."""
+"""By profile: whether a message can have a mark (`marks.py`), which only the plain path looks for."""
 
 
 def has_marks(profile: str) -> bool:
-    """Return whether values of a message, beside its members, may show another writer than the declared one."""
+    """Return whether values of a message, and not only its members, can reveal another writer than the declared one."""
     return _MARKED.get(profile) is _not_of_canal
 
 

@@ -66,7 +66,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """`data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
-    """The policy for rows of which TiCDC sent only the key (§10): reject them, or translate them with all other
+    """The policy for rows for which TiCDC sent only the key (§10): reject them, or translate them with all other
     columns, which `tables:` declares, as `unavailable`.
     """
 

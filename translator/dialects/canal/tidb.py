@@ -48,7 +48,7 @@ def read_tidb(body: JsonObject) -> Tidb | None:
 
 
 def check_key_only(rows: Sequence[Row], schema: TableSchema | None, *, wanted: bool) -> None:
-    """Reject rows of which TiCDC sent only the key, unless the operator accepts them and the list of their columns is
+    """Reject rows for which TiCDC sent only the key, unless the operator accepts them and the list of their columns is
     known. No message contains that list, because `mysqlType` also covers only the key.
 
     Args:

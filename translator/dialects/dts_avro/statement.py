@@ -89,7 +89,7 @@ def _renamed(target: ConcernedTables, names: Mapping[TableName | None, TableName
 
 
 def _of_part(effect: Effect) -> Effect:
-    """Return the effect on the table of the events, of which the dropped table was a shard."""
+    """Return the effect on the table of the events. The dropped table was one of its shards."""
     return structs.replace(effect, note=STATEMENT_NOT_APPLIED) if effect.note == TABLE_DROPPED else effect
 
 

@@ -77,7 +77,7 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> tuple[int, str]:
-        """Of two documents with one id, the one with the greater value is current (§11)."""
+        """The document with the greater value is current if two documents have the same id (§11)."""
         return self.document.table_version or 0, self.document.timestamp or ""
 
     @property

@@ -31,9 +31,9 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     """Return before and after images from `data` and `beforeData`, depending on the operation. Empty objects are
     ignored.
 
-    In all known readers of real output, a DELETE has its row in `data`, although some writers use `beforeData` (§7). Of
-    two images, one that contains only nulls is ignored. The row can also be in the Kafka key only (§11). In that case
-    both are missing, or contain only nulls, as a writer schema without a null for `data` requires.
+    In all known readers of real output, a DELETE has its row in `data`, although some writers use `beforeData` (§7). If
+    there are two images, one that contains only nulls is ignored. The row can also be in the Kafka key only (§11). In
+    that case both are missing, or contain only nulls, as a writer schema without a null for `data` requires.
 
     Raises:
         MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.

@@ -109,7 +109,7 @@ def look(
     beside: Collection[str] = (),
     before: Dead | None = None,
 ) -> Dead:
-    """Read the dead-letter topic to its end.
+    """Read the whole dead-letter topic.
 
     Args:
         pending: only letters that were not replayed; only those count towards `limit`.
