@@ -13,7 +13,7 @@ from translator.operations.duration import instant
 from translator.operations.message_preview import preview, size_alone
 from translator.operations.terminal_text import shown
 
-if TYPE_CHECKING:  # help and `translator translate` start without Kafka clients
+if TYPE_CHECKING:  # imported at run time, so that help and `translator translate` start without Kafka clients
     from translator.operations.dlq.reader import StoredLetter
     from translator.operations.dlq.replay import ReplayReport
     from translator.state.table_holds import HeldTable, HoldMark

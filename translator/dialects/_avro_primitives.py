@@ -125,7 +125,7 @@ def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | No
 
 
 def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
-    """Reject a block that does not end where it says, or that makes too many items in all."""
+    """Reject a block that does not end where its size says, or that makes too many items in all."""
     if end is not None and end != at:
         raise Damage("a block does not end where its size says")
     if items > max_items:

@@ -32,7 +32,7 @@ def retry_until(what: str, ask: Callable[[float], Answer], seconds: float, say: 
             return ask(max(0.1, deadline - time.monotonic()))
         except RetryableError as error:
             if time.monotonic() + pause > deadline:
-                raise RetryableError(f"no {what} responded within {seconds:g} s: {error}") from None
+                raise RetryableError(f"no {what} available within {seconds:g} s: {error}") from None
             say(f"waiting for a {what}: {error}")
         time.sleep(pause)
         pause = min(pause * 2, _LONGEST_PAUSE)

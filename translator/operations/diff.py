@@ -114,7 +114,7 @@ def _form(record: Any) -> tuple[str, EventRecord]:
     headers = record.headers() or []
     identity, value = dict(headers).get("cdc-id"), record.value()
     if identity is None or value is None:
-        raise FatalError(f"the record at {place} is not an event")
+        raise FatalError(f"the record in {place} is not an event")
     return identity.decode(), EventRecord(record.key(), value, headers, place)
 
 
@@ -162,7 +162,7 @@ def _event(form: EventRecord) -> ChangeEvent:
     try:
         return _decoded(form.value)
     except (ValueError, msgspec.ValidationError):
-        raise FatalError(f"the record at {form.place} is not an event that this release can read") from None
+        raise FatalError(f"the record in {form.place} is not an event that this release can read") from None
 
 
 def _decoded(value: bytes) -> ChangeEvent:

@@ -77,7 +77,7 @@ def _event(event: ChangeEvent, *, values: bool) -> dict[str, Any]:
 
 
 def _table(event: ChangeEvent) -> str:
-    return joined_name(event.db, event.schema, event.table) or "of no table"
+    return joined_name(event.db, event.schema, event.table) or "without a table"
 
 
 def _facts(event: ChangeEvent) -> Iterator[tuple[str, str]]:

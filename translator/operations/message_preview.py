@@ -27,7 +27,7 @@ def preview(value: bytes | None) -> list[str]:
     try:
         document = msgspec.json.decode(value)
     except (msgspec.DecodeError, RecursionError, ValueError):
-        return [f"{len(value)} bytes, not JSON; they begin with {value[:FRAME_BYTES].hex(' ') or 'nothing'}"]
+        return [f"{len(value)} bytes, not JSON, beginning with {value[:FRAME_BYTES].hex(' ') or 'nothing'}"]
     if not isinstance(document, (dict, list)):
         return [f"{len(value)} bytes, JSON: {_kind(document)}"]
     lines = list(_lines(document, 1))

@@ -22,8 +22,8 @@ _COLUMNS = 12
 
 _SAYS: Mapping[Certainty, str] = {
     "certain": "certain",
-    "likely": "likely, but not certain: please confirm",
-    "unknown": "unknown: please decide",
+    "likely": "likely, not certain: please confirm",
+    "unknown": "CANNOT KNOW: please decide",
 }
 
 Group: TypeAlias = Sequence[TopicFinding]

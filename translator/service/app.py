@@ -110,16 +110,16 @@ def _resume(app: BoundedStopApp, tp: TP) -> None:
 def _watchdog(app: BoundedStopApp, components: Components) -> Watchdog:
     timing = components.settings.timing
     watched = [
-        Watched(timing.stuck, lambda: app.turns, "the event loop is blocked"),
+        Watched(timing.stuck, lambda: app.turns, "the event loop has been blocked"),
         Watched(
             timing.delivery + timing.stuck,
             lambda: components.delivery.progress,
-            "no delivery report arrived for pending records",
+            "pending records have had no delivery report",
         ),
         Watched(
             timing.rebalance + timing.stuck,
             lambda: app.rebalancing_count if app.rebalancing else None,
-            "a rebalance does not finish",
+            "a rebalance has been in progress",
         ),
     ]
     return Watchdog(watched, timing.stuck)

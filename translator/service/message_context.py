@@ -1,4 +1,4 @@
-"""A raw record as the consumer library gives it, as a message, and with everything that goes with it."""
+"""A raw record from the consumer library, converted to a message, with its context."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.translation.translate import Translator
 
 
 class RawRecord(Protocol):
-    """The part of a record of the consumer library that is read."""
+    """The used part of a record from the consumer library."""
 
     @property
     def offset(self) -> int: ...
@@ -34,7 +34,7 @@ class RawRecord(Protocol):
 
 
 class MessageContext(Struct, frozen=True, gc=False):
-    """A message with everything that goes with it through the pipeline."""
+    """A message with its context in the pipeline."""
 
     message: Message
     translator: Translator
@@ -48,7 +48,7 @@ class MessageContext(Struct, frozen=True, gc=False):
         return self.message.topic, self.message.partition
 
     def partition_in(self, to: OutputTopic) -> int:
-        """Return the partition of a topic for whatever comes of the message."""
+        """Return the partition of a topic for everything from the message."""
         return self.place % to.partitions
 
 
@@ -74,5 +74,5 @@ def message_of(record: RawRecord | Any, topic: str, partition: int, topic_id: st
 
 
 def place_of(message: Message) -> dict[str, Any]:
-    """Return the place of a message as fields of a log line."""
+    """Return the position of a message as fields of a log line."""
     return {"topic": message.topic, "partition": message.partition, "offset": message.offset}

@@ -181,7 +181,7 @@ def _rows(translator: Translator) -> NativeRows | str:
     if not isinstance(dialect, HasNativeRows):
         return f"dialect {dialect.name} does not support it"
     if isinstance(dialect, Guarded) and not isinstance(dialect.guard(), (NativeGuard, NoneType)):
-        return "a guard has to see every change"
+        return "a check has to see every change"
     return dialect.native_rows() or "the options of the source require the plain path for all messages"
 
 

@@ -68,7 +68,7 @@ _REASONS = {
 
 
 def _refused(status: int, why: str) -> web.Response:
-    return page("refused.html", status=status, title="Refused", why=why)
+    return page("refused.html", status=status, title="Request rejected", why=why)
 
 
 def _host(host: str) -> str:

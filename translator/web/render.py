@@ -62,7 +62,7 @@ async def asked(ask: Callable[[], Found], nav: Nav) -> Found | web.Response:
     try:
         return await asyncio.to_thread(ask)
     except CdcError as error:
-        return page("refused.html", status=503, title="No answer", nav=nav, why=str(error))
+        return page("refused.html", status=503, title="No response", nav=nav, why=str(error))
 
 
 @cache

@@ -115,7 +115,7 @@ class ServicePages:
         report = await self._asked(lambda: self._view.replay(source, code, execute=execute))
         if isinstance(report, web.Response):
             return report
-        title = "Replayed" if execute else "Replay, a dry run"
+        title = "Replayed" if execute else "Replay (dry run)"
         counts = ("letters", "translated", "events", "skipped", "learned", "dead", "impossible", "repeated")
         total = {name: sum(getattr(group, name) for group in report.groups.values()) for name in counts}
         return self._page(

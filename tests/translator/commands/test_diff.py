@@ -105,7 +105,7 @@ def test_what_is_no_event(shop: Bench) -> None:
     """A topic of something else ends it with exit code 1, and the place is named; one that is not there with 2."""
     shop.feed([row(1)])
     ran = shop.run("diff", shop.raw, shop.raw)
-    assert (1, f"translator: what lies in {shop.raw}/0 at offset 0 is no event") == (
+    assert (1, f"translator: the record in {shop.raw}/0 at offset 0 is not an event") == (
         ran.returncode,
         ran.stderr.splitlines()[-1],
     )

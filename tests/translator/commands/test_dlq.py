@@ -277,10 +277,10 @@ class TestPreview:
         ("value", "lines"),
         [
             (None, ["null"]),
-            (b"", ["0 bytes, not JSON; they begin with nothing"]),
+            (b"", ["0 bytes, not JSON, beginning with nothing"]),
             (b'"hush"', ["6 bytes, JSON: string of 4"]),
             (b"1234", ["4 bytes, JSON: number"]),
-            (b"\x00\x00\x00\x00\x07hush", ["9 bytes, not JSON; they begin with 00 00 00 00 07"]),
+            (b"\x00\x00\x00\x00\x07hush", ["9 bytes, not JSON, beginning with 00 00 00 00 07"]),
             (
                 b'{"a":[{"b":"hush"},true,null],"c":null}',
                 [
@@ -301,7 +301,7 @@ class TestPreview:
     def test_bounded(self) -> None:
         """Neither depth nor width of a hostile message makes it long, and no name brings control characters."""
         wide = preview(json.dumps({f"\x1b[2J{number}": "x" for number in range(5_000)}).encode())
-        assert (202, "  … and 4800 members more") == (len(wide), wide[-1])
+        assert (202, "  … and 4800 more members") == (len(wide), wide[-1])
         assert "\x1b" not in "".join(wide)
         deep = preview(b'{"a":' * 400 + b"1" + b"}" * 400)
         assert len(deep) < 20

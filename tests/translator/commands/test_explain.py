@@ -105,7 +105,7 @@ def test_why_there_is_no_event(shop: Bench) -> None:
     shop.feed([b"{]"])
     ran = shop.run("explain", shop.raw, "0", "0")
     assert 0 == ran.returncode, ran.stderr
-    assert "value: 2 bytes, not JSON; they begin with 7b 5d" in ran.stdout
+    assert "value: 2 bytes, not JSON, beginning with 7b 5d" in ran.stdout
     assert "outcome: dead letter MALFORMED_JSON: canal: " in ran.stdout
 
 

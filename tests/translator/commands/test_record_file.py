@@ -123,7 +123,7 @@ class TestMessages:
             ("[]", "line 1 is neither a record nor a message: Expected"),
             (
                 '{"offset":1,"topic":"t","payload":"x"}',
-                "it has offset, topic, like a record, but neither value nor value_bas",
+                "it has offset, topic like a record, but neither value nor value_base64",
             ),
         ],
     )

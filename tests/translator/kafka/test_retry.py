@@ -40,14 +40,14 @@ def test_asked_until_it_answers() -> None:
 def test_asked_once() -> None:
     """Without patience it is asked once; the error says how long was waited, and why in vain."""
     said: list[str] = []
-    with pytest.raises(RetryableError, match=r"^no service answered within 0 s: not yet$"):
+    with pytest.raises(RetryableError, match=r"^no service available within 0 s: not yet$"):
         retry_until("service", answering(RetryableError("not yet"), 7), 0, said.append)
     assert [] == said
 
 
 def test_not_for_ever() -> None:
     """The time is up although it would answer at some time."""
-    with pytest.raises(RetryableError, match=r"^no service answered within 0\.05 s: not yet$"):
+    with pytest.raises(RetryableError, match=r"^no service available within 0\.05 s: not yet$"):
         retry_until("service", answering(*[RetryableError("not yet")] * 1000), 0.05, lambda _: None)
 
 

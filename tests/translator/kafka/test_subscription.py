@@ -76,7 +76,7 @@ class TestStart:
         patient, alone = (settings(source("erp", "erp.*"), timing=Timing(broker_wait=wait)) for wait in (60, 0.05))
         with pytest.raises(Said, match=r"^waiting for a raw topic: no topic matches erp\.\*$"):
             subscribe(patient, lambda: ["other"], tell)
-        with pytest.raises(RetryableError, match=r"^no raw topic answered within 0\.05 s: no topic matches erp\.\*$"):
+        with pytest.raises(RetryableError, match=r"^no raw topic available within 0\.05 s: no topic matches erp\.\*$"):
             subscribe(alone, lambda: ["other"], lambda _: None)
 
     def test_it_comes(self) -> None:

@@ -110,7 +110,7 @@ def hanging(directory: Path, log: Path, bootstrap: str, name: str, port: int) ->
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        (b"loop", "the event loop is blocked for 10 s; it was at "),
+        (b"loop", "the event loop has been blocked for 10 s; event loop at "),
         (b"hold", "Timeout (0:00:10)!"),  # no other thread has a turn: the timer in C, with all stacks
     ],
     ids=["a loop", "a call that lets nobody else work"],

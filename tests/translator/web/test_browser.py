@@ -73,7 +73,7 @@ def test_by_keyboard(chromium: WebDriver, address: str) -> None:
     """From the first Tab, which offers the content, to an answer, without a pointer."""
     chromium.get(address)
     ActionChains(chromium).send_keys(Keys.TAB).perform()
-    assert "To the content" == chromium.switch_to.active_element.text
+    assert "Skip to content" == chromium.switch_to.active_element.text
     ActionChains(chromium).send_keys(Keys.ENTER).perform()
     while chromium.switch_to.active_element.get_attribute("id") != "message":
         ActionChains(chromium).send_keys(Keys.TAB).perform()

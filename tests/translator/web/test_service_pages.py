@@ -129,7 +129,7 @@ def test_brokers_that_are_away(yard: Yard, free_port: int) -> None:
     with served(away) as address:
         for path in ("status", "letters"):
             status, text, _ = ask(address + path)
-            assert (503, True) == (status, "No answer" in text)
+            assert (503, True) == (status, "No response" in text)
         assert 200 == ask(address)[0]
 
 
@@ -172,6 +172,6 @@ def test_in_a_browser(yard: Yard, tmp_path: Path) -> None:
         wait.until(lambda _: driver.find_elements(By.CSS_SELECTOR, "main table a"))
         driver.find_element(By.CSS_SELECTOR, "main table a").click()
         wait.until(lambda _: driver.find_elements(By.ID, "table"))
-        assert "shop.t, of source shop" == driver.find_element(By.ID, "table").text
+        assert "shop.t, source shop" == driver.find_element(By.ID, "table").text
         assert "varchar(10)" in driver.find_element(By.CSS_SELECTOR, "main table").text
         assert [] == [entry["message"] for entry in driver.get_log("browser")]  # type: ignore[no-untyped-call]

@@ -34,7 +34,7 @@ class _Tidb(Struct):
 
 
 class Body(Struct, gc=False):
-    """The members of the common row message; UNSET is one that was not sent, apart from null."""
+    """The members of the common row message. UNSET means not sent, as opposed to null."""
 
     type: Literal["INSERT", "UPDATE", "DELETE"]
     table: Annotated[str, Meta(min_length=1)]
@@ -56,9 +56,9 @@ class Body(Struct, gc=False):
 _decode = msgspec.json.Decoder(Body).decode
 _encode = msgspec.json.Encoder().encode
 DEPTH = 3
-"""The depth of a message's nesting: the object, an array of rows, a row."""
+"""The nesting depth of a message: the object, an array of rows, a row."""
 _LONG = 65_536
-"""Bytes of a member that is not worth keeping as the key of a compiled layout."""
+"""Maximum bytes of a member that is cached as the key of a compiled layout."""
 
 
 class QuickReader:
@@ -69,17 +69,17 @@ class QuickReader:
         self._layouts = layouts
         self._limits = limits
         self._layout = lru_cache(maxsize=LAYOUTS)(self.compile)
-        # No message of so few bytes can pass the limits: a row has two bytes at the least, a cell six (`"":"",`).
+        # No message below this size can exceed the limits: a row has at least two bytes, a cell six (`"":"",`).
         self._small = 0 if limits.json_depth < DEPTH else min(limits.rows * 2, limits.columns * 6, _LONG)
 
     def read(self, value: bytes) -> tuple[Body, Layout] | None:
-        """The message and the layout of its table; None when the plain way must read it."""
+        """Return the message and the layout of its table, or None for the plain path."""
         try:
             body = _decode(value)
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
             return None
-        # The encoder writes the shortest JSON there is. Where that is as long as the message, all of the message was
-        # read: no member twice, none unknown.
+        # The encoder writes the shortest possible JSON. If it is as long as the message, everything in the message was
+        # read: no member is repeated or unknown.
         if len(_encode(body)) != len(value) or not (len(value) <= self._small or self._within_limits(body)):
             return None
         if self._marked(body):
@@ -107,11 +107,11 @@ class QuickReader:
     def compile(
         self, db: str | None, table: str, types: bytes, sql_types: bytes, pk_names: tuple[str, ...]
     ) -> Layout | None:
-        """The layout of a table; None where the plain way must find the words for what is wrong with it."""
+        """Return the layout of a table, or None if the plain path must report what is wrong with it."""
         try:
             parsed = {"mysqlType": self._flat(types), "pkNames": list(pk_names)}
             if sql_types not in (b"", b"null"):
-                self._flat(sql_types)  # nothing is read from it, but it may be at fault
+                self._flat(sql_types)  # not read from, but it could be invalid
             name = TableName(db, None, table)
             return self._layouts.of(name, read_types(parsed, self._limits), read_pk_names(parsed, self._limits))
         except MessageError:

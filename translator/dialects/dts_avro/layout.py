@@ -53,16 +53,16 @@ class Layout(Struct):
     converters: Converters
     """The same, by name."""
     text_or_bytes: tuple[tuple[int, str], ...]
-    """Index and present type of each column whose number leaves that open and whom nobody declared."""
+    """Index and current type of each column whose number leaves its type open and that is not declared."""
     schema: TableSchema
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
     contradicted: bool = False
-    """A message had values of the other kind, and so will others: there the values are asked first."""
+    """A message had values of the other kind, so others probably will. Values are checked first in that case."""
     _bare: tuple[tuple[int, ...], Sequence[CellReader]] = ((), ())
 
     def bare_readers(self, kinds: tuple[int, ...]) -> Sequence[CellReader]:
-        """The readers of bare values (`patterns`). A table's kinds are the same object from message to message."""
+        """Readers of bare values (`patterns`). The kinds of a table are the same object for all messages."""
         if self._bare[0] is not kinds:
             columns = zip(kinds, self.schema.columns, self.readers, strict=True)
             self._bare = kinds, [bare_reader(kind, column.type, readers) for kind, column, readers in columns]

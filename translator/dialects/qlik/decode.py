@@ -60,7 +60,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     message_format: MessageFormat | None = None
     """The sections of a task that does not use Replicate's defaults. None: as found."""
     avro_masks: Literal["big", "little"] = "big"
-    """The first byte of a mask in Avro: the most significant one, as in the hex text, or the least (§5: unproven)."""
+    """The first byte of a mask in Avro: the most significant one, as in the hex text, or the least significant (§5:
+    unproven).
+    """
     numeric_timestamp: Literal["note", "reject", "micros"] = "note"
     """The policy for a numeric timestamp: left out with a note, rejected, or read as microseconds since 1970."""
     read_as_refresh: bool = False

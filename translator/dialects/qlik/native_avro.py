@@ -79,7 +79,7 @@ def layout_column(name: str, canonical: str, convert: Converter | None, declared
 
 def _left(value: object) -> Scalar:
     """Leave the message of a cell to the plain path, because the text is not as sent."""
-    raise ValueError("no common cell")
+    raise ValueError("not a common cell")
 
 
 def _section(type_: AvroType, leaf: Callable[[AvroType], NativeStep]) -> NativeStep:

@@ -235,7 +235,7 @@ def test_what_cannot_be_replayed(yard: Yard) -> None:
     said = sorted(reason for _, reason in yard.replay(settings).impossible)
     reasons = [
         "it does not contain the id",
-        "its body of 9000 bytes is not in the letter",
+        "its value of 9000 bytes is not in the letter",
         "unknown output",
         "unknown source",
     ]
