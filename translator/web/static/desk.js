@@ -1,11 +1,11 @@
-// Ctrl+Enter in a text area sends its form; after an answer the reader is taken to it. All works without this file.
+// Ctrl+Enter in a text area submits its form, and focus moves to the result. Everything works without this file.
 "use strict";
 for (const area of document.querySelectorAll("textarea")) {
   area.addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) area.form.requestSubmit();
   });
 }
-// The status renews itself; while nobody looks at it, it does not.
+// Refreshes the status, except while the page is hidden.
 const live = document.getElementById("live");
 if (live) {
   setInterval(async () => {
