@@ -1,4 +1,6 @@
-"""The values that pass between whoever applies events and the table formats: changes of rows, and marks of commits."""
+"""The values passed between the code that applies events and the table formats: changes of rows, and markers of
+commits.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pyarrow as pa
 
 
 class Identity(NamedTuple):
-    """The identity of an event. The id alone is none: a topic made again gives its ids again."""
+    """The identity of an event. The id alone is not enough, because a topic that is created again repeats its ids."""
 
     id: str
     scope: str
@@ -17,19 +19,18 @@ class Identity(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The mark of a commit, by which it is never made twice: versions of one `app` only rise."""
+    """The marker of a commit, which prevents repeating it: versions of one `app` only increase."""
 
     app: str
     version: int
 
 
 class TableChanges(NamedTuple):
-    """Rows to write in one commit, deleted ones among them.
+    """Rows to write in one commit, including deleted ones.
 
     `rows` has the table's columns and META_COLUMNS without UPDATED_AT, which becomes `at` in all of them (microseconds,
-    UTC; None: it stays as it is). `kept` holds, for columns
-    that some rows leave as they are stored, whether each row writes them; one that is not in it is written by each.
-    `inserts_only`: none is stored.
+    UTC; None: unchanged). `kept` has, for columns that some rows leave as they are stored, whether each row writes
+    them; a column that is not in it is written by every row. `inserts_only`: none of the rows is stored yet.
     """
 
     rows: pa.Table
@@ -42,11 +43,11 @@ class TableChanges(NamedTuple):
 
 
 class LastSeen(NamedTuple):
-    """A table as the manifest knows it.
+    """A table according to the manifest.
 
     Args:
-        version: that the table had.
-        at: when the batch ended that reached it (microseconds, UTC); 0 where only a later time is known.
+        version: the version of the table.
+        at: when the batch that reached it ended (microseconds, UTC); 0 if only a later time is known.
     """
 
     version: int
@@ -57,8 +58,8 @@ class Deletion(NamedTuple):
     """When rows were deleted (microseconds, UTC).
 
     Args:
-        at: the time of the event's raw record; `committed`: of its commit at the source, if known.
-        written: by the sink.
+        at: the time of the event's raw record; `committed` is the time of its commit at the source, if known.
+        written: when the sink wrote it.
     """
 
     at: int

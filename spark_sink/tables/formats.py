@@ -1,4 +1,4 @@
-"""The one seam from the format of a table to what reads and writes it: the rest of the sink asks here, by name."""
+"""The selection of a table format: the rest of the sink addresses tables here, by name."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FormatTables:
-    """The tables of a warehouse, each in its format; the sink's own are Delta tables.
+    """The tables of a warehouse, each in its format; the sink's own tables are Delta tables.
 
     Args:
-        app: pipeline and checkpoint: whose staged files they are.
-        buckets: of new Iceberg tables, by name or pattern.
-        catalog: of the Iceberg tables; None: they are folders of the warehouse.
+        app: pipeline and checkpoint, which identify the staged files.
+        buckets: the buckets of new Iceberg tables, by name or pattern.
+        catalog: the catalog of the Iceberg tables; None: they are folders of the warehouse.
     """
 
     warehouse: str
@@ -53,10 +53,10 @@ class FormatTables:
         return self._of(self.format(name)).open(name)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None when there is none.
+        """Return the shape of a table; None if it does not exist.
 
         Raises:
-            ConfigError: there is one of another format.
+            ConfigError: a table with another format exists.
         """
         found = self._of(self.format(name)).shape(name)
         if found is None:
@@ -64,11 +64,11 @@ class FormatTables:
         return found
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such a table, of whatever format, be it ours or not."""
+        """Tell whether the table exists, in any format, and whether or not the sink created it."""
         return any(self._of(format).exists(name) for format in self._possible())
 
     def format(self, name: str) -> Format:
-        """Return the format that a table has, or is to have."""
+        """Return the format that a table has or will have."""
         return format_of(name, self.formats)
 
     def check_format(self, name: str) -> None:
@@ -81,14 +81,15 @@ class FormatTables:
         for other in self._possible():
             if other is not wanted and self._of(other).exists(name):
                 raise ConfigError(
-                    f"the table {name} is there in the format {other}, and tables.formats makes it {wanted}: no table "
-                    f"is turned into another. Say {other} again; or give it another name with tables.rename, and "
+                    f"the table {name} exists in the format {other}, but tables.formats wants {wanted}: the format of an "
+                    f"existing table cannot change. Set {other} again; or give it another name with tables.rename, and "
                     "`spark-sink rebuild` it under that name: the sink reads the topic again for it"
                 )
 
     def _possible(self) -> Iterable[Format]:
-        """The formats that a table here can have: without a catalog Iceberg tables lie in folders only, and pyiceberg
-        would look for them in an object store with credentials of its own."""
+        """The formats that a table here can have. Without a catalog Iceberg tables are only in folders, because
+        pyiceberg would use its own credentials for an object store.
+        """
         in_folders = "://" not in self.warehouse.removeprefix("file://")
         return Format if in_folders or self.catalog is not None else (Format.DELTA,)
 
@@ -114,7 +115,7 @@ class FormatTables:
 
     def _of(self, format: Format) -> DeltaTables | IcebergTables:
         if format is Format.ICEBERG:
-            # Here, not above: it takes a worker 20 MiB and a quarter of a second.
+            # Imported here because it costs a worker 20 MiB and a quarter of a second.
             from spark_sink.tables.iceberg.tables import IcebergTables
 
             return IcebergTables(self.warehouse, self.iceberg_catalog, self.app, self.engines, self.buckets)
@@ -129,7 +130,7 @@ class FormatTables:
 
     @property
     def catalog_traits(self) -> CatalogTraits:
-        """The traits of that catalog; what they should be, as long as nobody has asked it."""
+        """The traits of that catalog; the desired ones until it was tested."""
         from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 
         known = None if self.catalog is None else TraitsMemory(self.warehouse, self.catalog).recall()
@@ -169,11 +170,11 @@ class FormatDdl:
 
 
 def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
-    """Have the catalog of the Iceberg tables show what it does, unless that is known; folders need not.
+    """Test the catalog of the Iceberg tables, unless the result is known; folders need no test.
 
     Raises:
-        ConfigError: it loses what the sink rests on.
-        FatalError: it does not answer, or makes no tables.
+        ConfigError: it loses properties that the sink relies on.
+        FatalError: it does not answer, or creates no tables.
     """
     if tables.catalog is not None and Format.ICEBERG in tables.formats.values():
         from spark_sink.tables.iceberg.probe import catalog_traits
@@ -182,8 +183,8 @@ def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
 
 
 def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
-    """Return what creates and changes the tables of a warehouse, through Spark where it must."""
-    # Here, not above: the command line needs no Spark.
+    """Return the object that creates and changes the tables of a warehouse, through Spark if necessary."""
+    # Imported here because the command line needs no Spark.
     from spark_sink.tables.delta.spark_ddl import SparkDdl
     from spark_sink.tables.iceberg.ddl import IcebergDdl
 
@@ -199,9 +200,8 @@ class FormatMaintenance:
     """The files of tables, each in its format."""
 
     def __init__(self, tables: FormatTables, spark: SparkSession | None) -> None:
-        """
-        Args:
-            spark: None: nothing but a look at files is asked for.
+        """Args:
+        spark: None if files are only inspected.
         """
         self._tables = tables
         self._spark = spark

@@ -1,4 +1,4 @@
-"""A stored history as new versions ask for it, out of its columns: of whatever format the table is."""
+"""The stored versions of a history, read by column in a way that does not depend on the table format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TRUNCATES_PROPERTY = "cdc.truncates"
 
 _TRUNCATES = msgspec.json.Decoder(tuple[Truncate, ...])
 
-# Versions over those of another row of the same transaction, as JSON.
+# Versions over those of another row in the same transaction, as JSON.
 _TAKEN_PROPERTY = "cdc.taken_keys"
 
 _TAKEN = msgspec.json.Decoder(tuple[TakenKey, ...])
@@ -44,12 +44,12 @@ _OWN = (SCOPE, POS, TURN, OP, SET, START_TS, END_OP, END_SCOPE, END_POS, END_TS,
 
 
 class HistoryReader:
-    """The reading half of a history. A format gives it the columns of the versions (`_scan`)."""
+    """The reading half of a history. A format provides the columns of the versions (`_scan`)."""
 
     shape: TableShape
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """The named columns of the versions, of rows within `reach` at least."""
+        """Return these columns of the versions, at least of rows within `reach`."""
         raise NotImplementedError
 
     def greatest(self) -> Mapping[str, str]:
@@ -90,7 +90,7 @@ class HistoryReader:
         for batch in self._scan(columns):
             begun = covered(batch.column(SCOPE), batch.column(POS), truncate)
             ended = covered(batch.column(END_SCOPE), batch.column(END_POS), truncate)
-            # NULL, of an event in quarantine, is no delete.
+            # NULL, from an event in quarantine, is not a delete.
             exists = pc.fill_null(pc.not_equal(batch.column(OP), "d"), True)
             over = pc.and_(pc.is_valid(batch.column(END_POS)), pc.invert(ended))
             if late:
@@ -101,7 +101,7 @@ class HistoryReader:
 
 
 def greatest_of(batches: Iterable[pa.RecordBatch]) -> dict[str, str]:
-    """The greatest position of every scope, of batches with these two columns."""
+    """Return the greatest position of every scope, from batches with these two columns."""
     greatest: dict[str, str] = {}
     for batch in batches:
         found = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
@@ -111,29 +111,29 @@ def greatest_of(batches: Iterable[pa.RecordBatch]) -> dict[str, str]:
 
 
 def stored_truncates(properties: Mapping[str, str]) -> Sequence[Truncate]:
-    """The truncates that the properties of a table tell, in order."""
+    """Return the truncates in the properties of a table, in order."""
     stored = properties.get(_TRUNCATES_PROPERTY)
     return _TRUNCATES.decode(stored) if stored else ()
 
 
 def truncates_property(truncates: Sequence[Truncate]) -> dict[str, str]:
-    """The property that tells them."""
+    """Return the property that stores them."""
     return {_TRUNCATES_PROPERTY: msgspec.json.encode(truncates).decode()}
 
 
 def stored_taken_keys(properties: Mapping[str, str]) -> Sequence[TakenKey]:
-    """The keys that another row has taken, as the properties of a table tell."""
+    """Return the keys that another row has taken, from the properties of a table."""
     stored = properties.get(_TAKEN_PROPERTY)
     return _TAKEN.decode(stored) if stored else ()
 
 
 def taken_keys_property(taken: Sequence[TakenKey]) -> dict[str, str]:
-    """The property that tells them."""
+    """Return the property that stores them."""
     return {_TAKEN_PROPERTY: msgspec.json.encode(taken).decode()}
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
-    """Select versions that may end otherwise, or say what a row was before; see `HistoryTable.versions`."""
+    """Select versions that may end differently, or that contain what a row was before; see `HistoryTable.versions`."""
     scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))
     later = [pc.and_(pc.equal(scope, one), pc.greater(end, pos)) for one, pos in since.items()]
     truncated = pc.equal(batch.column(END_OP), "t")
@@ -142,13 +142,13 @@ def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
 
 
 def covered(scope: pa.Array, pos: pa.Array, truncate: Truncate) -> pa.Array:
-    """Select places that lie before a truncate."""
+    """Select positions before a truncate."""
     clauses = [pc.and_(pc.equal(scope, one), pc.less_equal(pos, floor)) for one, floor in truncate.floors.items()]
     return reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
 
 
 def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
-    """Select versions that were ended by a truncate which reaches as far in their scope."""
+    """Select versions that were ended by a truncate with at least this position in their scope."""
     scope, end = batch.column(END_SCOPE), batch.column(END_POS)
     clauses = [pc.and_(pc.equal(scope, one), pc.equal(end, floor)) for one, floor in truncate.floors.items()]
     same = reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
@@ -156,7 +156,7 @@ def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Times as microseconds: no datetime holds all of them."""
+    """Return times as microseconds, because datetime cannot represent all of them."""
     return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 
@@ -165,6 +165,6 @@ def _version(values: dict[str, Any], *own: Any) -> Version:
     whole = sets is None
     end = None if end_pos is None else End(end_op, end_scope, end_pos, end_ts)
     carried = None if whole else tuple(name for name in sets if name is not None)
-    # Of a patch, what is incomplete may come from before it.
+    # The incomplete part of a patch may come from before it.
     gap = incomplete and (whole or op is None or None in sets)
     return Version(turn, scope, pos, op, carried, start, values, gap, incomplete, end, current)

@@ -10,15 +10,15 @@ from deltalake.fs import DeltaStorageHandler
 
 
 def location(warehouse: str, name: str) -> str:
-    """Return the folder of a table: the dots of its name are folders."""
+    """Return the folder of a table: each dot in its name separates folders."""
     return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
 
 
 def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str | None:
-    """Return the table that is there under this name, in whatever case; None when there is none.
+    """Return the name of the existing table that equals this name except for case; None if there is none.
 
     Args:
-        is_table: tells of a folder whether it is a table.
+        is_table: tells whether a folder is a table.
     """
     try:
         storage = fs.PyFileSystem(DeltaStorageHandler(warehouse))
@@ -38,6 +38,6 @@ def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str |
 
 
 def _children(storage: fs.FileSystem, folder: str) -> list[str]:
-    """The paths of what lies in a folder of the warehouse; none when there is no such folder."""
+    """Return the paths in a folder of the warehouse; none if the folder does not exist."""
     found = storage.get_file_info(fs.FileSelector(folder, allow_not_found=True))
     return [info.path for info in found]

@@ -1,4 +1,4 @@
-"""The files of tables behind one protocol: what a format can tell of them, and do about them. No row changes by it."""
+"""Maintenance of table files behind one protocol. It never changes a row."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import NamedTuple, Protocol
 
 
 class MaintenanceError(Exception):
-    """A step was not done, and the table is as before: another writer came first, or its storage is away."""
+    """A step was not done, and the table is unchanged: another writer came first, or its storage is unavailable."""
 
 
 class TableFiles(NamedTuple):
     """The files of a table.
 
     Args:
-        version: of the table, at which they were counted.
-        sizes: of the files of that version, in bytes.
-        unsaved: commits since the last checkpoint of the log, which everyone reads who opens the table.
-        remembered_days: for so long the log knows a file that was removed.
-        parts: of which each has files of its own, that are put together with no others.
-        foreign: features of the table that its format's maintenance does not know; nothing is done then.
+        version: the version of the table at which they were counted.
+        sizes: the sizes of the files in that version, in bytes.
+        unsaved: commits since the last checkpoint of the log, which every reader that opens the table reads.
+        remembered_days: how long the log keeps a removed file.
+        parts: groups of files that are only merged with each other.
+        foreign: features of the table that its format's maintenance does not support; nothing is done then.
     """
 
     version: int
@@ -38,24 +38,25 @@ class Compacted(NamedTuple):
 
 
 class TableMaintenance(Protocol):
-    """Every step is a commit of its own, or none: who is killed in the middle leaves a table that is as before.
+    """The steps. Each is a single commit or none, so a step that is killed leaves the table unchanged.
 
     Raises:
         MaintenanceError: by every method.
     """
 
     def files(self, name: str) -> TableFiles | None:
-        """The files as they are now; None when there is no such table."""
+        """Return the current files; None if the table does not exist."""
 
     def compact(self, name: str, target_bytes: int) -> Compacted:
-        """Put few files of about a size in the place of smaller ones."""
+        """Replace small files by a few of about this size."""
 
     def checkpoint(self, name: str) -> None:
-        """Write down what all commits until now add up to."""
+        """Write the state after all commits so far as a checkpoint."""
 
     def remember(self, name: str, days: int) -> None:
-        """Let the log know a removed file for so long: what it no longer knows, no vacuum finds."""
+        """Set how long the log keeps a removed file. Vacuum cannot find files that the log no longer has."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Remove the files that were removed from the table longer ago; how many. Of what else lies in the folder go at
-        most files that died writers of this table have left, when they are as old."""
+        """Delete the files that were removed from the table longer ago, and return their number. Other files in the
+        folder are only deleted if a failed writer of this table left them and they are as old.
+        """

@@ -1,4 +1,4 @@
-"""The sink's own columns of a table, by mode: names and Spark SQL types."""
+"""The sink's own columns in a table, by mode: names and Spark SQL types."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Mapping
 
 from spark_sink.schema.table_spec import Mode
 
-# The sink's own columns in every table. A row with DELETED_AT is deleted at the source: what is remembered of it.
+# The sink's own columns in every table. A row with DELETED_AT was deleted at the source, and is only remembered.
 SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
 INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
 COMMIT_TS, UPDATED_AT = "_cdc_commit_ts", "_cdc_updated_at"
 
-# Of a mirror: those that a fold of columns asks of a stored row, and those that are only for readers.
+# In a mirror: columns of stored rows that the columnar fold reads, and columns that are only for readers.
 MARK_COLUMNS: Mapping[str, str] = {
     SCOPE: "string",
     POS: "string",
@@ -21,7 +21,7 @@ MARK_COLUMNS: Mapping[str, str] = {
 }
 META_COLUMNS: Mapping[str, str] = {**MARK_COLUMNS, COMMIT_TS: "timestamp", UPDATED_AT: "timestamp"}
 
-# Of a changelog. SET names the columns that the event carried: what it does not name is NULL because it was not sent.
+# In a changelog. SET lists the columns that the event carried: any other column is NULL because it was not sent.
 ID, OP, KEY_OLD, SET, TS = "_cdc_id", "_cdc_op", "_cdc_key_old", "_cdc_set", "_cdc_ts"
 LOG_COLUMNS: Mapping[str, str] = {
     ID: "string",
@@ -34,8 +34,8 @@ LOG_COLUMNS: Mapping[str, str] = {
     COMMIT_TS: "timestamp",
 }
 
-# Of a history: the event that began a version, as in a changelog (SET is NULL where it fixed the whole row), and what
-# ended it.
+# In a history: the event that began a version, as in a changelog (SET is NULL if it set the whole row), and what ended
+# it.
 TURN, START_TS, CURRENT = "_cdc_turn", "_cdc_start_ts", "_cdc_current"
 END_OP, END_SCOPE, END_POS, END_TS = "_cdc_end_op", "_cdc_end_scope", "_cdc_end_pos", "_cdc_end_ts"
 HISTORY_COLUMNS: Mapping[str, str] = {
@@ -59,7 +59,7 @@ OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
     Mode.HISTORY: HISTORY_COLUMNS,
 }
 
-# Those that a table may lack, because it was created before there were such: it gets them with its next event.
+# Columns that a table of an earlier release may lack: it gets them with its next event.
 ADDED_LATER: Mapping[Mode, frozenset[str]] = {
     Mode.MIRROR: frozenset({COMMIT_TS, UPDATED_AT}),
     Mode.CHANGELOG: frozenset(),

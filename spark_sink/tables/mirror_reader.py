@@ -1,4 +1,4 @@
-"""A stored mirror as the fold asks for it, out of its columns: of whatever format the table is."""
+"""The stored rows of a mirror, read by column in a way that does not depend on the table format."""
 
 from __future__ import annotations
 
@@ -28,12 +28,13 @@ from spark_sink.tables.meta_columns import (
 
 _MEMORY = msgspec.json.Decoder(Memory)
 
-# So many values at most a reader looks for one by one in the statistics of a file: Iceberg's compares no more.
+# The maximum number of values that a reader compares one by one with the statistics of a file; Iceberg's compares no
+# more.
 FEW = 200
 
 
 class KeyRange(NamedTuple):
-    """The values that a key column has in some rows: `values` are all of them where they are few."""
+    """The values of a key column in some rows: `values` has all of them if they are few."""
 
     least: Any
     greatest: Any
@@ -45,7 +46,7 @@ Reach = Mapping[str, KeyRange]
 
 
 class MirrorReader:
-    """The reading half of a mirror. A format gives it the columns of the rows (`_scan`) and the floors."""
+    """The reading half of a mirror. A format provides the columns of the rows (`_scan`) and the floors."""
 
     shape: TableShape
 
@@ -54,7 +55,7 @@ class MirrorReader:
         raise NotImplementedError
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """The named columns of the rows, of those within `reach` at least."""
+        """Return these columns, at least of the rows within `reach`."""
         raise NotImplementedError
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
@@ -114,11 +115,13 @@ class MirrorReader:
 
     @property
     def _lacking(self) -> set[str]:
-        """The columns of the sink that the table does not have yet, which a sweep meets, as it adds none."""
+        """Return the columns of the sink that the table lacks. A sweep can meet such tables, because it adds no
+        columns.
+        """
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """The named columns of those rows that are stored."""
+        """Return these columns of those rows that are stored."""
         if not keys:
             return
         wanted = keys if isinstance(keys, set) else set(keys)
@@ -137,7 +140,7 @@ class MirrorReader:
 
 
 def reach_of(keys: Collection[Key], names: Sequence[str]) -> Reach:
-    """The reach of some keys, whose columns have these names."""
+    """Return the reach of some keys, whose columns have these names."""
     values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
     return {name: KeyRange(min(found), max(found), _few(found)) for name, found in values.items()}
 
@@ -156,8 +159,9 @@ def _memory(state: object) -> Memory:
 
 
 def _told(name: str, column: pa.Array) -> pa.Array:
-    """Return of a column what is asked of it. No datetime holds every time: of a delete only whether it is there, of a
-    commit the microseconds."""
+    """Return the needed part of a column. datetime cannot represent every time, so a delete is only a flag, and a
+    commit time is in microseconds.
+    """
     if name == COMMIT_TS:
         return column.cast(pa.int64())
     return pc.is_valid(column) if name == DELETED_AT else column

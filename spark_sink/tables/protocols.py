@@ -1,4 +1,4 @@
-"""Table formats behind one protocol: a worker writes tables (`Tables`), the driver alters them (`TableDdl`)."""
+"""The protocol of table formats: a worker writes tables (`Tables`), and the driver alters them (`TableDdl`)."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from spark_sink.tables.spark_operations import Order
 
 
 class OpenTable(Protocol):
-    """A table as it was when it was opened, and after each own commit."""
+    """A table in the state in which it was opened, and after each own commit."""
 
     @property
     def shape(self) -> TableShape: ...
 
     @property
     def version(self) -> int:
-        """The version of the table, by which readers can see it as it is now."""
+        """Return the version by which readers can see the current state of the table."""
 
     @property
     def choice(self) -> Choice:
@@ -33,53 +33,54 @@ class OpenTable(Protocol):
 
     @property
     def orders(self) -> Sequence[Order]:
-        """The orders that the driver must carry out before the table is read again; empty where the worker writes
-        itself."""
+        """The orders that the driver must execute before the table is read again; empty if the worker writes it."""
 
     def applied(self, app: str) -> int | None:
-        """The greatest version that `app` has committed."""
+        """Return the greatest version that `app` has committed."""
 
     def follows(self, seen: LastSeen) -> bool:
-        """Tell whether the table descends from a state that was seen. Restoring an older state removes rows.
-        Later commits of whatever program, such as a compaction, are no step back."""
+        """Tell whether the table descends from a recorded state. Restoring an older state removes rows. Later commits
+        of other programs, such as a compaction, do not set a table back.
+        """
 
 
 @runtime_checkable
 class MirrorTable(OpenTable, Protocol):
-    """A table of rows as they are."""
+    """A table of current rows."""
 
     @property
     def floors(self) -> Mapping[str, str]:
         """The position of the last truncate, by scope."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
-        """Return the marks of those rows that are stored, deleted ones among them."""
+        """Return the marks of those rows that are stored, including deleted ones."""
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
-        """Return the same as columns: of the stored rows among `keys`, which has the columns of the key, and perhaps of
-        others, those columns and MARK_COLUMNS."""
+        """Return the same as columns, for the stored rows among `keys`: its columns, which are the key columns and
+        possibly others, and MARK_COLUMNS.
+        """
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
-        """Return those rows that are stored, whole."""
+        """Return the complete rows among those that are stored."""
 
     def max_positions(self) -> dict[str, str]:
-        """The greatest position of every scope that the stored rows know."""
+        """Return the greatest position of every scope in the stored rows."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """Return of every row that is not deleted the scope that wrote it last, and its position there."""
+        """Return, for every row that is not deleted, the scope that wrote it last and its position there."""
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
-        """Rows whose last reset in the scope lies up to its floor, and patches beyond it."""
+        """Return rows whose last reset in the scope is not beyond its floor, and that have later patches."""
 
     def write(self, changes: TableChanges, *markers: Marker) -> None: ...
 
     def raise_floors(self, floors: Mapping[str, str]) -> None: ...
 
     def clear(self, marker: Marker) -> bool:
-        """Remove the rows that lie up to the floors; whether there were any, and with them a commit."""
+        """Remove the rows that are not beyond the floors. Return whether there were any, and with them a commit."""
 
     def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
-        """Mark those rows as deleted instead, and leave their values."""
+        """Mark those rows as deleted instead, and keep their values."""
 
     def forget(self, before: int) -> None:
         """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
@@ -87,21 +88,21 @@ class MirrorTable(OpenTable, Protocol):
 
 @runtime_checkable
 class ChangelogTable(OpenTable, Protocol):
-    """A table of events, in no order."""
+    """A table of events, in no particular order."""
 
     def greatest(self) -> Mapping[str, str]:
         """The greatest position of every scope."""
 
     def known(self, wanted: Collection[Identity]) -> set[Identity]:
-        """Return those of the events that are in the table."""
+        """Return those events that are in the table."""
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
-        """Add rows, after which `greatest` holds."""
+        """Add rows; afterwards `greatest` is valid."""
 
 
 @runtime_checkable
 class HistoryTable(OpenTable, Protocol):
-    """A table of versions, each known by its key, scope and position."""
+    """A table of versions, each identified by its key, scope and position."""
 
     @property
     def truncates(self) -> Sequence[Truncate]:
@@ -109,42 +110,46 @@ class HistoryTable(OpenTable, Protocol):
 
     @property
     def taken_keys(self) -> Sequence[TakenKey]:
-        """The keys that the last batches remembered. An entry is out of date once its key has a later version."""
+        """The keys that the last batches stored. An entry is outdated once its key has a later version."""
 
     def greatest(self) -> Mapping[str, str]:
         """The greatest position of every scope."""
 
     def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
-        """Return all versions of these rows. With `since`, a position by scope: those that end after it there, and the
-        last of each turn and before each truncate, whenever they ended."""
+        """Return all versions of these rows. With `since`, a position by scope: versions that end after it, and the
+        last one of each turn and before each truncate, whenever they ended.
+        """
 
     def current_keys(self) -> set[Key]:
         """The keys of the rows that exist now."""
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
-        """Rows of which a version began before the truncate, and ended after it; where it ended, by another one,
-        if this one comes late."""
+        """Return rows with a version that began before the truncate and ended after it, or was ended by another
+        truncate if this one is late.
+        """
 
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
-        """Add versions, or put them in the place of those of the same key, scope and position."""
+        """Add versions, or replace those with the same key, scope and position."""
 
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None: ...
 
     def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
-        """Replace `taken_keys`, before the versions are written that they name."""
+        """Replace `taken_keys`, before the versions in it are written."""
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
-        """End the current versions that began before the truncate; whether there were any, and with them a commit."""
+        """End the current versions that began before the truncate. Return whether there were any, and with them a
+        commit.
+        """
 
 
 class Tables(Protocol):
-    """Opens tables in a worker; it is shipped there."""
+    """Opens tables in a worker, to which it is sent."""
 
     def open(self, name: str) -> MirrorTable | ChangelogTable | HistoryTable | None:
-        """The table, or None when there is none.
+        """Return the table, or None if it does not exist.
 
         Raises:
-            Refused: it has features that cannot be written to.
+            Refused: it has features that cannot be written.
         """
 
     def check_format(self, name: str) -> None:
@@ -155,32 +160,32 @@ class Tables(Protocol):
         """
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
-        """The table as it was; None before it was there.
+        """Return the table as of a moment; None if it did not exist.
 
         Raises:
-            FatalError: so old a version is not kept.
+            FatalError: no version from that time exists any more.
         """
 
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
-        """Append to the quarantine table, unless that was done."""
+        """Append to the quarantine table, unless this was done."""
 
     def park(self, rows: pa.Table, marker: Marker) -> None:
-        """Append to the events of parked tables, unless that was done."""
+        """Append to the parked events, unless this was done."""
 
     def parked(self, app: str) -> int | None:
-        """The greatest version that `app` has parked."""
+        """Return the greatest version that `app` has parked."""
 
 
 class TableAlterations(Protocol):
-    """Changes tables that are there, from the driver."""
+    """Changes existing tables, from the driver."""
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None: ...
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
-        """Give columns that are there wider types; one that has its type already is left.
+        """Give existing columns wider types; a column that has its type already is skipped.
 
         Args:
-            rewrites: write all rows again in one commit, so that all files have the new types; the table gets no
+            rewrites: write all rows again in one commit, so that all files have the new types. The table then needs no
                 feature for it.
         """
 
@@ -191,10 +196,10 @@ class DeltaAlterations(TableAlterations, Protocol):
     """Changes Delta tables that deltalake does not write."""
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        """Put an empty table in the place of one that exists.
+        """Replace an existing table by an empty one.
 
         Args:
-            columns: Spark SQL type by name, the sink's own among them.
+            columns: Spark SQL type by name, including the sink's own columns.
         """
 
 
@@ -202,11 +207,12 @@ class TableCreation(TableAlterations, Protocol):
     """Creates and changes tables of one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
-        """Create a table, unless it is there; the name under which it is, which may be spelled otherwise."""
+        """Create a table, unless it exists. Return its name, which may have another spelling."""
 
     def replace(self, name: str, shape: TableShape) -> str:
-        """Put an empty table of this shape in the place of the one that exists, in one commit: readers see that one as
-        its version of before, as long as old versions are kept. A table that has `shape.built` already is left."""
+        """Replace the existing table by an empty one of this shape, in one commit. Readers can see the old table as the
+        previous version, as long as old versions are kept. A table with the same `shape.built` is left unchanged.
+        """
 
 
 class TableDdl(TableCreation, Protocol):

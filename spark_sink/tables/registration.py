@@ -1,4 +1,4 @@
-"""Making tables known to a catalog, by whose names readers ask for them."""
+"""Registration of tables in a catalog, by whose names readers find them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class RegistrationError(Exception):
-    """A catalog does not take a table; the message says why."""
+    """A catalog rejects a table; the message gives the reason."""
 
 
 class CatalogName(NamedTuple):
@@ -17,17 +17,19 @@ class CatalogName(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> CatalogName:
-        """The last folder of a table's name is the table, the others are the schema; `default` where there is none."""
+        """Return the last folder of a table's name as the table and the others as the schema; `default` if there are no
+        others.
+        """
         *folders, table = name.split(".")
         return cls("_".join(folders) or "default", table)
 
 
 class Catalog(Protocol):
-    """A catalog of tables that lie where they lie."""
+    """A catalog in which tables are registered at their location."""
 
     def register(self, name: str) -> bool:
-        """Make a table known, by its name in the lakehouse; False if it was known.
+        """Register a table, by its name in the lakehouse; return False if it was registered already.
 
         Raises:
-            RegistrationError: it is not known now.
+            RegistrationError: it is not registered now.
         """

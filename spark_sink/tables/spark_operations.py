@@ -1,4 +1,4 @@
-"""The orders of a worker to the driver for a table that Spark writes. They travel in the report of the table."""
+"""The orders of a worker to the driver for a table that Spark writes. The report of the table contains them."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ class Merge(Struct, frozen=True, tag=True):
     """Write a staged file of `TableChanges`.
 
     Args:
-        path: of the file, below the staging folder; named by its content, so that it never holds anything else.
+        path: the file, below the staging folder. It is named by its content, so the content of a path never changes.
         columns: Spark SQL type by column to write, in the order of the file.
-        kept: columns that some rows leave as they are: a flag, named `WRITTEN` and the name, tells which write it.
-        bounds: for key columns, the least and the greatest value in the file: what Spark may skip files by.
-        values: for key columns of few values, all of them.
-        others: markers of works that were ordered before, and that the table lacks: with this commit, or before it.
-        inserts_only: no row is stored in `version` of the table, which is the one that the worker has read.
-        at: what UPDATED_AT becomes in all rows; not in the file, which is the same when another process stages it.
-        summary: what the commit tells beside its marker, where the format has a place for it.
+        kept: columns that some rows leave unchanged. A flag, named `WRITTEN` and the name, tells which rows write them.
+        bounds: for key columns, the least and the greatest value in the file, which allow Spark to skip files.
+        values: for key columns with few values, all of them.
+        others: markers of work that was ordered before and that the table lacks: with this commit, or before it.
+        inserts_only: none of the rows is stored in `version` of the table, which is the one that the worker has read.
+        at: the new UPDATED_AT of all rows. It is not in the file, which must be equal if another process stages it.
+        summary: additional metadata of the commit, if the format supports it.
     """
 
     path: str
@@ -46,14 +46,14 @@ class RaiseFloors(Struct, frozen=True, tag=True):
 
 
 class Clear(Struct, frozen=True, tag=True):
-    """Remove the rows that lie up to these floors."""
+    """Remove the rows that are not beyond these floors."""
 
     floors: dict[str, str]
     marker: Marker
 
 
 class Retire(Struct, frozen=True, tag=True):
-    """Mark the rows that lie up to these floors as deleted, and leave their values."""
+    """Mark the rows that are not beyond these floors as deleted, and keep their values."""
 
     floors: dict[str, str]
     deletion: Deletion
@@ -73,7 +73,7 @@ class SetProperties(Struct, frozen=True, tag=True):
 
 
 class CloseVersions(Struct, frozen=True, tag=True):
-    """End the current versions of a history that lie up to these floors.
+    """End the current versions of a history that are not beyond these floors.
 
     Args:
         at: the time of the truncate that ends them (microseconds, UTC).
@@ -86,28 +86,28 @@ class CloseVersions(Struct, frozen=True, tag=True):
 
 Order = Merge | RaiseFloors | Clear | Retire | Forget | SetProperties | CloseVersions
 
-# Begins the names of the flags in a staged file.
+# The prefix of the flags in a staged file.
 WRITTEN = "_cdc_written_"
 
 
 def merged(name: str, kept: Collection[str]) -> str:
-    """Return the SQL that a column is set to by a MERGE of rows `s` into the table `t`; both engines understand it."""
+    """Return the SQL to which a MERGE of rows `s` into the table `t` sets a column; both engines understand it."""
     if name in kept:
         return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
     return f"s.`{name}`"
 
 
 class OrderRunner(Protocol):
-    """Carries out orders on the driver."""
+    """Executes orders on the driver."""
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
-        """Do what was ordered, by table; why some do not take it. What was done before is not done again.
+        """Execute the orders, by table; return why some tables reject them. Work that was done before is not repeated.
 
-        When it returns, or raises, nothing of it is running any more.
+        When it returns or raises, none of it is running any more.
         """
 
     def version(self, table: str) -> int:
-        """Return the version of a table, as it is now."""
+        """Return the current version of a table."""
 
     def discard(self) -> None:
-        """Remove the staged files; no order that names one is open."""
+        """Delete the staged files; no open order refers to one."""

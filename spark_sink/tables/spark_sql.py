@@ -1,4 +1,4 @@
-"""The SQL of orders that is the same in every format, and of what it is made."""
+"""The SQL of orders that is the same in every format, and its parts."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from spark_sink.tables.staging import Staging
 
 _STAGED = "cdc_staged"
 
-# A user's session may leave out files that are gone or broken; of ours none may be.
+# A user's session may ignore missing or corrupt files. The sink's own files must not be ignored.
 _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
-    """The rows of a staged file, with the time at which they are written."""
+    """Return the rows of a staged file, with the time at which they are written."""
     flags = {WRITTEN + name: "boolean" for name in order.kept}
     declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
@@ -28,7 +28,7 @@ def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFr
 
 
 def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
-    """The statement that merges staged rows into a table, which is quoted already."""
+    """Return the statement that merges staged rows into a table, whose name is quoted already."""
     staged.createOrReplaceTempView(_STAGED)
     same = [f"t.`{name}` = s.`{name}`" for name in order.key]
     same += [f"t.`{name}` BETWEEN {_value(low)} AND {_value(high)}" for name, (low, high) in order.bounds.items()]
@@ -44,14 +44,14 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
 
 
 def retirement(deletion: Deletion) -> str:
-    """The assignments by which rows become deleted ones."""
+    """Return the assignments that turn rows into deleted ones."""
     times = zip((DELETED_AT, COMMIT_TS, UPDATED_AT), deletion, strict=True)
     gone = ", ".join(f"{name} = {instant(time)}" for name, time in times)
     return f"{gone}, {STATE} = NULL, {INCOMPLETE} = false"
 
 
 def instant(time: int | None) -> str:
-    """A time (microseconds, UTC)."""
+    """Return a time (microseconds, UTC)."""
     return "NULL" if time is None else f"timestamp_micros({time})"
 
 
@@ -61,7 +61,7 @@ def literal(text: str) -> str:
 
 
 def listed(properties: Mapping[str, str]) -> str:
-    """The properties of a table."""
+    """Return the properties of a table."""
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
 
 

@@ -1,4 +1,4 @@
-"""Tables that Spark writes, on the driver: what the workers ordered is done, each table in one thread."""
+"""Tables that Spark writes, on the driver: the orders of the workers are executed with one thread per table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from spark_sink.spark.session import follow_cores, hadoop_folder, sibling
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 
-# A MERGE of a small table is many short jobs with the driver's work between them: some tables at a time fill the cores.
+# A MERGE of a small table is many short jobs with work on the driver in between, so several tables together use all
+# cores.
 THREADS = 4
 
 
@@ -27,27 +28,29 @@ class SparkTable(Protocol):
 
 
 class SparkFormat(Protocol):
-    """The tables of one format, as Spark writes them."""
+    """The tables of one format, written by Spark."""
 
     def table(self, session: SparkSession, name: str) -> SparkTable: ...
 
     def version(self, name: str) -> int:
-        """Return the version of a table, as it is now."""
+        """Return the current version of a table."""
 
     def refusal(self, error: str) -> str | None:
-        """The part of Spark's error which says that the table takes none of these rows: trying again would not help.
-        None where it says something else."""
+        """Return the part of Spark's error which says that the table accepts none of these rows, so that a retry would
+        not help; else None.
+        """
 
     def is_overtaken(self, error: str) -> bool:
-        """Tell whether another commit has made this one impossible, by Spark's error."""
+        """Tell from Spark's error whether another commit has made this one impossible."""
 
 
 class SparkWriter:
-    """Writes staged changes with MERGE, in a session per thread: threads of one session would share their markers.
+    """Writes staged changes with MERGE, in a session per thread, because threads of one session would share their
+    markers.
 
     Args:
-        format_of: the format of a table, by its name.
-        settings: of the sessions.
+        format_of: returns the format of a table, by its name.
+        settings: the settings of the sessions.
     """
 
     def __init__(
@@ -78,10 +81,10 @@ class SparkWriter:
         files.delete(folder, True)
 
     def _table(self, name: str, orders: Sequence[Order]) -> str | None:
-        """Carry out the orders of a table, and return why it does not take them; None if it does.
+        """Execute the orders of a table, and return why it rejects them; None if it accepts them.
 
         Raises:
-            Overtaken: somebody else has changed the table, or taken its staged files away, meanwhile.
+            Overtaken: another writer has changed the table, or deleted its staged files, in the meantime.
         """
         format = self._format_of(name)
         try:
@@ -89,7 +92,7 @@ class SparkWriter:
             for order in orders:
                 table.do(order)
         except (PySparkException, Py4JJavaError) as error:
-            # Only what is the matter: the text of the error holds values of the row.
+            # Only the kind of error, because its text contains values of the row.
             broken = format.refusal(str(error))
             if broken is None:
                 if format.is_overtaken(str(error)):
@@ -97,12 +100,13 @@ class SparkWriter:
                 if self._is_staged_away(orders):
                     raise Overtaken(f"the staged files of the table {name}") from None
                 raise
-            return f"a row breaks a rule that the table was given: {broken}"
+            return f"a row violates a constraint of the table: {broken}"
         return None
 
     def _is_staged_away(self, orders: Sequence[Order]) -> bool:
-        """Tell whether a staged file is gone, which only another sink of this configuration discards before the batch
-        is done here. Spark's error tells of it in as many ways as Spark has to read a file."""
+        """Tell whether a staged file is missing. Only another sink with this configuration deletes it before the batch
+        is done. Spark reports it in as many ways as it has to read a file.
+        """
         files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
         paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))
         return not all(files.exists(path) for path in paths)

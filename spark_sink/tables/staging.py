@@ -1,7 +1,7 @@
-"""Tables that Spark writes, in a worker: what is to be written is staged and ordered.
+"""Tables that Spark writes, in a worker: changes are staged as files, and ordered.
 
-A staged file lies under the warehouse until the batch is done. Its name tells its content: a task that runs again, or a
-driver that starts again, stages the same file, and no file ever changes under the driver's eyes.
+A staged file is in the warehouse until the batch is done. Its name is derived from its content. So a repeated task, or
+a driver that starts again, stages the same file, and no file changes while the driver reads it.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.mirror_reader import MirrorReader, Reach, reach_of
 from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire
 
-# For key columns, the least and the greatest value that is looked for.
+# For key columns, the least and the greatest value to look up.
 Bounds = Mapping[str, tuple[str | int, str | int]]
 
-# For key columns of which few values are looked for, all of these.
+# For key columns with few values to look up, all of these.
 Values = dict[str, tuple[str | int, ...]]
 
 
@@ -50,11 +50,11 @@ class Staging:
 
     @property
     def folder(self) -> str:
-        """Below the warehouse."""
+        """The path below the warehouse."""
         return f"{RESERVED}/staging/{hashlib.sha256(self.app.encode()).hexdigest()[:16]}"
 
     def put(self, table: str, rows: pa.Table) -> str:
-        """Stage rows; the path of the file below the folder. It is there whole, or not at all."""
+        """Stage rows; return the path of the file below the folder. The file exists completely or not at all."""
         with tempfile.TemporaryDirectory() as scratch:
             written = Path(scratch, "rows.parquet")
             pq.write_table(rows, written)
@@ -66,11 +66,11 @@ class Staging:
 
 
 class OrderingMirror(MirrorReader):
-    """The writing half of a mirror that Spark writes, of whatever format: each change becomes an order.
+    """The writing half of a mirror that Spark writes, in any format: each change becomes an order.
 
     Args:
-        name: of the table.
-        version: of the table, as it is read.
+        name: the name of the table.
+        version: the version of the table that is read.
     """
 
     orders: Sequence[Order]
@@ -118,8 +118,9 @@ class OrderingMirror(MirrorReader):
         )
 
     def _lacks(self, marker: Marker) -> bool:
-        """Tell whether the table lacks a marker. Delta Lake takes no version below zero, which only a day before 1970
-        has, when there is nothing to forget."""
+        """Tell whether the table lacks a marker. Delta Lake allows no version below zero. Only a day before 1970 has
+        one, and then there is nothing to forget.
+        """
         done = self.applied(marker.app)
         return marker.version > (-1 if done is None else done)
 
@@ -149,7 +150,7 @@ class OrderingMirror(MirrorReader):
         return bounds_of(reach, self.shape.types)
 
     def _values(self, _reach: Reach) -> Values:
-        """The values by which Spark may skip files beside the bounds, where the format has a use for them."""
+        """Return the values by which Spark can skip files in addition to the bounds, if the format uses them."""
         return {}
 
 
@@ -159,17 +160,17 @@ def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
 
 
 def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
-    """Return the values of those columns that are numbers or texts, where they are few."""
+    """Return the values of those columns that are numbers or texts, if they are few."""
     found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
     return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
-    """Tell whether any of the rows lies up to the floor of its scope."""
+    """Tell whether any of the rows is not beyond the floor of its scope."""
     scopes, positions = batch.column(SCOPE), batch.column(POS)
     under = (pc.and_(pc.equal(scopes, scope), pc.less_equal(positions, floor)) for scope, floor in floors.items())
     return any(pc.any(mask).as_py() for mask in under)
 
 
-# What is written as a literal alike for both readers, and has exact statistics.
+# Types that both readers write as the same literal, and that have exact statistics.
 BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})

@@ -1,4 +1,4 @@
-"""The properties of a table that say what it is: the same in every format, beside the columns."""
+"""The properties of a table that describe it. They are the same in every format, and separate from the columns."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode
 from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
 
-# Table properties that say what a table is a mirror of.
+# The source table of a table.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
 
-# What its rows are; a mirror does not say so.
+# What its rows are; a mirror lacks this property.
 MODE_PROPERTY = "cdc.mode"
 
-# Which rebuild made the table.
+# The rebuild that created the table.
 BUILT_PROPERTY = "cdc.built"
 
-# The columns that the sink made, as a JSON list. A table without it has been made by an older release, and all of its
+# The columns that the sink created, as a JSON list. A table without it was created by an older release, and all of its
 # columns count as the sink's.
 COLUMNS_PROPERTY = "cdc.columns"
 
-# By these a table is known as one of the sink's.
+# These identify a table as one of the sink's.
 IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERTY})
 
-# What the source calls a column that is named otherwise, by column.
+# By column, its name at the source if that differs.
 SOURCE_PROPERTY = "cdc.source."
 
 # The position of the last truncate, by scope.
@@ -36,10 +36,10 @@ FLOORS_PROPERTY = "cdc.floors"
 
 
 def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> TableShape:
-    """Return the shape of a table by its properties, and its Spark SQL type by column.
+    """Return the shape of a table from its properties and its Spark SQL type by column.
 
     Raises:
-        Refused: the table is none of ours.
+        Refused: it is not a table of the sink.
     """
     own = {name for name in types if name.startswith(META_PREFIX) and name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
@@ -68,7 +68,7 @@ def shape_properties(shape: TableShape) -> dict[str, str]:
 
 
 def _made(properties: Mapping[str, str], types: Mapping[str, str]) -> list[str]:
-    """Return the columns that the sink made; of types that no event becomes it makes none."""
+    """Return the columns that the sink created. It creates none with a type that no event can have."""
     listed = properties.get(COLUMNS_PROPERTY)
     names = types if listed is None else frozenset(json.loads(listed))
     return [name for name, sql in types.items() if name in names and _is_of_source(name) and is_known(sql)]
@@ -81,8 +81,9 @@ def _is_of_source(name: str) -> bool:
 def added_properties(
     properties: Mapping[str, str], types: Mapping[str, str], added: Sequence[TableColumn]
 ) -> dict[str, str]:
-    """Return the properties that a table gets with further columns, and before them: without its source name
-    a column would be another column, and one that is not listed would count as somebody else's."""
+    """Return the properties that a table needs before it gets further columns. Without its source name a column would
+    be a different one, and an unlisted column would count as somebody else's.
+    """
     names = [column.name for column in added if _is_of_source(column.name)]
     if not names:
         return {}
@@ -91,28 +92,28 @@ def added_properties(
 
 
 def owner_properties(table: TableId) -> dict[str, str]:
-    """Return the properties that make a table that of a source table."""
+    """Return the properties that assign a table to a source table."""
     return {TABLE_PROPERTY: json.dumps(table)}
 
 
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
-    """Return the properties that tell what the source calls columns which are named otherwise."""
+    """Return the properties with the source names of columns whose names differ."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 
 def missing_columns(name: str, present: Mapping[str, str], columns: Sequence[TableColumn]) -> list[TableColumn]:
-    """Return those columns that a table does not have.
+    """Return those columns that a table lacks.
 
     Args:
         present: Spark SQL type by column.
 
     Raises:
-        FatalError: it has one of another type.
+        FatalError: it has one with another type.
     """
     for column in columns:
         if present.get(column.name, column.type) != column.type:
             raise FatalError(
-                f"the table {name} got a column {column.name} of the type {present[column.name]} meanwhile, and this "
-                f"sink was to add it as {column.type}: no other program may write its tables. Start the sink again"
+                f"the table {name} got a column {column.name} of the type {present[column.name]} in the meantime, but this "
+                f"sink was about to add it as {column.type}: no other program may write its tables. Restart the sink"
             )
     return [column for column in columns if column.name not in present]

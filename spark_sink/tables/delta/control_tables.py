@@ -1,6 +1,6 @@
-"""The sink's own Delta tables, as the driver and the command line use them: parked events, commands, batches.
+"""The sink's own Delta tables, as used by the driver and the command line: parked events, commands, batches.
 
-They are made and written through deltalake, so that the command line needs no Spark.
+They are created and written through deltalake, so the command line needs no Spark.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, keep_properties, literal
 from spark_sink.tables.locations import location
 
-# Whoever opens a table reads all commits since the last checkpoint of its log; every batch opens these some times.
+# A reader that opens a table reads all commits since the last checkpoint of its log, and every batch opens these tables
+# several times.
 CHECKPOINT_EVERY = "20"
 
 
 class Book:
-    """One of our own tables; every row names the pipeline that it belongs to."""
+    """One of the sink's own tables; every row contains the pipeline that it belongs to."""
 
     def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
         self.name = name
@@ -39,7 +40,7 @@ class Book:
         self.pipeline = pipeline
 
     def create(self) -> None:
-        """Create the table, unless it is there."""
+        """Create the table, unless it exists."""
         counted = [field.name for field in self._schema if field.type in (pa.string(), pa.int32(), pa.int64())]
         useful = ",".join(name for name in counted if name != "detail")
         properties = {
@@ -56,7 +57,7 @@ class Book:
         return DeltaTable(self.path).version()
 
     def kept_property(self, name: str) -> str | None:
-        """Return a property of the table; None when the table or the property does not exist."""
+        """Return a property of the table; None if the table or the property does not exist."""
         if not self.exists():
             return None
         return DeltaTable(self.path).metadata().configuration.get(name)
@@ -65,7 +66,7 @@ class Book:
         keep_properties(DeltaTable(self.path), {name: value})
 
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
-        """Rows of this pipeline; with a marker, unless that was done."""
+        """Append rows of this pipeline; with a marker, unless this was done."""
         table = DeltaTable(self.path)
         done = table.transaction_version(marker.app) if marker is not None else None
         if marker is not None and done is not None and done >= marker.version:
@@ -77,17 +78,17 @@ class Book:
             write_deltalake(table, added, mode="append", commit_properties=properties)
 
     def remove_before(self, column: str, moment: float) -> int:
-        """Remove rows of this pipeline whose time is before a moment (seconds since 1970); how many.
+        """Remove rows of this pipeline whose time is before a moment (seconds since 1970); return their number.
 
         Raises:
-            MaintenanceError: another writer came first, or the storage is away.
+            MaintenanceError: another writer came first, or the storage is unavailable.
         """
         with maintaining(self.name):
             done = DeltaTable(self.path).delete(f"{self._mine} AND {_before(column, moment)}")
         return int(done["num_deleted_rows"])
 
     def replace_before(self, column: str, moment: float, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Put rows, whose time is before a moment too, in the place of all of this pipeline that are; in one commit.
+        """Replace all rows of this pipeline from before a moment by other rows from before it, in one commit.
 
         Raises:
             MaintenanceError: as above.
@@ -102,8 +103,9 @@ class Book:
         return f"pipeline = {literal(self.pipeline)}"
 
     def read(self, columns: Sequence[str], version: int | None = None, **equal: str) -> pa.Table:
-        """Rows of this pipeline whose columns equal what is asked for, now or at a version; none when the table is not
-        there."""
+        """Return rows of this pipeline whose columns equal the requested values, now or at a version; none if the table
+        does not exist.
+        """
         wanted = {"pipeline": self.pipeline, **equal}
         schema = pa.schema([self._schema.field(name) for name in columns])
         try:
@@ -115,7 +117,7 @@ class Book:
         condition = ds.scalar(True)
         for name, value in wanted.items():
             condition &= ds.field(name) == value
-        # Arrow may not filter inside files that deltalake has rewritten: see DeltaMirror.
+        # Arrow must not filter inside files that deltalake has rewritten: see DeltaMirror.
         near = ds.FileSystemDataset(
             list(files.get_fragments(filter=condition)), files.schema, files.format, files.filesystem
         )
@@ -127,13 +129,13 @@ class Book:
 
 
 def _before(column: str, moment: float) -> str:
-    """The condition in deltalake's SQL that a time is before a moment (seconds since 1970)."""
+    """Return the condition in deltalake's SQL that a time is before a moment (seconds since 1970)."""
     text = literal(datetime.fromtimestamp(moment, UTC).isoformat())
     return f"{column} < arrow_cast({text}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Columns of one of our own tables; nothing when it is not there."""
+    """Return columns of one of the sink's own tables; empty if it does not exist."""
     try:
         files = DeltaTable(location(warehouse, name)).to_pyarrow_dataset()
     except TableNotFoundError:
@@ -150,12 +152,13 @@ class ParkedBook(Book):
 
     @property
     def app(self) -> str:
-        """Return the app of commits that replay turns: another table, made anew, would count its turns from the
-        beginning."""
+        """Return the app of commits that replay turns. A table that is created again counts its turns from the
+        beginning.
+        """
         return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
 
     def held(self, version: int | None = None) -> dict[str, Cause]:
-        """The parked tables, by name, each with the cause of its first turn; now, or at a version of this table."""
+        """Return the parked tables, by name, with the cause of the first turn; now, or at a version of this table."""
         columns = ["target", "turn", "reason", "detail", "parked_at", "kafka_offset", *TableId._fields]
         rows = self.read(columns, version)
         each = rows.group_by(["target", "turn", "reason", "detail"])
@@ -184,8 +187,7 @@ class ParkedBook(Book):
         return found
 
     def first_waiting(self, version: int | None = None) -> dict[str, dict[int, int]]:
-        """Return by table and partition the offset of the first event that waits; now, or at a version of this
-        table."""
+        """Return by table and partition the offset of the first waiting event; now, or at a version of this table."""
         rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
         first: dict[str, dict[int, int]] = {}
         for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
@@ -194,7 +196,7 @@ class ParkedBook(Book):
         return first
 
     def turns(self, target: str) -> list[tuple[int, int]]:
-        """Return the turns that wait for a table, in order, and how many events each has."""
+        """Return the turns that wait for a table, in order, and the number of events of each."""
         rows = self.read(["turn", "kafka_offset"], target=target)
         counted = rows.group_by("turn").aggregate([("kafka_offset", "count")]).sort_by("turn").to_pylist()
         return [(row["turn"], row["kafka_offset_count"]) for row in counted]
@@ -206,19 +208,19 @@ class ParkedBook(Book):
         detail: str = "parked by command",
         marker: Marker | None = None,
     ) -> None:
-        """Park a table by a row without an event; with a marker, unless that was done."""
+        """Park a table with a row without an event; with a marker, unless this was done."""
         row = {"target": target, "turn": self.version(), "reason": reason.value, "detail": detail}
         self.append([{**row, "parked_at": time.time_ns() // 1000}], marker)
 
     def parked_by(self, marker: Marker) -> bool:
-        """Return whether a commit with this mark, or a later one of its app, was made."""
+        """Return whether a commit with this marker, or a later one of its app, exists."""
         done = DeltaTable(self.path).transaction_version(marker.app)
         return done is not None and done >= marker.version
 
     def rebuild(self, target: str) -> int | None:
-        """Return the turn that began the rebuild of a table; None: it is not being rebuilt."""
+        """Return the turn that began the rebuild of a table; None if it is not being rebuilt."""
         rows = self.read(["turn", "kafka_offset"], target=target, reason=Reason.REBUILD.value)
-        rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # not events that came meanwhile
+        rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # not events that arrived in the meantime
         turn: int | None = pc.max(rows.column("turn")).as_py()
         return turn
 
@@ -228,14 +230,14 @@ class ParkedBook(Book):
         DeltaTable(self.path).delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
 
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
-        """Give up what waits under a name of these source tables."""
+        """Discard the waiting events of these source tables under a name."""
         mine = f"{self._mine} AND target = {literal(target)}"
         for source in sources:
             named = (f"`{name}` {_equals(part)}" for name, part in source._asdict().items())
             DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
 
     def remove(self, target: str, last: int) -> None:
-        """The turns of a table up to one."""
+        """Return the turns of a table up to one."""
         mine = f"{self._mine} AND target = {literal(target)}"
         DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
 

@@ -1,7 +1,7 @@
-"""Delta tables from the driver: created and given columns through deltalake, without a Spark job.
+"""Delta tables on the driver: created and extended through deltalake, without a Spark job.
 
-The log is the one that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`); where it would not be, Spark
-changes the table.
+The log is the same that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). Where it would differ,
+Spark changes the table.
 """
 
 from __future__ import annotations
@@ -31,22 +31,22 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.protocols import DeltaAlterations
 from spark_sink.tables.table_properties import added_properties, missing_columns, shape_properties
 
-# Delta keeps statistics of so many columns by default; more make the log large and help nobody.
+# Delta keeps statistics for this number of columns by default; more make the log large without a benefit.
 MAX_STATISTICS = 32
 
 # Names that need no quotes in the property that lists the columns with statistics: its two readers quote differently.
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-# A table with a list of its features, by its protocol.
+# A table with a list of its features, according to its protocol.
 _NAMED_FEATURES = 7
 
-# Somebody else's commit, such as a compaction, may come between a look at a table and its change so often.
+# How often another commit, such as a compaction, may come between reading a table and changing it.
 _ATTEMPTS = 5
 
 
 class DeltaDdl:
-    """Creates and widens the Delta tables of a warehouse.
+    """Creates and extends the Delta tables of a warehouse.
 
     Args:
         by_spark: makes the changes that deltalake does not make, or not exactly.
@@ -112,7 +112,7 @@ class DeltaDdl:
         create(location(self._warehouse, name), schema, properties)
 
     def _add_columns(self, name: str, columns: Sequence[TableColumn], attempts: int = _ATTEMPTS) -> bool:
-        """Add those columns that the table does not have; False where Spark has to."""
+        """Add those columns that the table lacks; return False if Spark has to do it."""
         table = DeltaTable(location(self._warehouse, name))
         properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if not _is_exact(table, properties):
@@ -131,16 +131,16 @@ class DeltaDdl:
 
 
 def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
-    """Tell whether deltalake leaves of a table what Spark would: it writes all of its features, and adds none."""
+    """Tell whether deltalake leaves a table as Spark would: it writes all of its features, and adds none."""
     if features_of(table) - FUSED_FEATURES:
         return False
-    # deltalake 1.6 gives a table with named features that of variants when it sets a property.
+    # deltalake 1.6 adds the feature of variants to a table with named features when it sets a property.
     return not properties or table.protocol().min_writer_version < _NAMED_FEATURES
 
 
 @contextmanager
 def _changing(name: str) -> Iterator[None]:
-    """Raise FatalError for what deltalake and its storage raise."""
+    """Raise FatalError for errors of deltalake and its storage."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -157,13 +157,13 @@ def _type(sql: str) -> DataType:
     return PrimitiveType(delta_type(sql))
 
 
-# Deletion vectors could not be read back where rows are looked up.
+# Rows with deletion vectors could not be read back where they are looked up.
 _FIXED = {"delta.enableDeletionVectors": "false", **REMEMBERED}
 
 
 def table_properties(shape: TableShape) -> dict[str, str]:
-    """Return the properties of a new table: what it is, and which of its columns get statistics."""
-    # The key first: filters on it are what statistics help.
+    """Return the properties of a new table: its description, and which columns get statistics."""
+    # The key first, because statistics help filters on it.
     by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
     useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
     if shape.mode == Mode.CHANGELOG:

@@ -1,5 +1,6 @@
-"""Reading the files of Delta tables: those near some keys, and of tables that deltalake cannot give as an Arrow
-dataset, by its query engine or file by file."""
+"""Reading the files of Delta tables: those that can contain some keys, and, for tables that deltalake cannot provide as
+an Arrow dataset, through its query engine or file by file.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,9 @@ Types = Mapping[str, pa.DataType]
 
 
 def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """The columns through DataFusion, which knows deletion vectors and mapped columns; rows beyond the bounds, too."""
+    """Read the columns through DataFusion, which supports deletion vectors and mapped columns; also rows beyond the
+    bounds.
+    """
     ranges = (f"{_named(name)} BETWEEN {_literal(low)} AND {_literal(high)}" for name, (low, high) in bounds.items())
     where = " AND ".join(ranges) or "true"
     selected = ", ".join(map(_named, types))
@@ -33,7 +36,7 @@ def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Rec
 
 
 def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """The columns out of each file: of a table whose types were widened the older files have the narrower ones."""
+    """Read the columns from each file: if types of a table were widened, its older files have the narrower ones."""
     storage = fs.PyFileSystem(DeltaStorageHandler(table.table_uri))
     for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
         if not _may_hold(action, bounds):
@@ -46,9 +49,9 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
 
 
 def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
-    """The files that may hold rows within `reach`, by their statistics in the log, where those can be trusted.
+    """Return the files that can contain rows within `reach`, by their statistics in the log if those are reliable.
 
-    Arrow may not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
+    Arrow must not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
     """
     files = table.to_pyarrow_dataset()
     condition = ds.scalar(True)
@@ -60,7 +63,7 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
 
 
 def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
-    """Tell whether the statistics of a file leave room for rows between the bounds."""
+    """Tell whether a file can contain rows between the bounds, by its statistics."""
     for name, (low, high) in bounds.items():
         least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
         if least is not None and greatest is not None and (greatest < low or least > high):  # type: ignore[operator]
@@ -69,7 +72,7 @@ def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
 
 
 def _cast(columns: Mapping[str, pa.Array], types: Types, rows: int) -> pa.RecordBatch:
-    """A column that a file does not have was added later: NULL."""
+    """A column that a file lacks was added later: NULL."""
     arrays = [columns[name].cast(type) if name in columns else pa.nulls(rows, type) for name, type in types.items()]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(types.items())))
 

@@ -23,15 +23,15 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
 )
 
-# What each append tells in the log, so that the next batch need not read the table: `greatest` as JSON.
+# Metadata of each append in the log, so that the next batch need not read the table: `greatest` as JSON.
 GREATEST = "cdc.greatest"
 
-# So many commits of others, such as compactions, may lie between.
+# The maximum number of commits by others, such as compactions, in between.
 _LOOK_BACK = 20
 
 
 class DeltaLog(DeltaOpened):
-    """One table that keeps the events of a source table."""
+    """One table that stores the events of a source table."""
 
     def greatest(self) -> Mapping[str, str]:
         for made in self._table.history(_LOOK_BACK):

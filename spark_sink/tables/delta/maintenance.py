@@ -23,7 +23,7 @@ from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFile
 # https://github.com/delta-io/delta/blob/master/PROTOCOL.md#last-checkpoint-file
 _LAST_CHECKPOINT = "_delta_log/_last_checkpoint"
 
-# Where a table does not say so; https://docs.delta.io/latest/table-properties.html
+# The default if a table does not set it; https://docs.delta.io/latest/table-properties.html
 _REMEMBERED_DAYS = 7.0
 
 _UNITS = {"week": 7.0, "day": 1.0, "hour": 1 / 24, "minute": 1 / 1440, "second": 1 / 86_400}
@@ -34,9 +34,9 @@ _INTERVAL = re.compile(rf"interval (\d+) ({'|'.join(_UNITS)})s?")
 class DeltaMaintenance:
     """The Delta tables of a warehouse.
 
-    Vacuum asks for no versions by name: one that was the newest at any time of the kept days has no file that was
-    removed before them. It removes what the log names, never what it does not know: in the folder of a table there may
-    be another table.
+    Vacuum needs no list of versions: a version that was the newest at any time of the kept days has no file that was
+    removed before them. It only removes files listed in the log, because the folder of a table can contain another
+    table.
     """
 
     def __init__(self, warehouse: str) -> None:
@@ -63,7 +63,7 @@ class DeltaMaintenance:
         with maintaining(name):
             table = self._open(name)
             table.create_checkpoint()
-            table.cleanup_metadata()  # of commits that the checkpoint has, and the log need not keep
+            table.cleanup_metadata()  # commits that the checkpoint includes, and that the log need not keep
 
     def remember(self, name: str, days: int) -> None:
         with maintaining(name):
@@ -71,7 +71,7 @@ class DeltaMaintenance:
 
     def vacuum(self, name: str, days: float) -> int:
         with maintaining(name):
-            # Not enforced: the property is longer on purpose, so that a vacuum finds what may go.
+            # Not enforced: the property is longer on purpose, so that a vacuum finds the files to delete.
             hours = int(timedelta(days=days) / timedelta(hours=1))
             return len(self._open(name).vacuum(hours, dry_run=False, enforce_retention_duration=False))
 
@@ -81,7 +81,7 @@ class DeltaMaintenance:
 
 @contextmanager
 def maintaining(name: str) -> Iterator[None]:
-    """Raise MaintenanceError for what deltalake and its storage raise."""
+    """Raise MaintenanceError for errors of deltalake and its storage."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -89,7 +89,7 @@ def maintaining(name: str) -> Iterator[None]:
 
 
 def _checkpointed(table: DeltaTable) -> int:
-    """The version of the last checkpoint; -1 without one: version 0 is a commit as well."""
+    """Return the version of the last checkpoint; -1 if there is none, because version 0 is a commit as well."""
     storage = fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
     try:
         with storage.open_input_file(_LAST_CHECKPOINT) as file:
@@ -99,6 +99,6 @@ def _checkpointed(table: DeltaTable) -> int:
 
 
 def _days(interval: str | None) -> float:
-    """The days of `interval 2 weeks`; the default for what is not said so."""
+    """Return the days of `interval 2 weeks`; the default for any other form."""
     found = _INTERVAL.fullmatch((interval or "").lower())
     return int(found[1]) * _UNITS[found[2]] if found else _REMEMBERED_DAYS

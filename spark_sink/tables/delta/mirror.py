@@ -1,4 +1,6 @@
-"""A Delta table in a worker, through deltalake: read what is stored, write changes. Never while Spark changes it."""
+"""A Delta table in a worker, through deltalake: it reads stored rows and writes changes, but never while Spark changes
+the table.
+"""
 
 from __future__ import annotations
 
@@ -61,7 +63,7 @@ class DeltaMirror(MirrorReader, DeltaOpened):
             streamed_exec=False,
             commit_properties=commit(*markers),
         )
-        # No positions in the conditions: the fold has compared them, and a writer that came between fails the commit.
+        # No positions in the conditions: the fold has compared them, and a writer in between makes the commit fail.
         with committing(self._table, *markers):
             merge.when_matched_update(updates).when_not_matched_insert(written).execute()
 

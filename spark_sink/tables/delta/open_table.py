@@ -1,5 +1,6 @@
-"""The common part of the Delta tables of all modes: where they lie, the properties that say what they are, and what
-commits and conditions of deltalake are made of."""
+"""The common part of the Delta tables of all modes: their location, the properties that describe them, and the parts of
+deltalake's commits and conditions.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +20,12 @@ from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 
-# For so long the log of a table knows a file that was removed: longer than maintenance keeps the file, as it removes
-# only what the log knows.
+# How long the log of a table keeps a removed file. This is longer than maintenance keeps the file, because it only
+# deletes files that the log contains.
 REMEMBERED_PROPERTY = "delta.deletedFileRetentionDuration"
 REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 
-# What Spark and deltalake call the commit that sets a table back: its version is a new one.
+# The name in Spark and deltalake of the commit that sets a table back. Its version is a new one.
 _RESTORE = "RESTORE"
 
 # The columns with statistics in the log.
@@ -36,7 +37,7 @@ def shape_of(table: DeltaTable) -> TableShape:
 
 
 def types_of(table: DeltaTable) -> dict[str, str]:
-    """The Spark SQL type of each column; of a type that no event becomes, its word in the log."""
+    """Return the Spark SQL type of each column; for a type that no event can have, its name in the log."""
     fields = table.schema().fields
     return {field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in fields}
 
@@ -47,7 +48,7 @@ def floors_of(table: DeltaTable) -> Mapping[str, str]:
 
 
 class DeltaOpened:
-    """A table of ours that was opened."""
+    """A table of the sink that was opened."""
 
     orders: Sequence[Order] = ()
 
@@ -71,11 +72,11 @@ class DeltaOpened:
 
 
 def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> None:
-    """Create a table unless there is one, in version 0 and in no other.
+    """Create a table unless it exists, in version 0 and in no other.
 
-    deltalake tries again what another commit came before, and would create the table once more over it: with a new id,
-    and without columns that were added meanwhile. Whether a table of somebody else is as wanted is seen when it is
-    opened.
+    If another commit comes first, deltalake retries and would create the table once more over the existing one: with a
+    new id, and without columns that were added in the meantime. Whether somebody else's table fits is checked when it
+    is opened.
     """
     once = CommitProperties(max_commit_retries=0)
     try:
@@ -93,16 +94,16 @@ def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str])
 
 
 def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> CommitProperties:
-    """Return the properties of a commit; `metadata` stands in the table's log."""
+    """Return the properties of a commit; `metadata` is stored in the table's log."""
     custom = dict(metadata) if metadata is not None else None
     return CommitProperties(custom_metadata=custom, app_transactions=[Transaction(*marker) for marker in markers])
 
 
 @contextmanager
 def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
-    """Make a commit whose answer is lost once: deltalake tries again, and is refused for what its first try has made.
+    """Make a commit whose answer may be lost: deltalake then retries, and is rejected because of its own first attempt.
 
-    That it was made is told by the marker, the first of several.
+    The marker, the first of several, shows that the commit was made.
 
     Raises:
         Overtaken: another commit came first.
@@ -119,7 +120,7 @@ def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
 
 
 def keep_properties(table: DeltaTable, properties: Mapping[str, str]) -> None:
-    """Set properties in a commit of their own. One whose answer is lost was made if the table has them.
+    """Set properties in a separate commit. If its answer is lost, it was made if the table has the properties.
 
     Raises:
         Overtaken: another commit came first.
@@ -133,6 +134,6 @@ def keep_properties(table: DeltaTable, properties: Mapping[str, str]) -> None:
 
 
 def literal(text: str) -> str:
-    """A text in deltalake's SQL; Spark's quotes otherwise."""
+    """Return a text in deltalake's SQL; Spark quotes differently."""
     quoted = text.replace("'", "''")
     return f"'{quoted}'"

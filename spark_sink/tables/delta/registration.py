@@ -1,4 +1,6 @@
-"""Delta tables made known to a catalog of Spark's: a Hive metastore, or what `spark.sql.catalog.NAME` is set to."""
+"""Registration of Delta tables in a catalog of Spark: a Hive metastore, or the catalog that `spark.sql.catalog.NAME`
+defines.
+"""
 
 from __future__ import annotations
 
@@ -16,16 +18,16 @@ from spark_sink.tables.locations import location
 from spark_sink.tables.registration import CatalogName, RegistrationError
 from spark_sink.tables.spark_sql import literal
 
-# Spark's own, which forgets all that it knows unless a Hive metastore is behind it.
+# Spark's own catalog, which forgets everything unless a Hive metastore is behind it.
 SESSION_CATALOG = "spark_catalog"
 _BEHIND = "spark.sql.catalogImplementation"
 
 
 class SparkCatalog:
-    """A catalog, by the name that it has in Spark.
+    """A catalog, by its name in Spark.
 
     Args:
-        is_delta: tells of a table, by its name, whether it is one of Delta Lake: any other is in a catalog of its own.
+        is_delta: tells by its name whether a table is a Delta table; any other is in a catalog of its own.
 
     Raises:
         ConfigError: it would forget the tables when the session ends.
@@ -35,7 +37,7 @@ class SparkCatalog:
         if catalog == SESSION_CATALOG and spark.conf.get(_BEHIND) != "hive":
             raise ConfigError(
                 f"catalog.name is {catalog}, which forgets its tables with the session: set {_BEHIND} to hive in "
-                "spark.conf, and spark.hadoop.hive.metastore.uris; or name a catalog of spark.sql.catalog.*"
+                "spark.conf, and spark.hadoop.hive.metastore.uris; or use a catalog of spark.sql.catalog.*"
             )
         self._spark = spark
         self._warehouse = warehouse
@@ -61,7 +63,7 @@ class SparkCatalog:
         except SPARK_ERRORS as error:
             raise RegistrationError(_told(error)) from None
         if _plain(found) != _plain(self._absolute(path)):
-            raise RegistrationError(f"{known.schema}.{known.table} is a table elsewhere, at {found}")
+            raise RegistrationError(f"{known.schema}.{known.table} is a table in another location, {found}")
         return False
 
     def _absolute(self, path: str) -> str:
@@ -75,13 +77,13 @@ def _ticked(name: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """A folder's path or URL without what two spellings of one differ in."""
+    """Return a folder's path or URL without the differences between spellings."""
     return unquote(urlsplit(path)._replace(scheme="").geturl()).replace("//", "/").rstrip("/")
 
 
 def _told(error: Exception) -> str:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    # Of what a catalog behind Spark says, such as that it is away, Spark's name says nothing.
+    # Spark's error name says nothing about errors of a catalog behind it, for example that it is unavailable.
     if condition and not condition.startswith("_LEGACY_ERROR"):
         return condition
     return reason(error).removeprefix(f"[{condition}] ")

@@ -34,18 +34,18 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 _APP, _VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 
-# A staged file never changes, so that Spark need not keep a copy of it before it joins.
+# A staged file never changes, so Spark need not copy it before it joins.
 SETTINGS = {"spark.databricks.delta.merge.materializeSource": "none"}
 
 # Delta's exceptions for a commit that another one made impossible.
 _OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# What tells that the table takes none of these rows: trying again would not help.
+# Errors which say that the table accepts none of these rows, so that a retry would not help.
 _REFUSALS = re.compile(r"\b(DELTA_VIOLATE_CONSTRAINT_WITH_VALUES|DELTA_NOT_NULL_CONSTRAINT_VIOLATED)\b")
 
 
 class DeltaInSpark:
-    """The Delta tables of a warehouse, as Spark writes them."""
+    """The Delta tables of a warehouse, written by Spark."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -92,7 +92,7 @@ class _Table:
         self._session.sql(f"DELETE FROM {self._quoted} WHERE {condition}")  # noqa: S608 - quoted, and made of literals
 
     def _merge(self, order: Merge) -> None:
-        for other in order.others:  # a commit of Spark's carries one marker
+        for other in order.others:  # a commit by Spark carries one marker
             self._append(self._session.read.format("delta").load(self._path).limit(0), other)
         staged = staged_rows(self._session, self._staging, order)
         if order.inserts_only:
@@ -106,7 +106,7 @@ class _Table:
         rows.write.format("delta").mode("append").options(**options).save(self._path)
 
     def _marked(self, marker: Marker | None) -> AbstractContextManager[None]:
-        """Statements carry the marker in their commit, and do nothing if the table has it."""
+        """Make statements carry the marker in their commit, and do nothing if the table has it."""
         return session_settings(
             self._session, {} if marker is None else {_APP: marker.app, _VERSION: str(marker.version)}
         )

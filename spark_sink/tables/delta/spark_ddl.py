@@ -29,15 +29,15 @@ class SparkDdl:
         table = DeltaTable(location(self._warehouse, name))
         properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if any(column.type == "timestamp_ntz" for column in columns):
-            # Spark switches the feature on by itself when it creates a table, not when it adds a column.
+            # Spark enables the feature automatically when it creates a table, but not when it adds a column.
             properties["delta.feature.timestampNtz"] = "supported"
         if properties:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        # By its path Spark replaces no table (CREATE OR REPLACE finds other properties, and refuses). The new ones come
-        # last: without them the table counts as the old one, and is replaced again.
+        # Spark cannot replace a table by its path (CREATE OR REPLACE finds other properties, and fails). The new
+        # properties are set last: without them the table counts as the old one, and is replaced again.
         path = location(self._warehouse, name)
         before = DeltaTable(path).metadata().configuration
         declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
@@ -64,9 +64,9 @@ class SparkDdl:
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
 
     def _rewrite(self, name: str, columns: Sequence[TableColumn]) -> None:
-        """Write all rows again, with wider types, in one commit.
+        """Write all rows again with wider types, in one commit.
 
-        Delta's type widening would leave the files as they are, but deltalake does not write tables that have it.
+        Delta's type widening would leave the files unchanged, but deltalake does not write tables that have it.
         Properties, transaction markers and features of the table stay.
         """
         path = location(self._warehouse, name)
@@ -83,7 +83,7 @@ class SparkDdl:
         writer.options(**options).partitionBy(*table.metadata().partition_columns).save(path)
 
     def _without_statistics(self, name: str, table: DeltaTable, columns: Set[str]) -> None:
-        """Keep no minimum and maximum of these columns any more: see `has_statistics`."""
+        """Stop keeping minimum and maximum of these columns: see `has_statistics`."""
         listed_columns = table.metadata().configuration.get(STATISTICS_PROPERTY)
         if listed_columns is None or columns.isdisjoint(listed_columns.split(",")):
             return
@@ -96,6 +96,6 @@ class SparkDdl:
 
 
 def quoted(path: str) -> str:
-    """A table by where it lies, in SQL."""
+    """Return a table by its location, in SQL."""
     ticked = path.replace("`", "``")
     return f"delta.`{ticked}`"

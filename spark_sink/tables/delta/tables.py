@@ -1,4 +1,4 @@
-"""The Delta tables of a warehouse, as a worker opens them: each with the engine that writes it."""
+"""The Delta tables of a warehouse, opened in a worker, each with the engine that writes it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class DeltaTables:
     """The Delta tables of a warehouse.
 
     Args:
-        app: pipeline and checkpoint: whose staged files they are.
+        app: pipeline and checkpoint, which identify the staged files.
     """
 
     warehouse: str
@@ -45,14 +45,14 @@ class DeltaTables:
         return self._opened(name, opened)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None when there is none."""
+        """Return the shape of a table; None if it does not exist."""
         try:
             return shape_of(DeltaTable(location(self.warehouse, name)))
         except TableNotFoundError:
             return None
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such a table, be it ours or not."""
+        """Tell whether the table exists, whether or not the sink created it."""
         return DeltaTable.is_deltatable(location(self.warehouse, name))
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
@@ -66,10 +66,10 @@ class DeltaTables:
             return None
         try:
             opened.load_as_version(version)
-            # By what it was then: what today's engine left in its files needs today's way to read them.
+            # With the features of that time: files that today's engine writes need today's way of reading.
             found = self._opened(name, opened)
         except DeltaError as error:
-            raise FatalError(f"{name} cannot be seen as of {moment.isoformat()}: {error}") from None
+            raise FatalError(f"{name} cannot be read as of {moment.isoformat()}: {error}") from None
         return found if isinstance(found, MirrorTable) else None
 
     def _opened(self, name: str, opened: DeltaTable) -> MirrorTable | ChangelogTable | HistoryTable:
@@ -84,7 +84,10 @@ class DeltaTables:
             return DeltaMirror(opened, shape, choice)
         by_file = bool(has & BY_FILE)
         if by_file and opened.metadata().partition_columns:
-            raise Refused(Reason.TABLE_REFUSED, "the table has partitions, and features of which only files are read")
+            raise Refused(
+                Reason.TABLE_REFUSED,
+                "the table has partitions, together with features for which only single files can be read",
+            )
         return StagedMirror(opened, shape, choice, name, self.staging, by_file=by_file)
 
     @property
@@ -101,7 +104,7 @@ class DeltaTables:
         return DeltaTable(location(self.warehouse, parking.NAME)).transaction_version(app)
 
     def _append(self, name: str, rows: pa.Table, marker: Marker) -> None:
-        """Append to one of our own tables, unless the marker tells that it was done."""
+        """Append to one of the sink's own tables, unless the marker shows that this was done."""
         table = DeltaTable(location(self.warehouse, name))
         done = table.transaction_version(marker.app)
         if done is None or done < marker.version:
@@ -110,10 +113,10 @@ class DeltaTables:
 
 
 def features_of(table: DeltaTable) -> frozenset[str]:
-    """The features that writers of a table must know."""
+    """Return the features that writers of a table must support."""
     protocol = table.protocol()
     has = features(protocol.min_writer_version, frozenset(protocol.writer_features or ()))
-    # deltalake 1.6 gives it to every table with named features when it sets a property, such as the floors.
+    # deltalake 1.6 adds it to every table with named features when it sets a property, such as the floors.
     unused = not any("Variant" in str(field.type) for field in table.schema().fields)
     return has - {"variantType"} if unused else has
 

@@ -1,4 +1,4 @@
-"""The traits of a catalog of Iceberg tables, as it showed them, and the place where they are remembered."""
+"""The observed traits of a catalog of Iceberg tables, and the place where they are stored."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spark_sink.schema.table_naming import RESERVED
 
 @dataclass(frozen=True)
 class CatalogTraits:
-    """The behaviour of a catalog; the defaults are what the sink wants, and what folders do.
+    """The behavior of a catalog. The defaults are what the sink wants, and what folders do.
 
     Args:
-        format_version: of the tables that it makes.
-        keeps_snapshots: versions of before can be read.
-        can_expire: it lets old snapshots go.
+        format_version: the format version of tables that it creates.
+        keeps_snapshots: previous versions can be read.
+        can_expire: it allows old snapshots to expire.
     """
 
     format_version: int = 3
@@ -40,28 +40,28 @@ class _Remembered(msgspec.Struct):
 
 @dataclass(frozen=True)
 class TraitsMemory:
-    """The answer of one catalog, in the sink's own folder of a warehouse."""
+    """The stored result of testing one catalog, in the sink's own folder of a warehouse."""
 
     warehouse: str
     access: CatalogAccess
 
     @property
     def id(self) -> str:
-        """Of this catalog and warehouse, whoever asks."""
+        """The file for this catalog and warehouse, for any pipeline."""
         told = (self.warehouse, self.access.name, self.access.address, self.access.reader.get("warehouse", ""))
         return hashlib.sha256("\0".join(told).encode()).hexdigest()[:12]
 
     def recall(self, seconds: float = math.inf) -> CatalogTraits | None:
-        """Return the answer, if it is known and no older."""
+        """Return the result, if it exists and is not older."""
         try:
             with self._files.open_input_stream(self._path) as stored:
                 found = msgspec.json.decode(stored.read(), type=_Remembered)
         except (OSError, TableNotFoundError, msgspec.MsgspecError):
-            return None  # of a warehouse that is not there yet, say: asked again, the catalog answers the same
+            return None  # the warehouse may not exist yet; the catalog is tested again
         return found.traits if time.time() - found.asked_at < seconds else None
 
     def keep(self, traits: CatalogTraits) -> None:
-        """Remember the answer; the warehouse is there."""
+        """Store the result; the warehouse exists."""
         content = msgspec.json.encode({"asked_at": time.time(), "traits": asdict(traits)})
         with tempfile.TemporaryDirectory() as scratch:
             written = Path(scratch, "traits.json")

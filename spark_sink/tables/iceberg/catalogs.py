@@ -1,6 +1,6 @@
-"""The catalog of the Iceberg tables: where a table is found by its name, by Spark and by pyiceberg alike.
+"""The catalog of the Iceberg tables, in which both Spark and pyiceberg find a table by its name.
 
-Without one of its own the sink has folders of its warehouse for it, each the name of a table.
+Without a configured catalog, folders of the warehouse serve as one; each folder is the name of a table.
 """
 
 from __future__ import annotations
@@ -17,42 +17,42 @@ from spark_sink.tables.locations import location, spelled
 
 
 class TableCatalog(Protocol):
-    """A catalog; it travels to the workers."""
+    """A catalog; it is sent to the workers."""
 
     @property
     def spark(self) -> Mapping[str, str]:
-        """The settings of a session that knows it, and keeps none of its tables in memory."""
+        """Return the settings of a session that knows it, and caches none of its tables."""
 
     def load(self, name: str) -> Table | None:
-        """Return a table as it is now; None when there is none."""
+        """Return the current table; None if it does not exist."""
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such a table, be it ours or not."""
+        """Tell whether the table exists, whether or not the sink created it."""
 
     def spelled(self, name: str) -> str | None:
-        """Return the table that is there under this name, in whatever case; None when there is none."""
+        """Return the name of the existing table that equals this name except for case; None if there is none."""
 
     def reach(self) -> None:
-        """Ask the catalog for something.
+        """Ask the catalog something.
 
         Raises:
-            FatalError: it does not answer, or refuses.
+            FatalError: it does not answer, or rejects the request.
         """
 
     def path(self, name: str) -> tuple[str, ...]:
-        """The name of a table as SQL has it: catalog, namespaces, table."""
+        """Return the name of a table in SQL: catalog, namespaces, table."""
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
-        """Return the namespaces that have to be there before the table is, as `path` names it: the outermost first.
+        """Return the namespaces that must exist before the table, as `path` in SQL: the outermost first.
 
         Raises:
-            ConfigError: the catalog takes no such name.
+            ConfigError: the catalog does not accept such a name.
         """
 
 
 @dataclass(frozen=True)
 class FolderCatalog:
-    """Folders of a warehouse; Iceberg calls it a catalog of Hadoop's."""
+    """Folders of a warehouse; Iceberg calls it a Hadoop catalog."""
 
     warehouse: str
 
@@ -77,7 +77,7 @@ class FolderCatalog:
         return spelled(self.warehouse, name, lambda folder: _newest_metadata(folder) is not None)
 
     def reach(self) -> None:
-        """Folders need nobody to answer."""
+        """Folders need no server."""
 
     def path(self, name: str) -> tuple[str, ...]:
         return FOLDERS, *name.split(".")
@@ -87,28 +87,29 @@ class FolderCatalog:
 
 
 def catalog_of(warehouse: str, access: CatalogAccess | None) -> TableCatalog:
-    """The catalog of a configuration."""
+    """The configured catalog."""
     if access is None:
         return FolderCatalog(warehouse)
-    # Here, not above: a worker with folders needs no clients of catalogs.
+    # Imported here because a worker with folders needs no clients of catalogs.
     from spark_sink.tables.iceberg.served_catalog import ServedCatalog
 
     return ServedCatalog(access)
 
 
 def quoted(catalog: TableCatalog, name: str) -> str:
-    """A table in SQL, by its name in the lakehouse."""
+    """Return a table in SQL, by its name in the lakehouse."""
     return in_sql(catalog.path(name))
 
 
 def in_sql(path: tuple[str, ...]) -> str:
-    """A name of several parts in SQL."""
+    """Return a name of several parts in SQL."""
     return ".".join(f"`{part}`" for part in path)
 
 
 def _newest_metadata(folder: str) -> str | None:
-    """The file of the newest metadata. A writer that dies after a commit leaves the hint at the one before, so that the
-    next ones are looked for."""
+    """Return the file of the newest metadata. A writer that dies after a commit leaves the hint at the previous one, so
+    later files are searched for.
+    """
     files = load_file_io(location=folder)
     try:
         with files.new_input(f"{folder}/metadata/version-hint.text").open() as hint:

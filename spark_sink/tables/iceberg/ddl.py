@@ -1,4 +1,4 @@
-"""Iceberg tables from the driver: created and changed through Spark."""
+"""Iceberg tables on the driver: created and changed through Spark."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from spark_sink.tables.table_properties import (
     shape_properties,
 )
 
-# Row changes stand beside the files: as deletion vectors in the third version of the format, as files of positions in
-# the second. The metadata of every commit stand in a file of their own; the last of them are kept.
+# Row changes are stored separately from the files: as deletion vectors in version 3 of the format, as position delete
+# files in version 2. Every commit writes a metadata file, and the latest of them are kept.
 _FIXED = {
     **{f"write.{statement}.mode": "merge-on-read" for statement in ("delete", "update", "merge")},
     "write.metadata.delete-after-commit.enabled": "true",
@@ -32,7 +32,7 @@ _FIXED = {
 }
 
 
-# Events are looked up by their position, of which the first characters are always the same: statistics keep it whole.
+# Events are looked up by their position, whose first characters are always the same, so statistics keep it whole.
 _OF_CHANGELOGS = {f"write.metadata.metrics.column.{POS}": "full"}
 
 
@@ -46,10 +46,9 @@ class IcebergDdl:
         traits: Callable[[], CatalogTraits],
         buckets: Mapping[str, int],
     ) -> None:
-        """
-        Args:
-            traits: of the catalog, which are known when the first table is made.
-            buckets: of new tables, by name or pattern.
+        """Args:
+        traits: returns the traits of the catalog, which are known when the first table is created.
+        buckets: the buckets of new tables, by name or pattern.
         """
         self._traits = traits
         self._spark = sibling(spark, catalog.spark)
@@ -71,7 +70,8 @@ class IcebergDdl:
         if present is None or table is None:
             return self.create(name, shape)
         if shape_of(table.metadata).built != shape.built:
-            # Iceberg leaves properties that the new table does not name; those of the old rows must not count for it.
+            # Iceberg keeps properties that the new table does not have. Those that belong to the old rows must not
+            # apply to it.
             old = [name for name in table.metadata.properties if name.startswith("cdc.") and name not in IDENTITY]
             if old:
                 names = ", ".join(map(literal, old))
@@ -88,7 +88,7 @@ class IcebergDdl:
             **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {}),
         }
         if shape.built:
-            # A mirror usually has no such property, and the old table may have had one.
+            # A mirror usually has no such property, but the old table may have had one.
             properties[MODE_PROPERTY] = shape.mode.value
         parted = _parted(shape, match_rule(name, self._buckets))
         self._spark.sql(
@@ -108,7 +108,7 @@ class IcebergDdl:
             self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} ADD COLUMNS ({declared})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
-        """See `TableAlterations`. Nothing is rewritten: every Iceberg table may have files of both types."""
+        """See `TableAlterations`. Nothing is rewritten: every Iceberg table can have files of both types."""
         for column in columns:
             self._spark.sql(
                 f"ALTER TABLE {quoted(self._catalog, name)} ALTER COLUMN `{column.name}` TYPE {column.type}"
@@ -119,8 +119,9 @@ class IcebergDdl:
 
 
 def _parted(shape: TableShape, buckets: int | None) -> str:
-    """The clause for buckets by the first key column that says for a row where it is: a number or a text, and not the
-    source, which is the same in many rows."""
+    """Return the clause for buckets by the first key column that is a number or a text, but not the source, which is
+    the same in many rows.
+    """
     if buckets is None or shape.mode == Mode.CHANGELOG:
         return ""
     # Iceberg names the bucket after the column, and no column may have that name.

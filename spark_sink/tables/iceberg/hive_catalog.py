@@ -1,4 +1,4 @@
-"""The tables of a Hive metastore, which Spark reaches by the same protocol."""
+"""The tables of a Hive metastore, which Spark accesses with the same protocol."""
 
 from __future__ import annotations
 
@@ -13,19 +13,21 @@ from pyiceberg.catalog.hive import HiveCatalog, _HiveClient
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-# It writes a line for each attempt, to standard error where nobody has said otherwise; the last is in our error.
+# It writes a line for each attempt to standard error unless configured otherwise; the sink's error contains the last
+# one.
 logging.getLogger("thrift.transport.TSocket").addHandler(logging.NullHandler())
 
-# For each answer; a metastore that takes longer is away.
+# For each answer; a metastore that takes longer counts as unavailable.
 _SECONDS = 60.0
 
-# Before each round of attempts: one that is restarted is asked again for some 15 s.
+# The pauses before each round of attempts: a metastore that restarts is retried for about 15 s.
 _WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 class MetastoreCatalog(HiveCatalog):
-    """pyiceberg's, which has one connection for all threads, asks the first of several metastores only, and waits for
-    ever for one that hangs."""
+    """A client for threads. pyiceberg's own has one connection for all threads, asks only the first of several
+    metastores, and waits forever for one that hangs.
+    """
 
     @staticmethod
     def _create_hive_client(properties: dict[str, str]) -> _HiveClient:
@@ -33,7 +35,7 @@ class MetastoreCatalog(HiveCatalog):
 
 
 class _Connection(_HiveClient, threading.local):
-    """A connection for each thread, open for as long as a question takes."""
+    """A connection for each thread, open for the duration of a request."""
 
     def __init__(self, uri: str, ugi: str | None) -> None:
         self._addresses = uri.split(",")
@@ -52,7 +54,7 @@ class _Connection(_HiveClient, threading.local):
                     last = error
                 else:
                     return self._client()
-        raise last or AssertionError("nobody was asked")
+        raise last or AssertionError("no metastore was asked")
 
     def _init_thrift_transport(self) -> Any:
         parts = urlsplit(self._uri)

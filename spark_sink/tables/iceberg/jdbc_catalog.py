@@ -1,4 +1,4 @@
-"""The tables of a catalog of Iceberg's in a database, which Spark writes by JDBC."""
+"""The tables of an Iceberg catalog in a database, which Spark writes through JDBC."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from sqlalchemy import inspect
 
 
 class JdbcCatalog(SqlCatalog):
-    """pyiceberg's, which takes a database that nothing was written to for an error. Spark makes its tables."""
+    """A client that accepts an empty database. pyiceberg's own treats it as an error. Spark creates the tables of the
+    catalog.
+    """
 
     def load_table(self, identifier: str | Identifier) -> Table:
         if not self._is_made():

@@ -23,12 +23,12 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 
-# What each commit tells in its snapshot, so that the next batch need not read the table: as JSON.
+# Metadata of each commit in its snapshot, as JSON, so that the next batch need not read the table.
 GREATEST_PROPERTY = "cdc.greatest"
 
 
 class IcebergLog(IcebergOpened):
-    """One table that keeps the events of a source table."""
+    """One table that stores the events of a source table."""
 
     def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         super().__init__(table, shape, choice)

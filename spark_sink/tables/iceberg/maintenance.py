@@ -1,4 +1,4 @@
-"""The files of Iceberg tables: looked at through pyiceberg, and changed by Iceberg's actions in Spark."""
+"""The files of Iceberg tables: read through pyiceberg, and changed by Iceberg's actions in Spark."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFile
 
 _DAY_MS = 86_400_000
 
-# No file is too large: what is that large already is not written again to be parted.
+# No file is too large: a large file is not rewritten to be split.
 _NO_LIMIT = str(1 << 50)
 
 
@@ -40,7 +40,7 @@ class IcebergMaintenance:
     """The Iceberg tables of a catalog.
 
     Args:
-        spark: None: nothing but a look at files is asked for.
+        spark: None if files are only inspected.
     """
 
     def __init__(self, catalog: TableCatalog, traits: CatalogTraits, spark: SparkSession | None) -> None:
@@ -54,7 +54,7 @@ class IcebergMaintenance:
             if table is None:
                 return None
             sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
-            # Its metadata say all at once, and a file that was removed is known as long as its snapshot.
+            # Its metadata contain everything, and a removed file is known as long as its snapshot.
             version, parts = version_of(table.metadata), buckets_of(table.metadata)
             return TableFiles(version, sizes, unsaved=0, remembered_days=math.inf, parts=parts)
 
@@ -69,15 +69,16 @@ class IcebergMaintenance:
             return Compacted(done.rewrittenDataFilesCount(), done.addedDataFilesCount())
 
     def checkpoint(self, name: str) -> None:
-        """Its metadata say all at once."""
+        """Do nothing: the metadata contain everything."""
 
     def remember(self, name: str, days: int) -> None:
-        """It knows the files of all of its snapshots."""
+        """Do nothing: the table knows the files of all of its snapshots."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Expire old snapshots, and remove the files of writers that died before their commit, when they are as old: a
-        writer that is at work has younger ones, and no snapshot that is kept knows them. Nothing where the catalog lets
-        none go: Iceberg then removes no file at all."""
+        """Expire old snapshots, and delete the files of failed commits that are as old. A writer at work has newer
+        files, and no kept snapshot contains them. Nothing is done if the catalog does not allow snapshots to expire:
+        Iceberg then removes no file at all.
+        """
         with _maintaining(name):
             self._copy_markers(name)
             if not self._traits.can_expire:
@@ -86,8 +87,9 @@ class IcebergMaintenance:
             return self._expire(name, limit) + self._remove_unknown(name, limit)
 
     def _copy_markers(self, name: str) -> None:
-        """Copy the markers from the newest snapshot to the table: whoever puts files together beside the sink, and lets
-        all snapshots go but that one, takes them away."""
+        """Copy the markers from the newest snapshot to the table. Another program that compacts and then expires all
+        older snapshots removes them.
+        """
         metadata = self._metadata(name)
         copy = copy_of_markers(metadata)
         if copy is not None and copy != metadata.properties.get(MARKERS_PROPERTY):
@@ -111,8 +113,9 @@ class IcebergMaintenance:
         return removed
 
     def _may_hold_tables(self, folder: str) -> bool:
-        """Tell whether there may be tables below a folder of a table's files, whose names are longer than its name: all
-        of their files are unknown to it. Partitions of its own have names with an equals sign."""
+        """Tell whether there may be tables below a folder of a table's files, with names longer than its name: it would
+        not know any of their files. Its own partitions have names with an equals sign.
+        """
         files, path = hadoop_folder(self._session, folder)
         entries = files.listStatus(path) if files.exists(path) else ()
         return any(entry.isDirectory() and "=" not in entry.getPath().getName() for entry in entries)
@@ -120,7 +123,7 @@ class IcebergMaintenance:
     @cached_property
     def _session(self) -> SparkSession:
         if self._spark is None:
-            raise AssertionError("without Spark files are only looked at")
+            raise AssertionError("without Spark, files can only be inspected")
         return sibling(self._spark, self._catalog.spark)
 
     @property
@@ -134,14 +137,14 @@ class IcebergMaintenance:
     def _metadata(self, name: str) -> TableMetadata:
         table = self._catalog.load(name)
         if table is None:
-            raise MaintenanceError(f"{name}: it is gone")
+            raise MaintenanceError(f"{name}: it no longer exists")
         return table.metadata
 
 
 def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
-    """The time (ms) of the oldest snapshot that must stay; None where all do.
+    """Return the time (ms) of the oldest snapshot that must stay; None if all must stay.
 
-    That is the one that was the newest at the limit, or if it is older, the newest that has markers.
+    This is the snapshot that was the newest at the limit, or the newest one with markers if that is older.
     """
     kept = list(ancestors(metadata))
     then = next((one.timestamp_ms for one in kept if one.timestamp_ms <= limit), None)
@@ -153,7 +156,7 @@ def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
 
 @contextmanager
 def _maintaining(name: str) -> Iterator[None]:
-    """Raise MaintenanceError for what Spark, pyiceberg, the catalog and the storage raise."""
+    """Raise MaintenanceError for errors of Spark, pyiceberg, the catalog and the storage."""
     try:
         yield
     except SPARK_ERRORS as error:

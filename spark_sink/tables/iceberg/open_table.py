@@ -1,5 +1,6 @@
-"""The common part of Iceberg tables of all modes: what their metadata tell, the markers that snapshots carry, and
-columns as Arrow has them here."""
+"""The common part of Iceberg tables of all modes: their metadata, the markers in snapshots, and columns in Arrow's
+form.
+"""
 
 from __future__ import annotations
 
@@ -37,11 +38,11 @@ from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
 
-# The markers of all works, as JSON, in the summary of every snapshot that the sink makes. A property of the table with
-# this name has a copy, and the sequence number of the snapshot that it was made of.
+# The markers of all work, as JSON, in the summary of every snapshot that the sink creates. The table property with this
+# name has a copy, and the sequence number of the snapshot from which it was made.
 MARKERS_PROPERTY = "cdc.markers"
 
-# The version of a table that nothing was written to.
+# The version of a table without any commit.
 NO_SNAPSHOT = 0
 
 _SQL: Mapping[type[IcebergType], str] = {
@@ -57,12 +58,12 @@ _SQL: Mapping[type[IcebergType], str] = {
     TimestamptzType: "timestamp",
 }
 
-# Of the sink's own columns those that no event becomes.
+# Those of the sink's own columns whose type no event can have.
 _LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
 
 
 def types_of(metadata: TableMetadata) -> dict[str, str]:
-    """The Spark SQL type of each column; of a type that no event becomes, its name in Iceberg."""
+    """Return the Spark SQL type of each column; for a type that no event can have, its name in Iceberg."""
     return {field.name: _sql(field.field_type) for field in metadata.schema().fields}
 
 
@@ -77,7 +78,7 @@ def shape_of(metadata: TableMetadata) -> TableShape:
 
 
 def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """The newest snapshot, and those that it came from, as far as they are kept."""
+    """Return the newest snapshot and its ancestors, as far as they are kept."""
     snapshot = metadata.current_snapshot()
     while snapshot is not None:
         yield snapshot
@@ -86,15 +87,16 @@ def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def markers_of(metadata: TableMetadata) -> dict[str, int]:
-    """The greatest version of each app. The newest snapshot that has any has all; others, such as a compaction's, may
-    lie before it. Where none has any, the copy has them, which may lack the newest."""
+    """Return the greatest version of each app. The newest snapshot that has any has all of them; others, such as that
+    of a compaction, can come after it. If no snapshot has any, the copy is used, which may lack the newest ones.
+    """
     told = summary_property(metadata, MARKERS_PROPERTY)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
     return found
 
 
 def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
-    """Return the copy of the markers; none where the table was set back to what was before it, without its rows."""
+    """Return the copy of the markers; none if the table was set back to a state before it, without its rows."""
     copy, newest = metadata.properties.get(MARKERS_PROPERTY), metadata.current_snapshot()
     if copy is None or newest is None:
         return {}
@@ -104,7 +106,7 @@ def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
 
 
 def copy_of_markers(metadata: TableMetadata) -> str | None:
-    """Return the property that copies the markers of snapshots; None where there is nothing to copy."""
+    """Return the property that copies the markers of snapshots; None if there is nothing to copy."""
     for snapshot in ancestors(metadata):
         told = None if snapshot.summary is None else snapshot.summary.get(MARKERS_PROPERTY)
         if told is not None:
@@ -119,10 +121,10 @@ def summary_property(metadata: TableMetadata, name: str) -> str | None:
 
 
 class IcebergOpened:
-    """A table of ours that was opened.
+    """A table of the sink that was opened.
 
     Args:
-        snapshot: to read; the newest if not given.
+        snapshot: the snapshot to read; the newest by default.
     """
 
     orders: Sequence[Order] = ()
@@ -146,11 +148,11 @@ class IcebergOpened:
             return True
         if metadata.snapshot_by_id(seen.version) is not None:
             return False
-        # The snapshot has expired, by a commit behind it; or the metadata are a copy from before it.
+        # The snapshot has expired through a later commit, or the metadata are a copy from before it.
         return metadata.last_updated_ms * 1000 >= seen.at
 
     def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
-        """The named columns of some rows at least, as the types of the table say."""
+        """Return these columns, at least of some rows, with the types of the table."""
         types = {**self.shape.types, **OWN_COLUMNS[self.shape.mode]}
         fields = [(name, _LISTS.get(types[name]) or arrow_type(types[name])) for name in names]
         scan = self._table.scan(rows, tuple(dict.fromkeys(names)), snapshot_id=self._snapshot)
@@ -160,14 +162,15 @@ class IcebergOpened:
 
 
 def version_of(metadata: TableMetadata) -> int:
-    """The version of a table, by which readers can see it as it is now: the id of its snapshot."""
+    """The version of a table by which readers can see its current state: the id of its snapshot."""
     snapshot = metadata.current_snapshot()
     return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
 
 
 def near(reach: Reach, types: Mapping[str, str]) -> BooleanExpression:
-    """The condition that key columns lie in a reach; where it has few values, that they are among them, by which also
-    buckets are left out."""
+    """Return the condition that key columns are within a reach; if it has few values, that they are among them, which
+    also excludes buckets.
+    """
     found = within(bounds_of(reach, types))
     for name, values in values_of(reach, types).items():
         found = And(found, In(Reference(name), values))  # type: ignore[call-arg, arg-type]  # as below
@@ -175,13 +178,13 @@ def near(reach: Reach, types: Mapping[str, str]) -> BooleanExpression:
 
 
 def buckets_of(metadata: TableMetadata) -> int:
-    """The number of buckets that new files are parted into; 1 where there are none."""
+    """Return the number of buckets into which new files are partitioned; 1 without buckets."""
     transforms = (field.transform for field in metadata.spec().fields)
     return next((one.num_buckets for one in transforms if isinstance(one, BucketTransform)), 1)
 
 
 def within(bounds: Bounds) -> BooleanExpression:
-    """The condition that columns lie within bounds."""
+    """Return the condition that columns are within bounds."""
     found: BooleanExpression = AlwaysTrue()
     for name, (least, greatest) in bounds.items():
         column = Reference(name)

@@ -1,7 +1,7 @@
-"""A table that is made in a catalog at the start, and dropped again: it shows what the catalog really does.
+"""A table that is created in a catalog at the start, and dropped again. It shows how the catalog behaves.
 
-Catalogs were seen that make a table of another version than was asked for, show the newest snapshot only, or let none
-go, all without a word.
+Some catalogs silently create a table of another version than requested, show only the newest snapshot, or do not allow
+snapshots to expire.
 """
 
 from __future__ import annotations
@@ -26,28 +26,29 @@ from spark_sink.tables.iceberg.spark_catalog import java_table
 
 log = structlog.get_logger()
 
-# The newest first: of others the sink knows no row changes.
+# The newest first: the sink does not support row changes in other versions.
 _VERSIONS = (3, 2)
 
 _APP = "probe"
 
-# A start asks again after so long: a catalog may have been raised to another version.
+# A start tests again after this time, because a catalog may have been upgraded.
 _BELIEVED_SECONDS = 86_400.0
 
-_NO_TABLE = "Check tables.iceberg_catalog, and that its user may make namespaces and tables"
+_NO_TABLE = "Check tables.iceberg_catalog, and whether its user may create namespaces and tables"
 _OF_CLASSES = ("NoClassDefFoundError", "ClassNotFoundException")
 _NO_CLASS = (
-    "No jar of Spark's has that class: if the catalog names Iceberg's S3FileIO for its tables, lay iceberg-aws-bundle "
-    "of your Iceberg beside iceberg-spark-runtime"
+    "None of Spark's jars has that class: if the catalog uses Iceberg's S3FileIO for its tables, put "
+    "iceberg-aws-bundle of your Iceberg next to iceberg-spark-runtime"
 )
 
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
-    """Return what a catalog does, asking it if that is not known, and say what is not as it should be.
+    """Return the behavior of a catalog, testing it if the result is not known, and log what differs from the desired
+    behavior.
 
     Raises:
-        ConfigError: it loses what the sink rests on.
-        FatalError: it does not answer, or makes no tables.
+        ConfigError: it loses properties that the sink relies on.
+        FatalError: it does not answer, or creates no tables.
     """
     memory = TraitsMemory(warehouse, access)
     traits = memory.recall(_BELIEVED_SECONDS)
@@ -58,10 +59,10 @@ def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -
     if traits.format_version != _VERSIONS[0]:
         log.warning("iceberg tables of an older version", catalog=access.address, version=traits.format_version)
     if not traits.keeps_snapshots:
-        why = "it shows the newest snapshot only: cuts, sweeps by time and readers of old versions find nothing"
+        why = "it shows only the newest snapshot: cuts, sweeps by time and readers of old versions find nothing"
         log.warning("iceberg catalog keeps no versions", catalog=access.address, why=why)
     if not traits.can_expire:
-        why = "it lets no snapshot go: whoever runs the catalog must remove old ones, and their files"
+        why = "it does not allow snapshots to expire: the operator of the catalog must remove old ones and their files"
         log.warning("iceberg tables not vacuumed", catalog=access.address, why=why)
     return traits
 
@@ -78,7 +79,7 @@ class _Probe:
         try:
             for namespace in self._catalog.namespaces(self._name):
                 self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {in_sql(namespace)}")
-            self._drop()  # what a start has left that was killed
+            self._drop()  # the remains of a start that was killed
             self._create()
             try:
                 return self._look()
@@ -87,8 +88,8 @@ class _Probe:
         except SPARK_ERRORS as error:
             why = cause(str(error)) or type(error).__name__
             raise FatalError(
-                f"the Iceberg catalog ({self._address}) makes no table for the sink: {why}. "
-                f"{_NO_CLASS if why.endswith(_OF_CLASSES) else _NO_TABLE}; tried was {self._quoted}"
+                f"the Iceberg catalog ({self._address}) creates no table for the sink: {why}. "
+                f"{_NO_CLASS if why.endswith(_OF_CLASSES) else _NO_TABLE}; the table was {self._quoted}"
             ) from error
 
     def _create(self) -> None:
@@ -97,7 +98,7 @@ class _Probe:
             try:
                 self._session.sql(f"CREATE TABLE {self._quoted} (probed int) USING iceberg {properties}")
             except SPARK_ERRORS:
-                # One that is there all the same failed by something else than its version.
+                # If the table exists all the same, something other than its version failed.
                 if version == _VERSIONS[-1] or self._catalog.exists(self._name):
                     raise
             else:
@@ -112,8 +113,8 @@ class _Probe:
         found = self._load().metadata
         if markers_of(found) != {_APP: 1}:
             raise ConfigError(
-                f"the Iceberg catalog ({self._address}) does not keep what a commit says of itself, by which the sink "
-                "knows after a crash what is in a table already: batches would be written twice. Use another catalog"
+                f"the Iceberg catalog ({self._address}) loses the properties of commits, by which the sink knows "
+                "after a crash what is in a table already: batches would be written twice. Use another catalog"
             )
         return CatalogTraits(found.format_version, len(found.snapshots) > 1, self._expires(table))
 
@@ -122,7 +123,7 @@ class _Probe:
         try:
             table.expireSnapshots().expireOlderThan(later).retainLast(1).commit()
         except SPARK_ERRORS as error:
-            log.info("iceberg catalog lets no snapshot go", why=cause(str(error)))
+            log.info("iceberg catalog rejects expiry of snapshots", why=cause(str(error)))
             return False
         return len(self._load().metadata.snapshots) == 1
 
@@ -130,7 +131,7 @@ class _Probe:
         table = self._catalog.load(self._name)
         if table is None:
             raise FatalError(
-                f"the Iceberg catalog ({self._address}) does not find {self._quoted}, which was made there"
+                f"the Iceberg catalog ({self._address}) does not find {self._quoted}, which was created there"
             )
         return table
 

@@ -1,5 +1,4 @@
-"""A catalog that somebody serves: a server with the REST protocol, a database, a metastore, or whatever else both
-clients know."""
+"""A catalog on a server: one with the REST protocol, a database, a metastore, or any other for both clients."""
 
 from __future__ import annotations
 
@@ -21,16 +20,16 @@ from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.spark.foreign_errors import reason
 
-# Hive's databases have no databases in them.
+# Databases in Hive cannot be nested.
 _OF_HIVE = re.compile(r"([A-Za-z0-9_]+\.)?[A-Za-z0-9_]+")
 
-# The namespace of a table whose name has no dot: a catalog keeps none without.
+# The namespace of a table whose name has no dot, because a catalog has no tables without a namespace.
 _DEFAULT = "default"
 
-# For each answer; a server that takes longer is away.
+# For each answer; a server that takes longer counts as unavailable.
 _SECONDS = 60.0
 
-# A server that is restarted is asked again for some 15 s. Whatever changes something is asked once.
+# A server that restarts is retried for about 15 s. Requests that change something are sent once.
 _RETRIES = Retry(
     total=6,
     backoff_factor=0.25,
@@ -41,7 +40,7 @@ _RETRIES = Retry(
 
 
 class ServedCatalog:
-    """The tables of a catalog; it travels to the workers, and connects where it is used."""
+    """The tables of a catalog. It is sent to the workers, and connects where it is used."""
 
     def __init__(self, access: CatalogAccess) -> None:
         self._access = access
@@ -80,8 +79,8 @@ class ServedCatalog:
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
         if self._access.type is CatalogType.HIVE and not _OF_HIVE.fullmatch(name):
             raise ConfigError(
-                f"a Hive metastore takes no table {name}: names there are letters a to z, digits, _, and at most one "
-                "dot. Give it another name with tables.name or tables.rename, or leave it out with tables.exclude"
+                f"a Hive metastore does not accept the table name {name}: names can contain a to z, digits, _, and at "
+                "most one dot. Give it another name with tables.name or tables.rename, or exclude it with tables.exclude"
             )
         path = self.path(name)
         return [path[:parts] for parts in range(2, len(path))]
@@ -102,16 +101,17 @@ class ServedCatalog:
 
 @contextmanager
 def _asking(access: CatalogAccess) -> Iterator[None]:
-    """Raise FatalError for what pyiceberg and its clients raise. None of them repeats a secret of ours in the first
-    line of its message, which names addresses, users and tables."""
+    """Raise FatalError for errors of pyiceberg and its clients. The first line of their messages contains addresses,
+    users and tables, but no secrets.
+    """
     try:
         yield
     except FatalError:
         raise
     except Exception as error:
         raise FatalError(
-            f"the Iceberg catalog ({access.address}) does not answer as it should: {type(error).__name__}: "
-            f"{reason(error)}. Check tables.iceberg_catalog; the next start goes on with what is there"
+            f"request to the Iceberg catalog ({access.address}) failed: {type(error).__name__}: "
+            f"{reason(error)}. Check tables.iceberg_catalog; the next start continues"
         ) from None
 
 
@@ -123,12 +123,12 @@ def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, st
         case CatalogType.REST:
             return _Rest(name, **given)
         case CatalogType.JDBC:
-            # Here, not above: it needs SQLAlchemy.
+            # Imported here because it needs SQLAlchemy.
             from spark_sink.tables.iceberg.jdbc_catalog import JdbcCatalog
 
             return JdbcCatalog(name, **given)
         case CatalogType.HIVE:
-            # Here, not above: it needs Thrift.
+            # Imported here because it needs Thrift.
             from spark_sink.tables.iceberg.hive_catalog import MetastoreCatalog
 
             return MetastoreCatalog(name, **given)
@@ -137,17 +137,17 @@ def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, st
 
 
 class _Rest(RestCatalog):
-    """pyiceberg's, which by itself waits for ever for a server that hangs."""
+    """A client with time limits. pyiceberg's own waits forever for a server that hangs."""
 
     def _config_headers(self, session: Session) -> None:
-        # The first that is done with a session: what comes next asks for a token.
+        # Set first when a session is prepared, because the next step requests a token.
         super()._config_headers(session)
         for scheme in ("http://", "https://"):
             session.mount(scheme, _Patient(max_retries=_RETRIES))
 
 
 class _Patient(HTTPAdapter):
-    """Sends requests with a bound of time."""
+    """Sends requests with a time limit."""
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
         options["timeout"] = options.get("timeout") or _SECONDS

@@ -1,7 +1,7 @@
 """Iceberg tables that Spark writes, on the driver: orders as statements.
 
-A change of rows is a MERGE with a clause for rows that match, a DELETE of some, or an append that Iceberg validates: an
-INSERT, and a MERGE that only inserts, would double rows under two writers (docs/decisions/0009-iceberg.md).
+Rows are changed by a MERGE with a clause for matching rows, by a DELETE, or by an append that Iceberg validates. An
+INSERT, and a MERGE that only inserts, would duplicate rows with two writers (docs/decisions/0009-iceberg.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from spark_sink.tables.spark_writer import SparkTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
-# What Spark writes into the summary of the snapshot that a statement makes.
+# What Spark writes into the summary of the snapshot that a statement creates.
 _SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 # Iceberg's exceptions for a commit that another one made impossible.
@@ -43,10 +43,10 @@ _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedExcep
 
 
 class IcebergInSpark:
-    """The Iceberg tables of a catalog, as Spark writes them.
+    """The Iceberg tables of a catalog, written by Spark.
 
     Args:
-        traits: of the catalog, which are known when the first rows are written.
+        traits: returns the traits of the catalog, which are known when the first rows are written.
     """
 
     def __init__(self, catalog: TableCatalog, traits: Callable[[], CatalogTraits], staging: Staging) -> None:
@@ -59,8 +59,9 @@ class IcebergInSpark:
 
     @cached_property
     def _appends(self) -> bool:
-        """New rows are appended where the catalog shows what was committed before the newest snapshot: else nobody
-        could see whether another writer has added them."""
+        """Append new rows if the catalog shows commits before the newest snapshot. Otherwise it would be impossible to
+        see whether another writer has added them.
+        """
         return self._traits().keeps_snapshots
 
     def version(self, name: str) -> int:
@@ -68,7 +69,7 @@ class IcebergInSpark:
         return NO_SNAPSHOT if table is None else version_of(table.metadata)
 
     def refusal(self, error: str) -> str | None:
-        return None  # a table of Iceberg has no rules for its rows
+        return None  # Iceberg tables have no constraints for rows
 
     def is_overtaken(self, error: str) -> bool:
         return _OVERTAKEN.search(error) is not None
@@ -109,7 +110,7 @@ class _Table:
         self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")
 
     def _under(self, floors: Mapping[str, str]) -> str:
-        """The beginning of a MERGE that matches the rows up to the floors."""
+        """Return the beginning of a MERGE that matches the rows not beyond the floors."""
         rows = ", ".join(f"({literal(scope)}, {literal(pos)})" for scope, pos in floors.items())
         known = f"(SELECT col1 AS scope, col2 AS pos FROM VALUES {rows})"  # noqa: S608 - literals
         return f"MERGE INTO {self._quoted} AS t USING {known} AS f ON t.{SCOPE} = f.scope AND t.{POS} <= f.pos"
@@ -125,10 +126,11 @@ class _Table:
         self._commit(change, markers, order.summary)
 
     def _append(self, rows: DataFrame, version: int) -> None:
-        """Add rows of which none is in a version of the table. It is an overwrite of no rows: Iceberg refuses it when
-        another commit has added any since that version, which it does not do with a plain append."""
+        """Add rows that are not in a version of the table. This is an overwrite of no rows, which Iceberg rejects if
+        another commit has added any since that version. It does not reject a plain append.
+        """
         validated = rows.writeTo(self._quoted).option("isolation-level", "serializable")
-        if version != NO_SNAPSHOT:  # else since the table was made
+        if version != NO_SNAPSHOT:  # otherwise since the table was created
             validated = validated.option("validate-from-snapshot-id", str(version))
         validated.overwrite(lit(False))
 

@@ -1,4 +1,4 @@
-"""Iceberg tables as objects of its own API for Java."""
+"""Iceberg tables as objects of Iceberg's own Java API."""
 
 from __future__ import annotations
 
@@ -12,6 +12,6 @@ from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
 def java_table(session: SparkSession, catalog: TableCatalog, name: str) -> Any:
     """Return a table as an object of Iceberg's own API."""
     java: Any = session._jvm
-    # Iceberg finds the catalog by the session of the thread, and only statements set that.
+    # Iceberg finds the catalog through the session of the thread, and only statements set that.
     java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     return java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, quoted(catalog, name))

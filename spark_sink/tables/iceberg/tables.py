@@ -1,4 +1,4 @@
-"""The Iceberg tables of a catalog, as a worker opens them."""
+"""The Iceberg tables of a catalog, opened in a worker."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class IcebergTables:
     """The Iceberg tables of a catalog.
 
     Args:
-        warehouse: for staged files.
-        app: pipeline and checkpoint: whose staged files they are.
-        buckets: of new tables, by name or pattern.
+        warehouse: the folder for staged files.
+        app: pipeline and checkpoint, which identify the staged files.
+        buckets: the buckets of new tables, by name or pattern.
     """
 
     warehouse: str
@@ -48,12 +48,12 @@ class IcebergTables:
         return IcebergMirror(table, shape, choice, name, self.staging)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None when there is none."""
+        """Return the shape of a table; None if it does not exist."""
         table = self.catalog.load(name)
         return None if table is None else shape_of(table.metadata)
 
     def exists(self, name: str) -> bool:
-        """Tell whether there is such a table, be it ours or not."""
+        """Tell whether the table exists, whether or not the sink created it."""
         return self.catalog.exists(name)
 
     def as_of(self, name: str, moment: datetime) -> IcebergMirror | None:

@@ -76,7 +76,7 @@ def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         asked = [one for one in questions(settings, lambda: None) if one.subject == "tables.iceberg_catalog"]
         (answer,) = answers(asked)
     assert not answer.ok
-    assert answer.text.startswith(f"the Iceberg catalog ({url}) does not answer as it should: ConnectionError")
+    assert answer.text.startswith(f"request to the Iceberg catalog ({url}) failed: ConnectionError")
     assert "hidden" not in answer.text
 
 

@@ -158,7 +158,7 @@ def test_a_table_of_the_other_format(lake: MergingLake) -> None:
     """It is not turned into another, nor is there a second one in its folder: the sink stops before, and says so."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
-    said = r"the table shop_sales\.orders is there in the format iceberg, and tables\.formats makes it delta"
+    said = r"the table shop_sales\.orders exists in the format iceberg, but tables\.formats wants delta"
     lake.use(TableRules())
     with pytest.raises(ConfigError, match=said):
         check_tables([NAME], lake.tables, lake.rules)

@@ -109,7 +109,7 @@ def test_a_catalog_that_makes_a_table_and_refuses_it(
     spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
 ) -> None:
     """The reason is told, not that the table is there when it is asked for in another version."""
-    refused = pytest.raises(FatalError, match=r"makes no table for the sink: .*BadRequestException")
+    refused = pytest.raises(FatalError, match=r"creates no table for the sink: .*BadRequestException")
     with altering(f"{rest_server.url}/refused", answer=refused_when_made()) as url, refused:
         catalog_traits(spark, str(tmp_path), rest_access(url))
 
@@ -118,7 +118,7 @@ def test_a_catalog_that_names_files_of_its_own(
     spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
 ) -> None:
     """What it says wins over what the sink says; jars that are missing for it are named."""
-    refused = pytest.raises(FatalError, match=r"NoClassDefFoundError\. No jar of Spark's .* lay iceberg-aws-bundle")
+    refused = pytest.raises(FatalError, match=r"NoClassDefFoundError\. None of Spark's jars .* put iceberg-aws-bundle")
     with altering(f"{rest_server.url}/files", answer=files_of_its_own) as url, refused:
         catalog_traits(spark, str(tmp_path), rest_access(url))
 
@@ -127,6 +127,6 @@ def test_a_catalog_that_loses_markers(spark: SparkSession, rest_server: RestCata
     """It is refused, and asked again at the next start."""
     with altering(rest_server.url, no_properties_of_snapshots) as url:
         access = rest_access(url)
-        with pytest.raises(ConfigError, match="does not keep what a commit says of itself"):
+        with pytest.raises(ConfigError, match="loses the properties of commits"):
             catalog_traits(spark, str(tmp_path), access)
         assert TraitsMemory(str(tmp_path), access).recall() is None

@@ -132,7 +132,7 @@ def test_a_table_of_the_other_format(lake: MergingLake) -> None:
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
     lake.use(TableRules())
-    with pytest.raises(ConfigError, match="is there in the format iceberg"):
+    with pytest.raises(ConfigError, match="exists in the format iceberg"):
         lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2)])
 
 
@@ -170,6 +170,6 @@ def test_a_catalog_that_refuses(tmp_path: Path, rest_server: RestCatalogServer) 
     with pytest.raises(FatalError) as refused:
         tables.open(NAME)
     said = str(refused.value)
-    assert f"the Iceberg catalog ({rest_server.url}) does not answer as it should: UnauthorizedError" in said
+    assert f"request to the Iceberg catalog ({rest_server.url}) failed: UnauthorizedError" in said
     assert "wrong-token" not in said
     assert "\n" not in said
