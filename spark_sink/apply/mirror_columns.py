@@ -195,7 +195,7 @@ class _Timeline:
         return pc.subtract(pc.cumulative_sum(self._begins.cast(pa.int64())), 1)
 
     def last_where(self, mask: pa.BooleanArray) -> pa.Int64Array:
-        """Return the index of the last event of each row for which the mask is true; null if there is none."""
+        """Return the index of the last event of each row for which the mask is true; null if it has no such event."""
         reached = pc.cumulative_max(pc.if_else(mask, counting(len(self)), -1)).take(self.last)
         return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
 

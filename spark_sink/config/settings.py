@@ -327,8 +327,8 @@ class Settings(_Section):
             )
         if self.catalog is not None and catalog is None:
             raise ValueError(
-                "catalog: it would always show an Iceberg table in a folder as it was when registered; configure "
-                "a catalog for the Iceberg tables (tables.iceberg_catalog), or remove `catalog`"
+                "catalog: it would always show the state in which an Iceberg table in a folder was registered; "
+                "configure a catalog for the Iceberg tables (tables.iceberg_catalog), or remove `catalog`"
             )
         if self.catalog is not None and catalog is not None and self.catalog.name == catalog.name:
             raise ValueError(

@@ -39,7 +39,7 @@ class NotInColumns(Exception):
 
 
 def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, pa.Array]:
-    """Return the columns of images, none of which is null, with a value or null for each image.
+    """Return the columns of images, which must not be null, with a value or null for each image.
 
     Args:
         types: Spark SQL type by column; an image can leave columns out, and has no others.

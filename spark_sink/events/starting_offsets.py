@@ -1,4 +1,4 @@
-"""The offsets at which a new checkpoint starts: after the last batch of its pipeline, or as configured."""
+"""The offsets at which a new checkpoint begins: where its pipeline ended before, or as configured."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Question(NamedTuple):
     Args:
         ask: returns what it found; raises an error if that is wrong.
         advice: what to do if the error comes from a library and does not say so.
-        needs: the subject that this check depends on; "" if there is none.
+        needs: the subject that this check depends on; "" for independent checks.
     """
 
     subject: str

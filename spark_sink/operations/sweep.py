@@ -48,7 +48,7 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
         as_of: the table at that time; None if it did not exist.
 
     Raises:
-        FatalError: `before` is none of them, or does not determine the rows.
+        FatalError: `before` has another form, or does not determine the rows.
     """
     said = parse_before(before)
     swept = _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of)
@@ -71,7 +71,7 @@ def parse_before(before: str) -> str | datetime:
     """Return a position or an epoch as text, or a time.
 
     Raises:
-        ConfigError: it is none of them, or a time in the future.
+        ConfigError: it has another form, or is a time in the future.
     """
     if _POSITION.fullmatch(before):
         return before

@@ -15,7 +15,7 @@ def location(warehouse: str, name: str) -> str:
 
 
 def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str | None:
-    """Return the name of the existing table that equals this name except for case; None if there is none.
+    """Return the name of the existing table that equals this name except for case; None without one.
 
     Args:
         is_table: tells whether a folder is a table.

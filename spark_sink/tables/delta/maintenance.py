@@ -89,7 +89,7 @@ def maintaining(name: str) -> Iterator[None]:
 
 
 def _checkpointed(table: DeltaTable) -> int:
-    """Return the version of the last checkpoint; -1 if there is none, because version 0 is a commit as well."""
+    """Return the version of the last checkpoint; -1 without one, because version 0 is a commit as well."""
     storage = fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
     try:
         with storage.open_input_file(_LAST_CHECKPOINT) as file:

@@ -30,7 +30,7 @@ class TableCatalog(Protocol):
         """Tell whether the table exists, whether or not the sink created it."""
 
     def spelled(self, name: str) -> str | None:
-        """Return the name of the existing table that equals this name except for case; None if there is none."""
+        """Return the name of the existing table that equals this name except for case; None without one."""
 
     def reach(self) -> None:
         """Ask the catalog something.

@@ -79,8 +79,9 @@ class ServedCatalog:
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
         if self._access.type is CatalogType.HIVE and not _OF_HIVE.fullmatch(name):
             raise ConfigError(
-                f"a Hive metastore does not accept the table name {name}: names can contain a to z, digits, _, and at "
-                "most one dot. Give it another name with tables.name or tables.rename, or exclude it with tables.exclude"
+                f"a Hive metastore does not accept the table name {name}: names can contain a to z, digits, _, and "
+                "at most one dot. Give it another name with tables.name or tables.rename, or exclude it in "
+                "tables.exclude"
             )
         path = self.path(name)
         return [path[:parts] for parts in range(2, len(path))]

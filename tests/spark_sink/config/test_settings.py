@@ -74,7 +74,10 @@ def test_formats() -> None:
     [
         (ICEBERG.replace("iceberg", "hudi"), "expected delta or iceberg"),
         (ICEBERG.replace("warehouse: warehouse", "warehouse: 's3://lake'"), "can only be written to folders"),
-        (ICEBERG + "catalog: {}", "it would always show an Iceberg table in a folder as it was when registered"),
+        (
+            ICEBERG + "catalog: {}",
+            "it would always show the state in which an Iceberg table in a folder was registered",
+        ),
         (IN_CATALOG + "catalog: {name: lake}", "are both lake: Delta tables and Iceberg tables need two catalogs"),
     ],
 )
