@@ -19,7 +19,10 @@ def make_default(entries: Sequence[str]) -> Path:
     defaults.parent.mkdir(exist_ok=True)
     path = os.pathsep.join(entries)
     lines = (f"spark.{process}.extraClassPath {path}\n" for process in ("driver", "executor"))
-    defaults.write_text("# Made by `make setup`.\n" + "".join(lines))
+    text = "# Made by `make setup`.\n" + "".join(lines)
+    # A Spark that is starting must not find the file half written.
+    if not defaults.exists() or defaults.read_text() != text:
+        defaults.write_text(text)
     return defaults
 
 

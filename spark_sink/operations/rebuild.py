@@ -105,7 +105,7 @@ def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offse
 
 
 def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task: RebuildTask) -> int:
-    """Return the number of the last slice with a commit in the table, whose other commits may be missing; 0 without one."""
+    """Return the number of the last slice with a commit in the table, perhaps not its only one; 0 without one."""
     if table is None or table.shape.built != task.built:
         return 0
     return (table.applied(f"{task.app}/{task.target}@{task.built}") or 0) // MAX_SEGMENTS

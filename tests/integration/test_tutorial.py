@@ -1,0 +1,228 @@
+"""The tutorial (docs/tutorial.md): its files and commands, run as they are on the page."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sysconfig
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from dev.jars import cache
+from dev.java import find_java
+from dev.servers.broker import LOOPBACK
+from dev.servers.stack import descendants, wait_until
+from tests.repository.pages import ROOT, page
+
+SECONDS = 300  # a bound for what hangs
+PORT = "9092"
+CLONED = ("cdc_core", "translator", "spark_sink", "dev", "pyproject.toml", "README.md", "LICENSE")
+BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+STATEFUL = re.compile(r"(cd|export) ")
+
+
+class Block(NamedTuple):
+    """A code block of the page; `file` is the name under which the reader saves it."""
+
+    file: str | None
+    language: str
+    text: str
+
+
+class Reader:
+    """Somebody who follows the page: a first terminal for what ends, and a terminal for each program that stays.
+
+    Args:
+        home: the home directory, which is empty at first.
+        clone: the directory in which the first terminal begins.
+        port: the broker's, instead of the one on the page.
+    """
+
+    def __init__(self, home: Path, clone: Path, port: int) -> None:
+        self._home = home
+        self._clone = clone
+        self._port = port
+        self._state: list[str] = []
+        self.programs: list[subprocess.Popen[bytes]] = []
+        self.broker_log = home / "terminal-1.log"
+
+    def save(self, block: Block) -> None:
+        (self._home / "tutorial" / str(block.file)).write_text(self._local(block.text), encoding="utf-8")
+
+    def run(self, command: str, code: int = 0) -> str:
+        """Run a command in the first terminal, and return what it printed; it has to end with that exit code."""
+        script = "\n".join(["set -e", *self._state, self._local(command)])
+        done = subprocess.run(
+            ["/bin/bash", "-c", script],
+            cwd=self._clone,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=SECONDS,
+            check=False,
+        )
+        assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
+        self._state += [line for line in command.splitlines() if STATEFUL.match(line)]
+        return done.stdout + done.stderr
+
+    def start(self, command: str) -> None:
+        """Start a block in a terminal of its own."""
+        log = self._home / f"terminal-{len(self.programs) + 1}.log"
+        # The shell becomes the program, so that Ctrl-C reaches it alone.
+        *before, program = self._local(command).strip().splitlines()
+        script = "\n".join(["set -e", *before, f"exec {program}"])
+        with log.open("wb") as output:
+            self.programs.append(
+                subprocess.Popen(
+                    ["/bin/bash", "-c", script],
+                    cwd=self._clone,
+                    env=self._environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                )
+            )
+        if len(self.programs) == 1:
+            wait_until("the broker's address", SECONDS, self._has_broker)
+
+    def _has_broker(self) -> bool:
+        assert self.programs[0].poll() is None, self.broker_log.read_text()
+        return f"{LOOPBACK}:{self._port}" in self.broker_log.read_text()
+
+    def stop(self) -> list[int]:
+        """Press Ctrl-C in the terminals, the last one first; return the exit codes."""
+        codes = []
+        for program in reversed(self.programs):
+            program.send_signal(signal.SIGINT)
+            codes.append(program.wait(SECONDS))
+        return codes
+
+    def close(self) -> None:
+        """End what a failed test left running."""
+        for program in self.programs:
+            if program.poll() is None:
+                for pid in [program.pid, *descendants(program.pid)]:
+                    os.kill(pid, signal.SIGKILL)
+                program.wait(SECONDS)
+
+    def _local(self, text: str) -> str:
+        return re.sub(rf"\b{PORT}\b", str(self._port), text)
+
+    def _environment(self) -> dict[str, str]:
+        return {
+            **os.environ,
+            "HOME": str(self._home),
+            "CDC_CACHE": str(cache().parent),
+            "JAVA_HOME": str(find_java().executable.resolve().parents[1]),
+            # The build backend and all dependencies are there: nothing is downloaded again.
+            "PIP_NO_BUILD_ISOLATION": "0",
+            "PIP_NO_INDEX": "1",
+        }
+
+
+def blocks_of(text: str) -> list[Block]:
+    return [Block(found["file"], found["language"], found["text"]) for found in BLOCK.finditer(text)]
+
+
+def is_shown(expected: str, printed: str) -> bool:
+    """Tell whether the output has these lines, one after the other; `…` stands for the rest of a line."""
+    lines = [re.escape(line).replace("…", ".*") for line in expected.splitlines()]
+    return re.search("^" + r"\n".join(lines) + "$", printed, re.MULTILINE) is not None
+
+
+@pytest.fixture
+def reader(tmp_path: Path, free_port: int) -> Iterator[Reader]:
+    """Somebody with a clone, and a Python whose new environments have the packages of this one."""
+    clone = tmp_path / "clone"
+    clone.mkdir()
+    for name in CLONED:
+        copy = shutil.copytree if (ROOT / name).is_dir() else shutil.copy
+        copy(ROOT / name, clone / name)
+    reader = Reader(tmp_path, clone, free_port)
+    try:
+        yield reader
+    finally:
+        reader.close()
+
+
+def lend_packages(environment: Path) -> None:
+    """Give a new environment the packages of this one, so that pip finds them installed."""
+    (folder,) = environment.glob("lib/python*/site-packages")
+    # That of Python 3.11 is too old for our pyproject.toml; isolated builds, which the reader has, fetch a new one.
+    for outdated in folder.glob("setuptools*"):
+        shutil.rmtree(outdated)
+    (folder / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
+
+
+def test_every_step(reader: Reader, tmp_path: Path) -> None:
+    """All files and commands of the page, in order; what it shows is what a reader sees."""
+    last, shown = "", 0
+    ends = {"translator send -c translator.yaml shop.orders broken.json": (1, "MALFORMED_JSON")}
+    for block in blocks_of(page("tutorial.md")):
+        if block.file is not None:
+            reader.save(block)
+        elif block.language == "text":
+            wait_until(block.text, SECONDS, partial(_prints, reader, last, block.text))
+            shown += 1
+        elif block.text.startswith("# terminal"):
+            reader.start(block.text)
+        else:
+            for command in block.text.splitlines():
+                last = command
+                # The page shows what the script prints once the sink is there: it is run until it prints that.
+                if command == "spark-sink check -c sink.yaml --connect":
+                    # The reader is slower than the translator, which creates the topics meanwhile.
+                    wait_until("the topics", SECONDS, partial(_succeeds, reader, command))
+                elif command != "python show.py":
+                    code, part = ends.get(command, (0, ""))
+                    printed = reader.run(command, code)
+                    assert part in printed
+                if " -m venv " in command:
+                    lend_packages(tmp_path / "cdc")
+    assert 3 == shown
+    assert [0, 0, 0] == reader.stop()
+
+
+def _succeeds(reader: Reader, command: str) -> bool:
+    """Run a check, and tell whether all of its answers are right."""
+    try:
+        reader.run(command)
+    except AssertionError as error:
+        if "WRONG  topic" in str(error):
+            return False
+        raise
+    return True
+
+
+def _prints(reader: Reader, command: str, expected: str) -> bool:
+    """Run a command, and tell whether it prints what the page shows; a table may not exist yet."""
+    try:
+        return is_shown(expected, reader.run(command))
+    except AssertionError as error:
+        if "TableNotFoundError" in str(error):
+            return False
+        raise
+
+
+def test_every_block_is_used() -> None:
+    """Every block of the page is a file, a command or an output."""
+    blocks = blocks_of(page("tutorial.md"))
+    assert page("tutorial.md").count("```") == 2 * len(blocks)
+    assert {"sh", "text"} == {block.language for block in blocks if block.file is None}
+
+
+@pytest.mark.parametrize(
+    ("expected", "printed", "wanted"),
+    [("a … c", "x\na b c\n", True), ("a\nb", "a\nb\n", True), ("a\nb", "a\nx\nb\n", False), ("a", "ab\n", False)],
+)
+def test_outputs_are_compared(expected: str, printed: str, wanted: bool) -> None:
+    """Lines are whole and follow each other."""
+    assert wanted is is_shown(expected, printed)
