@@ -10,7 +10,10 @@ class ReadError(CdcError):
 
 
 class UnknownSchema(ReadError):
-    """An event refers to a table schema that was not learned. Read the whole schemas topic, then read the record again."""
+    """An event refers to a table schema that was not learned.
+
+    Read the whole schemas topic, then read the record again.
+    """
 
 
 class ApplyError(FatalError):
