@@ -1,8 +1,8 @@
-# Everything a contributor types. `make` alone explains itself.
+# Commands for contributors. `make` prints a list.
 
 VENV := .venv
 BIN := $(VENV)/bin
-# Set on the command line to pass arguments through: make test TEST_ARGS="-k qlik", make demo DEMO_ARGS=--help
+# Set these on the command line to pass arguments: make test TEST_ARGS="-k qlik", make demo DEMO_ARGS=--help
 TEST_ARGS ?=
 DEMO_ARGS ?=
 LOCK_ARGS ?=
@@ -18,19 +18,19 @@ AUDIT_ARGS ?=
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## Make .venv and fetch the jars; quick when nothing changed.
+setup: ## Create .venv and download the jars; quick when nothing changed.
 	@dev/setup.sh
 
-demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_ARGS passes through).
+demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_ARGS).
 	@$(BIN)/python -m dev.demo $(DEMO_ARGS)
 
-test: lint ## Lint, types, then the tests, with a real broker and a real Spark (TEST_ARGS passes through).
+test: lint ## Check style and types, then run the tests with a real broker and Spark (TEST_ARGS).
 	@$(BIN)/python -m dev.run_tests $(TEST_ARGS)
 
-test-faults: setup ## The tests that kill processes, brokers and the sink on the way, a few of each kind.
+test-faults: setup ## Run the tests that kill processes, brokers and the sink, a few of each kind (TEST_ARGS).
 	@$(BIN)/python -m dev.run_tests --faults $(TEST_ARGS)
 
-chart-check: setup ## Lint, render and test charts and compose file with tools that are built once (needs Go; TEST_ARGS).
+chart-check: setup ## Lint, render and test the charts and the compose file with tools that are built once (needs Go; TEST_ARGS).
 	@$(BIN)/python -m dev.release.charts --build
 	@$(BIN)/python -m dev.release.compose --build
 	@$(BIN)/python -m dev.release.promtool --build || true
@@ -40,19 +40,19 @@ image-check: setup ## Build both images without a container engine and run the d
 	@$(BIN)/python -m dev.release.images
 	@$(BIN)/python -m pytest -rP tests/images $(TEST_ARGS)
 
-interop: setup ## Run readers that nobody here wrote, on topics that the service writes (needs a JDK and PostgreSQL; INTEROP_ARGS).
+interop: setup ## Run third-party readers on topics of the service (needs a JDK and PostgreSQL; INTEROP_ARGS).
 	@$(BIN)/python -m dev.interop $(INTEROP_ARGS)
 	@$(BIN)/python -m dev.collector
 	@$(BIN)/python -m pytest tests/cdc_core/test_otlp_collector.py
 
-chaos: setup ## Run the whole fault matrix, about two hours; rows go to docs/reliability.md (CHAOS_ARGS names cases).
+chaos: setup ## Run the whole fault matrix, about two hours, and update docs/reliability.md (CHAOS_ARGS selects cases).
 	@$(BIN)/python -m tests.chaos --table docs/reliability.md $(CHAOS_ARGS)
 	@$(if $(CHAOS_ARGS),,$(BIN)/python -m tests.chaos.sink)
 
-soak: setup ## Run for 15 minutes at 80 % of the measured peak; watch memory and the age of commits.
+soak: setup ## Run for 15 minutes at 80 % of the measured peak, and check memory and the age of commits.
 	@$(BIN)/python -m tests.chaos.soak
 
-case: setup ## Make a golden test case of a live record, its values masked (CASE_ARGS="-c FILE TOPIC PARTITION OFFSET NAME ABOUT").
+case: setup ## Make a golden test case from a live record, with its values masked (CASE_ARGS="-c FILE TOPIC PARTITION OFFSET NAME ABOUT").
 	@$(BIN)/python -m tests.translator.dialects.write_case $(CASE_ARGS)
 
 fuzz: ## Fuzz the readers of the native path, a minute each (needs cargo-fuzz and a nightly compiler; FUZZ_SECONDS).
@@ -60,7 +60,7 @@ fuzz: ## Fuzz the readers of the native path, a minute each (needs cargo-fuzz an
 		cargo +nightly fuzz run $$target --fuzz-dir ../../dev/fuzz -- -max_total_time=$(or $(FUZZ_SECONDS),60) || exit 1; \
 	done
 
-bench: setup ## Measure the translator beside its peers, about an hour (BENCH_ARGS=--short: some minutes); to build/bench.
+bench: setup ## Measure the translator and its peers, about an hour (BENCH_ARGS=--short: some minutes), into build/bench.
 	@$(BIN)/python -m bench $(BENCH_ARGS)
 
 lint: setup ## Check style, format and types; change nothing.
@@ -69,27 +69,27 @@ lint: setup ## Check style, format and types; change nothing.
 	@$(BIN)/mypy --strict
 	@$(BIN)/python -m dev.native --check
 
-fmt: setup ## Mend style and format where a tool can.
+fmt: setup ## Fix style and format where a tool can.
 	@$(BIN)/ruff check --fix .
 	@$(BIN)/ruff format .
 
-lock: ## Compile the locks from pyproject.toml anew (LOCK_ARGS=--upgrade raises versions).
+lock: ## Compile the locks from pyproject.toml (LOCK_ARGS=--upgrade raises versions).
 	@dev/lock.sh $(LOCK_ARGS)
 
-package: setup ## Make the source distribution and the wheel, native path included, in dist, and try the wheel.
+package: setup ## Build the source distribution and the wheel with the native path into dist, and test the wheel.
 	@$(BIN)/python -m dev.release.package
 	@$(BIN)/python -m pytest tests/dev/test_package.py $(TEST_ARGS)
 
-sbom: image-check ## Write bills of materials and licences of both images to build/sbom (Syft is built once, with Go).
+sbom: image-check ## Write the bills of materials and licenses of both images to build/sbom (builds Syft once, with Go).
 	@$(BIN)/python -m dev.release.sbom --build
 
-audit: setup ## Ask for known vulnerabilities of packages and crates (AUDIT_ARGS of pip-audit).
+audit: setup ## Check packages and crates for known vulnerabilities (AUDIT_ARGS for pip-audit).
 	@$(BIN)/python -m dev.release.audit $(AUDIT_ARGS)
 
-docs: setup ## Build the documentation as a site into build/site; a link that leads nowhere fails (fetches MkDocs once).
+docs: setup ## Build the documentation site into build/site, and fail on dead links (downloads MkDocs once).
 	@$(BIN)/python -m dev.pages.docs_site
 
-clean: ## Remove what was built in this checkout; the jars stay in the user's cache.
+clean: ## Remove build results from this checkout; the jars stay in the user's cache.
 	@rm -rf $(VENV) .venv.lock build dist *.egg-info .mypy_cache .pytest_cache .ruff_cache .hypothesis \
 	    artifacts metastore_db spark-warehouse derby.log
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
