@@ -64,7 +64,7 @@ def build() -> Path:
 
 
 def check() -> None:
-    """Check the source with rustfmt and clippy, once for each state. Without its crates, only rustfmt runs.
+    """Check the source with rustfmt, clippy and its own tests, once for each state. Without crates, only rustfmt runs.
 
     Raises:
         NativeError: one of them complains.
@@ -77,11 +77,22 @@ def check() -> None:
     _run(["cargo", "fmt", "--check"], CRATE)
     try:
         with only_one(stamp), locked_crate() as crate:
-            _run(["cargo", "clippy", "--locked", "--quiet", "--", "--deny", "warnings"], crate)
+            _run(["cargo", "clippy", "--locked", "--quiet", "--all-targets", "--", "--deny", "warnings"], crate)
+            _test(crate)
     except CratesError as error:
         print(f"native: clippy was skipped: {error}", file=sys.stderr)
         return
     stamp.touch()
+
+
+def _test(crate: Path) -> None:
+    """Run the tests of the crate. They link to libpython, which some Pythons come without."""
+    try:
+        _run(["cargo", "test", "--locked", "--quiet", "--no-default-features"], crate)
+    except NativeError as error:
+        if not any(cause in str(error) for cause in ("linking with", "loading shared libraries")):
+            raise
+        print("native: the tests in Rust were skipped: this Python has no libpython to link to", file=sys.stderr)
 
 
 def checksums(text: str) -> Mapping[str, str]:

@@ -7,8 +7,8 @@ use std::sync::Mutex;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 
-use crate::event::Row;
 use crate::reason::{Read, Reason};
+use crate::row::Row;
 use crate::scan::{Cell, Scanner};
 
 /// Maximum bytes of cached blocks per operation. Beyond it, the cache is cleared.

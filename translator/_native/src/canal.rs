@@ -9,20 +9,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::avro;
-use crate::event::{key_of, Before, Head, Images, Place, Row, RowImages, Transaction, STATE_MERGED, STATE_NONE};
+use crate::canal_members::{MemberReader, Members};
+use crate::event::RowImages;
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
+use crate::row::{key_of, Before, Head, Images, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
 use crate::run::{self, Raw};
-use crate::scan::{Cell, Rows, Scanner, Token};
+use crate::scan::{Cell, Rows, Token};
 use crate::table::{compiled, Operation, Table, KEPT};
 
-/// The supported types, by the index of their operation.
-const OPERATIONS: [&[u8]; 3] = [b"\"INSERT\"", b"\"UPDATE\"", b"\"DELETE\""];
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
-
-/// The range of times in milliseconds (`translator/dialects/canal/time_units.py`). Others are rare.
-const MILLISECONDS: std::ops::Range<i64> = 10_000_000_000..100_000_000_000_000;
 
 /// Number of bytes at the end of a message that are searched for its table, to guess its layout.
 const TAIL: usize = 256;
@@ -91,22 +88,6 @@ struct Scratch {
     sent: Vec<Option<Token>>,
 }
 
-/// The members of a message except its rows, which are in `Scratch`. Texts include their quotes.
-#[derive(Default)]
-struct Members<'a> {
-    database: &'a [u8],
-    table: &'a [u8],
-    types: &'a [u8],
-    sql_types: &'a [u8],
-    key: &'a [u8],
-    operation: Option<usize>,
-    es: Option<i64>,
-    ts: Option<i64>,
-    id: Option<i64>,
-    commit_ts: Option<i64>,
-    gtid: Option<&'a [u8]>,
-}
-
 #[pymethods]
 impl CanalRows {
     #[new]
@@ -135,12 +116,13 @@ impl CanalRows {
 impl CanalRows {
     fn translated(&mut self, py: Python<'_>, place: &Place, raw: &Raw<'_>, scratch: &mut Scratch) -> Read<Taken> {
         let value = raw.value;
-        let members = self.members(value, scratch)?;
+        let Scratch { data, old, images, sent } = scratch;
+        let likely = self.layouts.likely(value);
+        let members = MemberReader { data, old, likely, tidb: self.options.tidb }.read(value)?;
         let kind = members.operation.ok_or(Reason::Shape)?;
         self.check_marks(&members)?;
         let era_index = self.era(members.ts)?;
         let era = &self.options.eras[era_index];
-        let Scratch { data, old, images, sent } = scratch;
         let (rows, others) = match kind {
             UPDATE if era.data_is_before => (&*old, &*data),
             DELETE if era.deleted_in_old => (&*old, &*data),
@@ -197,101 +179,6 @@ impl CanalRows {
             }
         }
         records.taken(kept)
-    }
-
-    /// Reads all members of a message. No member may be repeated or unknown.
-    fn members<'a>(&self, value: &'a [u8], scratch: &mut Scratch) -> Read<Members<'a>> {
-        let mut scanner = Scanner::new(value)?;
-        let mut members = Members { database: b"null", key: b"null", ..Members::default() };
-        let (likely_types, likely_sql_types) = self.layouts.likely(value);
-        let mut seen = 0u32;
-        scratch.data.clear();
-        scratch.old.clear();
-        scanner.expect(b'{')?;
-        loop {
-            let name = scanner.string()?;
-            scanner.expect(b':')?;
-            let member = match name.of(value) {
-                b"\"data\"" => {
-                    scanner.rows(&mut scratch.data, false)?;
-                    0
-                }
-                b"\"old\"" => {
-                    scanner.rows(&mut scratch.old, true)?;
-                    1
-                }
-                b"\"database\"" => {
-                    members.database = scanner.string_or_null()?.of(value);
-                    2
-                }
-                b"\"table\"" => {
-                    members.table = scanner.string()?.of(value);
-                    3
-                }
-                b"\"mysqlType\"" => {
-                    members.types = scanner.flat(likely_types)?;
-                    4
-                }
-                b"\"sqlType\"" => {
-                    members.sql_types = scanner.flat(likely_sql_types)?;
-                    5
-                }
-                b"\"pkNames\"" => {
-                    members.key = scanner.flat(b"")?;
-                    6
-                }
-                b"\"es\"" => {
-                    members.es = scanner.count_or_null()?;
-                    7
-                }
-                b"\"ts\"" => {
-                    members.ts = scanner.count_or_null()?;
-                    8
-                }
-                b"\"id\"" => {
-                    members.id = scanner.count_or_null()?;
-                    9
-                }
-                b"\"gtid\"" => {
-                    members.gtid = Some(scanner.checked_string_or_null()?.of(value));
-                    10
-                }
-                b"\"sql\"" => {
-                    scanner.checked_string_or_null()?;
-                    11
-                }
-                b"\"isDdl\"" => {
-                    scanner.false_or_null()?;
-                    12
-                }
-                b"\"type\"" => {
-                    members.operation = operation(scanner.string()?.of(value));
-                    13
-                }
-                b"\"_tidb\"" if self.options.tidb => {
-                    members.commit_ts = Some(commit_ts(&mut scanner)?);
-                    14
-                }
-                _ => return Err(Reason::Shape),
-            };
-            if seen & (1 << member) != 0 {
-                return Err(Reason::Shape);
-            }
-            seen |= 1 << member;
-            if !scanner.more(b'}')? {
-                break;
-            }
-        }
-        let no_milliseconds = |ms: Option<i64>| ms.is_some_and(|ms| !MILLISECONDS.contains(&ms));
-        if !scanner.at_end()
-            || members.types.is_empty()
-            || members.table.len() <= 2
-            || no_milliseconds(members.es)
-            || no_milliseconds(members.ts)
-        {
-            return Err(Reason::Shape);
-        }
-        Ok(members)
     }
 
     /// Checks values that identify a writer, if it can differ from the declared one (`canal/marks.py`).
@@ -444,18 +331,6 @@ impl RowWriter<'_> {
         images.has_before = if whole { Before::Whole } else { Before::Merged };
         Ok(())
     }
-}
-
-fn operation(type_: &[u8]) -> Option<usize> {
-    OPERATIONS.iter().position(|known| *known == type_)
-}
-
-/// TiCDC's member for a row that is sent like any other.
-fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
-    scanner.literal(b"{\"commitTs\":")?;
-    let number = scanner.count_or_null()?.ok_or(Reason::Shape)?;
-    scanner.literal(b"}")?;
-    Ok(number)
 }
 
 /// Returns the transaction with this name, or none if it is empty or null.

@@ -290,3 +290,64 @@ fn common_float(text: &[u8]) -> Option<f64> {
     }
     std::str::from_utf8(text).ok()?.parse().ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(sent: &str, kind: Kind) -> Option<String> {
+        let mut out = Vec::new();
+        let done = write(&mut out, sent.as_bytes(), kind);
+        assert!(done || out.is_empty(), "{sent}: a refused cell leaves bytes behind");
+        done.then(|| String::from_utf8(out).expect("UTF-8"))
+    }
+
+    #[test]
+    fn integers_keep_to_their_bounds() {
+        let kind = Kind::Integer { low: -128, high: 127 };
+        for text in ["0", "7", "-128", "127"] {
+            assert_eq!(written(&format!("\"{text}\""), kind).as_deref(), Some(text));
+        }
+        for text in ["128", "-129", "007", "-0", "+1", "1.0", "1e2", "", " 1", "9223372036854775808"] {
+            assert_eq!(written(&format!("\"{text}\""), kind), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn decimals_have_the_scale_of_their_column() {
+        let kind = Kind::Decimal { whole: 3, scale: 2 };
+        for (text, wanted) in [("12.50", "\"12.50\""), ("0.00", "\"0.00\""), ("-999.99", "\"-999.99\"")] {
+            assert_eq!(written(&format!("\"{text}\""), kind).as_deref(), Some(wanted));
+        }
+        for text in ["1000.00", "1.234", ".5", "1.", "1e1", "NaN", "", "00.50"] {
+            assert_eq!(written(&format!("\"{text}\""), kind), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_are_unchanged() {
+        for text in ["\"\"", "\"a\"", "\"é\""] {
+            assert_eq!(written(text, Kind::Text).as_deref(), Some(text));
+        }
+    }
+
+    #[test]
+    fn dates_and_times_that_do_not_exist_are_refused() {
+        assert_eq!(written("\"2024-02-29\"", Kind::Date).as_deref(), Some("\"2024-02-29\""));
+        for text in ["0000-00-00", "2023-02-29", "0999-01-01", "2024-2-9"] {
+            assert_eq!(written(&format!("\"{text}\""), Kind::Date), None, "{text}");
+        }
+        let time = Kind::Time { hours: 838, digits: 6 };
+        assert_eq!(written("\"24:00:60\"", time), None);
+    }
+
+    #[test]
+    fn integer_is_the_shortest_spelling() {
+        for (text, number) in [("0", Some(0)), ("-1", Some(-1)), ("9223372036854775807", Some(i64::MAX))] {
+            assert_eq!(integer(text.as_bytes()), number);
+        }
+        for text in ["", "-", "-0", "01", "1_0", "9223372036854775808", "-9223372036854775808", "1.0"] {
+            assert_eq!(integer(text.as_bytes()), None, "{text}");
+        }
+    }
+}

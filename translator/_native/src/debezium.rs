@@ -9,9 +9,9 @@ use pyo3::prelude::*;
 
 use crate::avro;
 use crate::blocks::{check, Blocks, Column};
-use crate::event::{Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED};
 use crate::json;
 use crate::reason::{Read, Reason};
+use crate::row::{Head, Place, Row, Transaction, STATE_FULL, STATE_KEY, STATE_MERGED};
 use crate::scan::Scanner;
 
 /// The text around a schema block.

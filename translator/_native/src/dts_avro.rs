@@ -9,9 +9,9 @@ use pyo3::types::PyList;
 use crate::avro;
 use crate::dts_cells::{Cell, CellWriter};
 use crate::dts_record::{Bounds, Record};
-use crate::event::{key_of, Head, Image, Place, Row, STATE_KEY, STATE_NONE, STATE_PARTIAL};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
+use crate::row::{key_of, Head, Image, Place, Row, STATE_KEY, STATE_NONE, STATE_PARTIAL};
 use crate::run::{self, Raw};
 use crate::table::{Operation, Table, Tables};
 

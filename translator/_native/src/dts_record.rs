@@ -3,8 +3,8 @@
 use crate::avro;
 use crate::avro_read::DatumReader;
 use crate::dts_cells::Cell;
-use crate::event::Transaction;
 use crate::reason::{Read, Reason};
+use crate::row::Transaction;
 
 // The branches of columns and images.
 const ABSENT: usize = 0;

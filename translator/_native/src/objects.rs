@@ -4,8 +4,8 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 
-use crate::event::Image;
 use crate::reason::{Read, Reason};
+use crate::row::Image;
 use crate::scan::{Cell, Token};
 use crate::table::Table;
 

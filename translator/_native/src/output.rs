@@ -4,8 +4,9 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::debezium::{Projected, Projection};
-use crate::event::{datum, Head, Place, Row};
+use crate::event::datum;
 use crate::reason::{Read, Reason};
+use crate::row::{Head, Place, Row};
 use crate::table::Operation;
 
 /// The size of a header, as computed by `record_size`.

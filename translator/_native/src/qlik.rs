@@ -8,7 +8,6 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::avro_read::DatumReader;
-use crate::event::{Head, Place};
 use crate::notes::Kept;
 use crate::objects::{distinct, CellWriter};
 use crate::output::{Form, Taken};
@@ -17,6 +16,7 @@ use crate::qlik_message::{self as message, Headers, Operation, QlikMessage, Sect
 use crate::qlik_rows::{RowReader, Rows};
 use crate::qlik_tables::{Described, Tables, KEY_COLUMNS, KEY_SCHEMA_ID, VARIANT};
 use crate::reason::{Read, Reason};
+use crate::row::{Head, Place};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Scanner};
 

@@ -1,9 +1,9 @@
 //! The members of a Qlik message in JSON, in the order in which Replicate writes them.
 
-use crate::event::Transaction;
 use crate::masks::Mask;
 use crate::objects::{distinct, text, unquoted};
 use crate::reason::{Read, Reason};
+use crate::row::Transaction;
 use crate::scan::{are_digits, count, Cell, Scanner, Token};
 use crate::times::{is_date, two, utc_micros};
 

@@ -2,12 +2,12 @@
 //! `translator/dialects/qlik/rows.py`.
 
 use crate::avro;
-use crate::event::{key_of, Image, Row, STATE_FULL, STATE_KEY, STATE_NONE, STATE_PARTIAL};
 use crate::masks::Mask;
 use crate::notes::Notes;
 use crate::objects::{are_key, distinct, position, unquoted, CellWriter};
 use crate::qlik_message::{Headers, Operation, CHANGE_MASK, COLUMN_MASK};
 use crate::reason::{Read, Reason};
+use crate::row::{key_of, Image, Row, STATE_FULL, STATE_KEY, STATE_NONE, STATE_PARTIAL};
 use crate::scan::Cell;
 use crate::table::Table;
 

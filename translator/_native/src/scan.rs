@@ -405,3 +405,76 @@ pub fn count(sent: &[u8]) -> Read<i64> {
     }
     Ok(sent.iter().fold(0, |number, digit| number * 10 + i64::from(digit - b'0')))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scanned<T>(text: &[u8], read: impl FnOnce(&mut Scanner<'_>) -> Read<T>) -> Result<T, ()> {
+        let mut scanner = Scanner::new(text).map_err(|_| ())?;
+        let read = read(&mut scanner).map_err(|_| ())?;
+        scanner.at_end().then_some(read).ok_or(())
+    }
+
+    #[test]
+    fn strings_end_at_their_quote() {
+        for (text, odd) in [
+            (&b"\"\""[..], false),
+            (b"\"a b\"", false),
+            (b"\"a\\\"b\"", false),
+            (b"\"\\u00e9\"", true),
+            (b"\"\\/\"", true),
+            ("\"é\"".as_bytes(), false),
+        ] {
+            let token = scanned(text, |scanner| scanner.string()).expect("a string");
+            assert_eq!((token.of(text), token.odd), (text, odd));
+        }
+        for text in [&b"\"a"[..], b"a", b"", b"\"a\\\"", b"\"a\nb\"", b"\"a\"b"] {
+            assert!(scanned(text, |scanner| scanner.string()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn checked_strings_have_only_the_escapes_that_every_parser_accepts() {
+        for text in [&b"null"[..], b"\"\"", b"\"\\n\\t\\\\\""] {
+            assert!(scanned(text, |scanner| scanner.checked_string_or_null()).is_ok(), "{text:?}");
+        }
+        for text in [&b"\"\\x\""[..], b"\"\\u12\"", b"\"\\ud800\"", b"true"] {
+            assert!(scanned(text, |scanner| scanner.checked_string_or_null()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn counts_are_whole_numbers_without_a_sign() {
+        for (text, number) in
+            [(&b"0"[..], Some(0)), (b"7", Some(7)), (b"1764150000000", Some(1_764_150_000_000)), (b"null", None)]
+        {
+            assert_eq!(scanned(text, |scanner| scanner.count_or_null()), Ok(number));
+        }
+        for text in [&b"-1"[..], b"01", b"1.0", b"1e3", b"\"1\"", b"99999999999999999999", b""] {
+            assert!(scanned(text, |scanner| scanner.count_or_null()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn rows_keep_their_cells_apart() {
+        let text = b"[{\"a\":\"1\",\"b\":null},{},{\"a\":\"2\"}]";
+        let mut rows = Rows::default();
+        scanned(text, |scanner| scanner.rows(&mut rows, false)).expect("rows");
+        let cells: Vec<usize> = (0..rows.len()).map(|index| rows.row(index).len()).collect();
+        assert_eq!((cells, rows.hold_nothing()), (vec![2, 0, 1], false));
+        assert_eq!(rows.row(2)[0].value.of(text), b"\"2\"");
+    }
+
+    #[test]
+    fn a_null_row_is_allowed_only_where_it_is_asked_for() {
+        for (null_rows, accepted) in [(true, true), (false, false)] {
+            let mut rows = Rows::default();
+            let read = scanned(b"[null]", |scanner| scanner.rows(&mut rows, null_rows));
+            assert_eq!(read.is_ok(), accepted);
+        }
+        let mut rows = Rows::default();
+        assert!(scanned(b"[{\"a\":{}}]", |scanner| scanner.rows(&mut rows, false)).is_err());
+        assert!(scanned(b"[{\"a\":\"1\"}", |scanner| scanner.rows(&mut rows, false)).is_err());
+    }
+}

@@ -8,16 +8,17 @@ use pyo3::prelude::*;
 use pyo3::types::PyList;
 
 use crate::avro;
-use crate::event::{
-    key_of, Head, Image, Place, Row, Transaction, KIND_NONE, KIND_UNIQUE, STATE_FULL, STATE_KEY, STATE_MERGED,
-    STATE_NONE, STATE_PARTIAL,
-};
 use crate::notes::{Kept, Notes};
-use crate::objects::{are_key, differs, distinct, holds, position, text, unquoted, value_of, CellWriter};
+use crate::objects::{are_key, differs, holds, position, unquoted, value_of, CellWriter};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
+use crate::row::{
+    key_of, Head, Image, Place, Row, KIND_NONE, KIND_UNIQUE, STATE_FULL, STATE_KEY, STATE_MERGED, STATE_NONE,
+    STATE_PARTIAL,
+};
 use crate::run::{self, Raw};
-use crate::scan::{count, Cell, Scanner, Token};
+use crate::scan::Cell;
+use crate::shareplex_message::{members, transaction, Meta};
 use crate::table::{Table, Tables};
 
 const INSERT: usize = 0;
@@ -71,23 +72,6 @@ struct Scratch {
     merged: Vec<u8>,
     changed: Vec<u8>,
     name: Vec<u8>,
-}
-
-/// The members of `meta`. Texts include their quotes.
-#[derive(Default)]
-struct Meta<'a> {
-    op: &'a [u8],
-    table: &'a [u8],
-    time: Option<&'a [u8]>,
-    posttime: Option<&'a [u8]>,
-    scn: Option<&'a [u8]>,
-    host: &'a [u8],
-    trans: Option<&'a [u8]>,
-    seq: Option<i64>,
-    size: Option<i64>,
-    idx: Option<&'a [u8]>,
-    userid: Option<&'a [u8]>,
-    rowid: Option<&'a [u8]>,
 }
 
 #[pymethods]
@@ -171,61 +155,20 @@ impl SharePlexRows {
             notes: &[],
             ext: &ext,
         };
-        let row_key;
-        match kind {
-            INSERT => {
-                writer.complete(data, data_image, &mut notes);
-                row_key = key_of(&table.key_names, |at| value_of(&table.key_names[at], data, data_image, value))?;
-                row.after = Some(&data_image.json);
-                row.after_state = if table.is_declared { STATE_FULL } else { state(table, data, value) };
-            }
-            DELETE => {
-                row_key = key_of(&table.key_names, |at| value_of(&table.key_names[at], data, data_image, value))?;
-                row.before = Some(&data_image.json);
-                row.before_state = state(table, data, value);
-            }
+        let row_key = match kind {
+            INSERT => writer.inserted(data, data_image, &mut row, &mut notes)?,
+            DELETE => writer.deleted(data, data_image, &mut row)?,
             _ => {
                 writer.image(key, key_image)?;
-                let count = writer.changed(data, data_image, key, key_image, changed)?;
-                let own: Vec<Vec<u8>>;
-                let names = if table.key_names.is_empty() {
-                    // The columns of `key` must be the key if none of them changed and none is null.
-                    let mut is_key = self.options.key_is_key;
-                    for (at, cell) in key.iter().enumerate() {
-                        let old = key_image.value(at);
-                        let new = value_of(cell.name.of(value), data, data_image, value);
-                        is_key = is_key && old != b"null" && !differs(new.unwrap_or(old), old)?;
-                    }
-                    own = if is_key { key.iter().map(|cell| cell.name.of(value).to_vec()).collect() } else { vec![] };
-                    if is_key {
-                        notes.add(b"KEY_FROM_MESSAGE");
-                        row.key_kind = KIND_UNIQUE;
-                    }
-                    &own
-                } else {
-                    if table.key_names.iter().any(|wanted| position(wanted, key, value).is_none()) {
-                        return Err(Reason::Key);
-                    }
-                    &table.key_names
-                };
-                for wanted in names {
-                    // A key that changes leaves a previous key.
-                    if let (Some(new), Some(old)) = (position(wanted, data, value), position(wanted, key, value)) {
-                        if data_image.value(new) != key_image.value(old) {
-                            return Err(Reason::Key);
-                        }
-                    }
+                let images = Update { data, new: data_image, key, old: key_image };
+                let own = writer.undeclared_key(&images, self.options.key_is_key)?;
+                if own.is_some() {
+                    notes.add(b"KEY_FROM_MESSAGE");
+                    row.key_kind = KIND_UNIQUE;
                 }
-                row_key = key_of(names, |at| value_of(&names[at], key, key_image, value))?;
-                let columns = writer.merge(data, data_image, key, key_image, merged);
-                row.before = Some(&key_image.json);
-                row.before_state = state_of(table, names, key, value);
-                row.after = Some(&*merged);
-                row.after_state =
-                    if table.is_declared && columns == table.columns.len() { STATE_FULL } else { STATE_MERGED };
-                row.changed = Some((count, &*changed));
+                writer.updated(&images, own.as_deref().unwrap_or(&table.key_names), merged, changed, &mut row)?
             }
-        }
+        };
         if row_key.is_none() {
             notes.add(b"KEY_UNDECLARED");
             row.key_kind = KIND_NONE;
@@ -285,165 +228,6 @@ impl SharePlexRows {
     }
 }
 
-/// Reads all members of a message. No member may be repeated or unknown. Returns whether there is a `key`.
-fn members<'a>(value: &'a [u8], data: &mut Vec<Cell>, key: &mut Vec<Cell>) -> Read<(Meta<'a>, bool)> {
-    let mut scanner = Scanner::new(value)?;
-    let mut found = None;
-    let mut seen = 0u8;
-    let mut has_key = false;
-    data.clear();
-    key.clear();
-    scanner.expect(b'{')?;
-    loop {
-        let member = match scanner.string()?.of(value) {
-            b"\"meta\"" => {
-                scanner.expect(b':')?;
-                found = Some(read_meta(&mut scanner, value)?);
-                1
-            }
-            b"\"data\"" => {
-                scanner.expect(b':')?;
-                scanner.object(data)?;
-                2
-            }
-            b"\"key\"" => {
-                scanner.expect(b':')?;
-                if !scanner.take(b"null") {
-                    scanner.object(key)?;
-                    has_key = !key.is_empty();
-                }
-                4
-            }
-            _ => return Err(Reason::Shape),
-        };
-        if seen & member != 0 {
-            return Err(Reason::Shape);
-        }
-        seen |= member;
-        scanner.blanks();
-        if !scanner.more(b'}')? {
-            break;
-        }
-    }
-    // `key` belongs to updates. An empty one in other operations is rare.
-    if !scanner.at_end() || seen & 3 != 3 || (seen & 4 != 0 && !has_key) {
-        return Err(Reason::Shape);
-    }
-    distinct(data, value)?;
-    distinct(key, value)?;
-    Ok((found.ok_or(Reason::Shape)?, has_key))
-}
-
-fn read_meta<'a>(scanner: &mut Scanner<'a>, value: &'a [u8]) -> Read<Meta<'a>> {
-    let mut meta = Meta { host: b"", ..Meta::default() };
-    let mut seen = 0u16;
-    scanner.expect(b'{').map_err(|_| Reason::Shape)?;
-    loop {
-        let name = scanner.string()?;
-        scanner.expect(b':')?;
-        let token = scanner.any_scalar()?;
-        let sent = token.of(value);
-        let member = match name.of(value) {
-            b"\"op\"" => {
-                meta.op = text(token, value)?;
-                0
-            }
-            b"\"table\"" => {
-                meta.table = text(token, value)?;
-                1
-            }
-            b"\"time\"" => {
-                meta.time = Some(text(token, value)?);
-                2
-            }
-            b"\"posttime\"" => {
-                meta.posttime = Some(text(token, value)?);
-                3
-            }
-            b"\"scn\"" => {
-                meta.scn = Some(word(token, value)?);
-                4
-            }
-            b"\"host\"" => {
-                meta.host = text(token, value)?;
-                5
-            }
-            b"\"trans\"" => {
-                meta.trans = Some(word(token, value)?);
-                6
-            }
-            b"\"seq\"" => {
-                meta.seq = Some(count(sent)?);
-                7
-            }
-            b"\"size\"" => {
-                meta.size = Some(count(sent)?);
-                8
-            }
-            b"\"idx\"" => {
-                meta.idx = Some(text(token, value)?);
-                9
-            }
-            b"\"userid\"" => {
-                meta.userid = Some(word(token, value)?);
-                10
-            }
-            b"\"rowid\"" => {
-                meta.rowid = Some(text(token, value)?);
-                11
-            }
-            _ => return Err(Reason::Shape),
-        };
-        if seen & (1 << member) != 0 {
-            return Err(Reason::Shape);
-        }
-        seen |= 1 << member;
-        if !scanner.more(b'}')? {
-            break;
-        }
-    }
-    if meta.op.is_empty() || meta.table.len() <= 2 || meta.host == b"\"\"" {
-        return Err(Reason::Shape);
-    }
-    Ok(meta)
-}
-
-/// A non-empty string, or a whole number.
-fn word(token: Token, value: &[u8]) -> Read<&[u8]> {
-    let sent = token.of(value);
-    if sent[0] == b'"' {
-        return if sent.len() > 2 { text(token, value) } else { Err(Reason::Shape) };
-    }
-    let digits = sent.strip_prefix(b"-").unwrap_or(sent);
-    if token.odd || !digits.iter().all(u8::is_ascii_digit) {
-        return Err(Reason::Shape);
-    }
-    Ok(sent)
-}
-
-/// Returns the transaction. Contradictory sizes are left to the plain path.
-fn transaction<'a>(meta: &Meta<'a>) -> Read<Option<Transaction<'a>>> {
-    let Some(trans) = meta.trans else {
-        let counts = meta.seq.is_some() || meta.size.is_some() || meta.idx.is_some();
-        return if counts { Err(Reason::Shape) } else { Ok(None) };
-    };
-    let whole = match (meta.seq, meta.size) {
-        (Some(seq), Some(size)) => Some((seq, size)),
-        _ => None,
-    };
-    if let Some(idx) = meta.idx {
-        let (seq, size) = whole.ok_or(Reason::Shape)?;
-        if unquoted(idx) != format!("{seq}/{size}").as_bytes() {
-            return Err(Reason::Shape);
-        }
-    }
-    if whole.is_some_and(|(seq, size)| seq > size) {
-        return Err(Reason::Shape);
-    }
-    let last = whole.map(|(seq, size)| seq == size);
-    Ok(Some(Transaction { id: unquoted(trans), seq: meta.seq, size: meta.size, last }))
-}
-
 /// Returns the state of an image with these key columns, in Avro.
 fn state_of(table: &Table, key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> &'static [u8] {
     if table.is_declared && cells.len() == table.columns.len() {
@@ -460,7 +244,91 @@ fn state(table: &Table, cells: &[Cell], value: &[u8]) -> &'static [u8] {
     state_of(table, &table.key_names, cells, value)
 }
 
+/// Both images of an update: `data` has the new values, `key` the columns of the row before.
+struct Update<'a> {
+    data: &'a [Cell],
+    new: &'a Image,
+    key: &'a [Cell],
+    old: &'a Image,
+}
+
 impl CellWriter<'_> {
+    /// Fills in an INSERT. Returns the key of the row as JSON, or None if the table has no key.
+    fn inserted<'a>(
+        &self,
+        data: &[Cell],
+        image: &'a mut Image,
+        row: &mut Row<'a>,
+        notes: &mut Notes,
+    ) -> Read<Option<Vec<u8>>> {
+        self.complete(data, image, notes);
+        let table = self.table;
+        let key = self.key_in(&table.key_names, data, image)?;
+        row.after = Some(&image.json);
+        row.after_state = if table.is_declared { STATE_FULL } else { state(table, data, self.value) };
+        Ok(key)
+    }
+
+    /// Fills in a DELETE. Returns the key of the row as JSON, or None if the table has no key.
+    fn deleted<'a>(&self, data: &[Cell], image: &'a Image, row: &mut Row<'a>) -> Read<Option<Vec<u8>>> {
+        let key = self.key_in(&self.table.key_names, data, image)?;
+        row.before = Some(&image.json);
+        row.before_state = state(self.table, data, self.value);
+        Ok(key)
+    }
+
+    /// Fills in an UPDATE of a row with these key columns. Returns its key as JSON, or None if there are none.
+    fn updated<'a>(
+        &self,
+        images: &Update<'a>,
+        names: &[Vec<u8>],
+        merged: &'a mut Vec<u8>,
+        changed: &'a mut Vec<u8>,
+        row: &mut Row<'a>,
+    ) -> Read<Option<Vec<u8>>> {
+        let Update { data, new, key, old } = *images;
+        let count = self.changed(data, new, key, old, changed)?;
+        for wanted in names {
+            // The plain path translates a key that changes, because the event then has a previous key.
+            if let (Some(at), Some(before)) = (position(wanted, data, self.value), position(wanted, key, self.value)) {
+                if new.value(at) != old.value(before) {
+                    return Err(Reason::Key);
+                }
+            }
+        }
+        let row_key = self.key_in(names, key, old)?;
+        let columns = self.merge(data, new, key, old, merged);
+        let is_full = self.table.is_declared && columns == self.table.columns.len();
+        row.before = Some(&old.json);
+        row.before_state = state_of(self.table, names, key, self.value);
+        row.after = Some(&*merged);
+        row.after_state = if is_full { STATE_FULL } else { STATE_MERGED };
+        row.changed = Some((count, &*changed));
+        Ok(row_key)
+    }
+
+    /// Returns the columns of `key` if the table declares no key and they must be the key: none changed, none is null.
+    fn undeclared_key(&self, images: &Update<'_>, key_is_key: bool) -> Read<Option<Vec<Vec<u8>>>> {
+        let Update { data, new, key, old } = *images;
+        let declared = &self.table.key_names;
+        if !declared.is_empty() {
+            let is_sent = |wanted: &Vec<u8>| position(wanted, key, self.value).is_some();
+            return if declared.iter().all(is_sent) { Ok(None) } else { Err(Reason::Key) };
+        }
+        let mut is_key = key_is_key;
+        for (at, cell) in key.iter().enumerate() {
+            let before = old.value(at);
+            let after = value_of(cell.name.of(self.value), data, new, self.value);
+            is_key = is_key && before != b"null" && !differs(after.unwrap_or(before), before)?;
+        }
+        Ok(is_key.then(|| key.iter().map(|cell| cell.name.of(self.value).to_vec()).collect()))
+    }
+
+    /// Returns the key of the row as JSON, from the image of these cells.
+    fn key_in(&self, names: &[Vec<u8>], cells: &[Cell], image: &Image) -> Read<Option<Vec<u8>>> {
+        key_of(names, |at| value_of(&names[at], cells, image, self.value))
+    }
+
     /// Adds the columns that a new row leaves out because they are NULL, which only a declaration reveals.
     fn complete(&self, cells: &[Cell], image: &mut Image, notes: &mut Notes) {
         if !self.table.is_declared || cells.len() == self.table.columns.len() {

@@ -75,3 +75,91 @@ pub fn clock_text(units: i64, digits: usize) -> Option<String> {
     let clock = format!("{:02}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     Some(if fraction == 0 { clock } else { format!("{clock}.{fraction:0digits$}") })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dates_exist_in_the_calendar() {
+        for text in [&b"1000-01-01"[..], b"2024-02-29", b"2000-02-29", b"9999-12-31"] {
+            assert!(is_date(text), "{text:?}");
+        }
+        for text in [
+            &b"0999-12-31"[..],
+            b"0000-00-00",
+            b"2023-02-29",
+            b"1900-02-29",
+            b"2024-04-31",
+            b"2024-13-01",
+            b"2024-00-10",
+            b"2024-01-00",
+            b"2024-1-01",
+            b"24-01-01",
+            b"2024/01/01",
+            b"2024-01-01 ",
+            b"",
+        ] {
+            assert!(!is_date(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn clocks_have_up_to_nine_digits_of_a_fraction() {
+        for text in [&b"00:00:00"[..], b"23:59:59", b"12:00:00.1", b"12:00:00.123456789"] {
+            assert!(is_clock(text, 23), "{text:?}");
+        }
+        for text in [
+            &b"24:00:00"[..],
+            b"12:60:00",
+            b"12:00:60",
+            b"12:00:00.",
+            b"12:00:00.1234567890",
+            b"12:00",
+            b"1:00:00",
+            b"12:00:00,5",
+            b"-1:00:00",
+        ] {
+            assert!(!is_clock(text, 23), "{text:?}");
+        }
+        assert!(is_clock(b"38:59:59", 38) && !is_clock(b"39:00:00", 38));
+    }
+
+    #[test]
+    fn utc_times_are_microseconds_since_1970() {
+        for (text, micros) in [
+            (&b"1970-01-01 00:00:00"[..], 0),
+            (b"1970-01-01T00:00:01Z", 1_000_000),
+            (b"1969-12-31 23:59:59.999999", -1),
+            (b"2022-03-20T00:00:00.123456789Z", 1_647_734_400_123_456),
+            (b"9999-12-31 23:59:59.999999", 253_402_300_799_999_999),
+        ] {
+            assert_eq!(utc_micros(text), Some(micros), "{text:?}");
+        }
+        for text in [&b"2022-03-20"[..], b"2022-03-20 00:00:00+00:00", b"2022-02-30 00:00:00", b"2022-03-20_00:00:00"] {
+            assert_eq!(utc_micros(text), None, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn numbers_become_dates_and_clocks() {
+        for (number, text) in [
+            (0, Some("1970-01-01")),
+            (-1, Some("1969-12-31")),
+            (-354_285, Some("1000-01-01")),
+            (2_932_896, Some("9999-12-31")),
+        ] {
+            assert_eq!(day_text(number).as_deref(), text);
+        }
+        assert_eq!((day_text(-354_286), day_text(2_932_897)), (None, None));
+        for (units, digits, text) in [
+            (0, 6, Some("00:00:00")),
+            (86_399_000_000, 6, Some("23:59:59")),
+            (1_500, 3, Some("00:00:01.500")),
+            (-1, 3, None),
+            (86_400, 0, None),
+        ] {
+            assert_eq!(clock_text(units, digits).as_deref(), text, "{units}");
+        }
+    }
+}
