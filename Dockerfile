@@ -1,47 +1,47 @@
-# Two images out of one file:
+# Two images from one file:
 #
 #   docker build --target translator -t cdc-translator:0.1.0 .
 #   docker build --target spark-sink -t cdc-spark-sink:0.1.0 .
 #
-# Every package comes from requirements.lock, by hash; every jar is held against dev/jars.sha256; every crate of the one
-# thing that is compiled, the translator's native path, against dev/crates.sha256.
-# Both images run as user 10001 and write only below /tmp, so the root file system may be read-only. For amd64 and arm64
-# (docker build --platform linux/arm64); Faust comes in no wheel for the latter, and is compiled there.
+# Packages come from requirements.lock, by hash. Jars are verified against dev/jars.sha256, and the crates of the
+# translator's native path, the only compiled part, against dev/crates.sha256.
+# Both images run as user 10001 and only write to /tmp, so the root file system can be read-only. They are for amd64 and
+# arm64 (docker build --platform linux/arm64). Faust has no wheel for arm64 and is compiled there.
 
-# A Debian 12 (it has Java 17) with Python 3.11 or newer. Give a digest for builds that must be the same next year:
+# A Debian 12 image (for Java 17) with Python 3.11 or newer. Use a digest for reproducible builds:
 #   --build-arg PYTHON_IMAGE=python:3.12-slim-bookworm@sha256:...
 ARG PYTHON_IMAGE=python:3.12-slim-bookworm
-# The time that stands wherever one is asked for, so that two builds of one source can be the same (docs/releasing.md).
+# The timestamp for all files, so that two builds of the same source can be identical (docs/releasing.md).
 ARG SOURCE_DATE_EPOCH=1767225600
 
 
-# -- what both images stand on
+# -- the base of both images
 
 FROM ${PYTHON_IMAGE} AS base
 ARG SOURCE_DATE_EPOCH
-# Hadoop asks the system for the name of its user and fails without one, so the user is in /etc/passwd.
+# Hadoop needs the name of its user, so the user is in /etc/passwd.
 RUN groupadd --gid 10001 cdc \
  && useradd --uid 10001 --gid 10001 --no-create-home --home-dir /tmp --shell /usr/sbin/nologin cdc
-# The bytecode was written when the packages were installed; at run time there is nowhere to write it.
+# Bytecode is written when packages are installed, because it cannot be written at run time.
 ENV PATH=/opt/cdc/bin:$PATH \
     PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1
 
 
-# -- wheels, all verified; this stage stays behind
+# -- wheels, all verified; this stage is not part of the images
 
 FROM ${PYTHON_IMAGE} AS wheels
-# With it bytecode is compared with its source by content, not by time: layers round times, and half would not fit.
+# Python then checks bytecode against its source by content. Layers round timestamps, so half of them would not match.
 ARG SOURCE_DATE_EPOCH
 ENV SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH}
 WORKDIR /build
 COPY pyproject.toml requirements.lock dev/lock_part.py ./
-# Each image installs its part of the lock, entries whole; `pip check` below fails the build if a package were missing.
+# Each image installs its part of the lock, as whole entries. `pip check` below fails the build if a package is missing.
 RUN python3 lock_part.py setuptools wheel cython setuptools-scm > tools.txt \
  && python3 lock_part.py dependencies > translator.txt \
  && python3 lock_part.py dependencies sink > spark-sink.txt
 
-# What has no wheel for this machine is compiled.
+# Packages without a wheel for this platform are compiled.
 RUN if [ "$(uname -m)" != x86_64 ]; then \
         echo "--no-binary faust-streaming" > compiled.txt \
      && apt-get update \
@@ -49,7 +49,7 @@ RUN if [ "$(uname -m)" != x86_64 ]; then \
      && rm -rf /var/lib/apt/lists/*; \
     else touch compiled.txt; fi
 
-# The build tools come from the lock too: without --no-build-isolation pip would fetch some of its own, unverified.
+# The build tools also come from the lock. Without --no-build-isolation, pip would download its own, unverified.
 RUN python3 -m venv /build/venv \
  && /build/venv/bin/pip install --no-cache-dir --require-hashes --no-deps -r tools.txt \
  && /build/venv/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
@@ -62,7 +62,7 @@ COPY spark_sink spark_sink
 RUN /build/venv/bin/pip wheel --no-cache-dir --no-deps --no-build-isolation --wheel-dir /build/own .
 
 
-# -- the native path of the translator; the compiler stays behind
+# -- the native path of the translator; the compiler is not part of the image
 
 FROM ${PYTHON_IMAGE} AS native
 RUN apt-get update \
@@ -97,14 +97,14 @@ CMD ["--help"]
 # -- spark-sink
 
 FROM base AS java
-# The slim base has no folder for manual pages, and the package of Java fails over a link that it wants to put there.
+# The slim base has no folder for manual pages, but Java's package creates a link there and would fail.
 RUN mkdir -p /usr/share/man/man1 \
  && apt-get update \
  && DEBIAN_FRONTEND=noninteractive apt-get install --yes --no-install-recommends openjdk-17-jre-headless \
  && rm -rf /var/lib/apt/lists/*
 
 FROM wheels AS spark-sink-packages
-# PySpark is published as source only; its "build" packs the jars that it ships.
+# PySpark is only published as source. Its build packs the jars that it contains.
 RUN /build/venv/bin/pip wheel --no-cache-dir --require-hashes --no-deps --no-build-isolation \
         --only-binary :all: --no-binary pyspark --wheel-dir /build/spark-wheels -r spark-sink.txt
 RUN python3 -m venv --without-pip /opt/cdc \
@@ -112,9 +112,9 @@ RUN python3 -m venv --without-pip /opt/cdc \
         /build/spark-wheels/*.whl /build/own/*.whl \
  && /build/venv/bin/pip --python /opt/cdc/bin/python check
 
-# dev.jars fetches through the Ivy inside PySpark and stops at any jar that is not the one of dev/jars.sha256; dev.sink_jar
-# compiles the sink's own, with a compiler that stays behind. Laid beside PySpark's own jars they are on the class path of
-# every Spark process, with no setting that could forget one.
+# dev.jars downloads with PySpark's Ivy, and fails if a jar differs from dev/jars.sha256. dev.sink_jar compiles the sink's
+# own jar with a compiler that is not part of the image. Next to PySpark's own jars, they are on the class path of every
+# Spark process without any setting.
 FROM java AS spark-sink-jars
 WORKDIR /build
 COPY --from=spark-sink-packages /opt/cdc /opt/cdc
@@ -127,7 +127,7 @@ RUN apt-get update \
  && mv cache/cdc-translator/jars-*/spark/*.jar cache/cdc-translator/jars-*/s3/*.jar \
         cache/cdc-translator/cdc-sink-*.jar /opt/cdc/lib/python3*/site-packages/pyspark/jars/
 
-# Spark's operator names a file, and the folder of packages has the version of Python in its name.
+# The Spark operator needs a file path, but the folder of packages has the Python version in its name.
 RUN cp /opt/cdc/lib/python3*/site-packages/spark_sink/__main__.py /opt/cdc/spark_sink_main.py
 COPY dev/image_entry.sh /opt/cdc/bin/image_entry
 
@@ -136,7 +136,7 @@ LABEL org.opencontainers.image.title="CDC Translator: Spark sink" \
       org.opencontainers.image.licenses="Apache-2.0"
 COPY --from=spark-sink-jars /opt/cdc /opt/cdc
 USER 10001:10001
-# Spark drops small files into the folder that it is started from.
+# Spark writes small files into its working directory.
 WORKDIR /tmp
 ENTRYPOINT ["image_entry"]
 CMD ["--help"]
