@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--topic", required=True, help="Raw topic.")
-@click.option("--partition", type=click.IntRange(0), required=True, help="Its partition.")
-@click.option("--from", "first", type=click.IntRange(0), required=True, help="First offset.")
+@click.option("--topic", required=True, help="Raw topic to read.")
+@click.option("--partition", type=click.IntRange(0), required=True, help="Partition of the raw topic.")
+@click.option("--from", "first", type=click.IntRange(0), required=True, help="First offset to translate.")
 @click.option("--to", "end", type=click.IntRange(0), required=True, help="Offset to stop before.")
 @click.option("--table", help="Only events of tables whose db.schema.table matches this pattern with * and ?.")
 @click.option(

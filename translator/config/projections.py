@@ -114,7 +114,7 @@ def check_templates(projections: Sequence[Projection], written: Sequence[str], *
         for other in (*written, *prefixes):
             if other.startswith(template.prefix):
                 raise ValueError(
-                    f"topics of {template.text} cannot be told from others: {other} also begins with "
+                    f"topics of {template.text} cannot be distinguished from others: {other} also begins with "
                     f"{template.prefix}; "
                     f"use a prefix that no other topic begins with"
                 )

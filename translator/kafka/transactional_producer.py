@@ -89,8 +89,8 @@ class TransactionalProducer(RecordProducer):
         except KafkaException as error:
             cause: KafkaError = error.args[0]
             if cause.code() in _REFUSALS:
-                raise ConfigError(f"no transactions: {cause.str()} ({_REFUSALS[cause.code()]})") from None
-            raise RetryableError(f"no transactions: {cause.str()}") from None
+                raise ConfigError(f"cannot write transactions: {cause.str()} ({_REFUSALS[cause.code()]})") from None
+            raise RetryableError(f"cannot write transactions: {cause.str()}") from None
 
     def send_offsets(self, offsets: Sequence[tuple[str, int, int, str]], membership: bytes, seconds: float) -> None:
         """Add offsets of a group to the transaction.

@@ -287,7 +287,7 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
     elif isinstance(translation.outcome, DeadLetter):
         account.lost.add(found.offset, f"neither event nor dead letter; now a dead letter {translation.outcome.code}")
     elif wanted:
-        account.lost.add(found.offset, f"neither event nor dead letter; now it gives {wanted} events")
+        account.lost.add(found.offset, f"neither event nor dead letter; a translation now gives {wanted} events")
     elif isinstance(translation.outcome, Skip):
         _count(account.skipped, translation.outcome.reason)
     else:

@@ -29,7 +29,7 @@ def without_text(error: MessageError) -> str:
     if error.code in _OF_NO_MESSAGE:
         return error.reason
     lines = _our_lines(error)[-_LINES:]
-    where = f"refused in {', '.join(lines)}" if lines else "refused"
+    where = f"rejected in {', '.join(lines)}" if lines else "rejected"
     return f"{where}; the content is not shown because columns of the source are masked (masks.messages)"
 
 

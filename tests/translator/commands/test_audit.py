@@ -92,7 +92,7 @@ def test_a_table_for_people(shop: Bench) -> None:
 @pytest.mark.parametrize(
     ("value", "gone", "what"),
     [
-        (row(2), lambda _: [], "neither event nor dead letter; now it gives 2 events"),
+        (row(2), lambda _: [], "neither event nor dead letter; a translation now gives 2 events"),
         (row(2), lambda records: records[:1], "1 of its events, the first is n=1"),
         (row(2), lambda records: records[1:], "1 of its events, the first is n=0"),
         (b"{]", lambda _: [], "neither event nor dead letter; now a dead letter MALFORMED_JSON"),

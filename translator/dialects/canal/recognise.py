@@ -34,13 +34,13 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
 
 def _profile(bodies: Sequence[Body]) -> Proposal:
     seen = [trait for trait in _TRAITS if any(trait.seen(body) for body in bodies)]
-    why = f"seen: {'; '.join(trait.words for trait in seen) or 'nothing that tells one writer from another'}"
+    why = f"seen: {'; '.join(trait.words for trait in seen) or 'no trait that distinguishes writers'}"
     if _VOLCENGINE in seen:
         return Proposal("profile", "auto", "certain", why)
     left = [profile for profile in _WRITERS if not any(profile in trait.excludes for trait in seen)]
     if len(left) != 1:
         who = (
-            f"left are {', '.join(left)}"
+            f"remaining candidates: {', '.join(left)}"
             if left
             else "several writers, or one in two forms (instance: {created, restarted})"
         )

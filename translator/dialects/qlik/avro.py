@@ -39,7 +39,7 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
         name = "message"
         message, at = _sized(value, at)
     except (Damage, IndexError) as error:
-        raise MessageError(ErrorCode.MALFORMED_AVRO, f"no envelope: {_reason(error)}", path=f"$.{name}") from None
+        raise MessageError(ErrorCode.MALFORMED_AVRO, f"not an envelope: {_reason(error)}", path=f"$.{name}") from None
     if at < len(value):
         raise MessageError(ErrorCode.MALFORMED_AVRO, f"{len(value) - at} unexpected bytes after the envelope")
     if schema_text is not None and len(schema_text) > limits.schema_text_bytes:

@@ -18,7 +18,7 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
     """Return the preset, if cells and keys agree on a writer. Otherwise return `lenient`, which assumes nothing."""
     quest = [words for words, seen in _QUEST.items() if any(seen(read) for read in sample)]
     dts = [words for words, seen in _DTS.items() if any(seen(read) for read in sample)]
-    why = f"seen: {'; '.join([*quest, *dts]) or 'nothing that tells one writer from another'}"
+    why = f"seen: {'; '.join([*quest, *dts]) or 'no trait that distinguishes writers'}"
     if bool(quest) == bool(dts):
         return [Proposal("preset", "lenient", "unknown", f"{why}; quest and dts remain possible")]
     return [Proposal("preset", "quest" if quest else "dts", "likely", why)]
