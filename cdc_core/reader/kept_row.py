@@ -1,9 +1,10 @@
 """A row as a reader stores it, and how a change affects it: the rules of docs/envelope.md, by position.
 
 Within a scope, the position decides. If a scope delivers the changes of a row in order, any change up to the last
-position was already applied. If it does not (`native:`), a row stores a reset (the last change that set all of its
-columns) and the columns that later patches wrote, each with its position; the later position wins, whatever the order
-of arrival. Between scopes, the order of arrival decides: when another scope writes, its values replace earlier ones.
+position was already applied. If it does not (`native:`), a row stores a reset and patches. The reset is the last change
+that set all of its columns. Each column that a later patch wrote has a position of its own. The later position wins,
+whatever the order of arrival. Between scopes, the order of arrival decides: when another scope writes, its values
+replace earlier ones.
 """
 
 from __future__ import annotations

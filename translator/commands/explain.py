@@ -46,8 +46,8 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
         message = next(records_of(settings, topic, partition, offset, offset + 1, 1, say), None)
         if message is None:
             raise ConfigError(
-                f"no record at {topic}/{partition}, offset {offset}: it was compacted, or the "
-                "offset is a transaction marker"
+                f"no record at {topic}/{partition}, offset {offset}: it was compacted, or it "
+                "belongs to a transaction, as a marker or an aborted record"
             )
         translation = again.translate(message)
     finally:
