@@ -1,4 +1,4 @@
-"""`python -m spark_sink`, and what spark-submit is given."""
+"""`python -m spark_sink`, the program for spark-submit."""
 
 from spark_sink.commands import main
 

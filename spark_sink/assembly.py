@@ -1,4 +1,4 @@
-"""Builds the sink out of its parts, and runs it: the one place that knows all of them."""
+"""The assembly of the sink. No other module knows all of its parts."""
 
 from __future__ import annotations
 
@@ -36,14 +36,15 @@ log = structlog.get_logger()
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
-    """Write the canonical topic to tables until a signal to stop (SIGTERM, SIGINT), or with `available_now` to its end.
+    """Write the canonical topic to tables until a signal to stop (SIGTERM, SIGINT), or with `available_now` until its
+    end.
 
     Raises:
-        FatalError: a batch could not be applied; it is not acknowledged, and the next start takes it again.
+        FatalError: a batch could not be applied. It is not acknowledged, and the next start repeats it.
     """
     rules, topic = settings.tables.rules, settings.input.topic
-    # Before Spark, which takes long to start, and says less of why it reaches no broker. This is only read: of no
-    # checkpoint yet.
+    # Before Spark, which starts slowly and reports less about a broker that it cannot reach. This only reads, so it
+    # needs no checkpoint.
     batches = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic)
     written = batches.tables()
     catalog = settings.iceberg_catalog

@@ -1,8 +1,9 @@
-"""The number of records that the next batch may take: fewer after one that cost too much, more after one that cost
+"""The maximum number of records in the next batch: less after a batch that cost too much, more after one that cost
 little.
 
-A change costs a restart of the query, so it is by factors, and between "too much" and "little" there is room: halved,
-no cost that was too much is little; doubled, none that was little is too much. So for a constant cost it settles.
+A change costs a restart of the query, so the limit changes by factors, with a gap between "too much" and "little".
+After halving, a cost that was too much is not little; after doubling, a cost that was little is not too much. So the
+limit settles when the cost is constant.
 """
 
 from __future__ import annotations
@@ -10,22 +11,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# With more at once nothing is begun, whatever `batches.max_offsets` is: a batch that is too large for the memory is
-# never smaller when it is tried again, because Spark has written down what is in it. This many take some hundred MiB.
+# The limit of the first batch, whatever `batches.max_offsets` is. A batch that is too large for the memory never gets
+# smaller when it is repeated, because Spark has recorded its content. This number takes a few hundred MiB.
 BEGIN = 50_000
 
-# Fewer records cost hardly less: then a batch is what it costs to begin and to commit.
+# Fewer records hardly cost less: then the cost is that of beginning and committing a batch.
 FLOOR = 1_000
 
-# Of a limit, so much is a batch that was cut by it. Spark shares a limit out to partitions, and rounds there.
+# A batch with this share of the limit counts as cut off by it, because Spark divides a limit between partitions and
+# rounds.
 FULL = 0.9
 _STALE = 1.1
 
-# "Little" is less than so much of a bound: the next batch, twice as large, would reach half of it.
+# "Little" is less than this share of a bound: the next batch, twice as large, would reach half of it.
 _LITTLE_TIME = 0.25
 _LITTLE_MEMORY = 0.5
 
-# A halved batch that costs more than this of what it cost before is mostly made of what each batch costs.
+# If a halved batch costs more than this share of the previous cost, most of it is the fixed cost of a batch.
 _HELPED = 0.75
 
 
@@ -39,14 +41,13 @@ class LimitChange(NamedTuple):
 
 @dataclass
 class _Bound:
-    """The cost that a batch may have, and that of the one for which batches were made smaller last."""
+    """The allowed cost of a batch, and the cost of the batch after which the limit was last reduced."""
 
     most: float
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Tell whether smaller batches are called for. They are not if that was tried, and the cost is about the
-        same."""
+        """Tell whether smaller batches are needed. They are not if this was tried and the cost is about the same."""
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):
@@ -56,12 +57,12 @@ class _Bound:
 
 
 class Pace:
-    """Tells the limit of the next batch from what the last one cost.
+    """Computes the limit of the next batch from the cost of the last one.
 
     Args:
-        most: the limit is never greater; 1 000 or this, whichever is less, is the smallest.
-        seconds: a batch that takes longer is followed by smaller ones.
-        megabytes: what a worker process may hold after a table, likewise.
+        most: the greatest limit; the smallest is 1 000, or this if it is less.
+        seconds: if a batch takes longer, the following ones are smaller.
+        megabytes: the same for the memory of a worker process after a table.
     """
 
     def __init__(self, most: int, seconds: float, megabytes: float) -> None:
@@ -74,17 +75,17 @@ class Pace:
         """Return the change of the limit after a batch; None for no change.
 
         Args:
-            taken: how many records the batch took. Only the time of one that took all it might says something about
-                the limit; what it held does in any case, before a larger one comes.
-            megabytes: 0 where that is not known.
+            taken: the number of records in the batch. The time only says something about the limit if the batch
+                reached it; memory always does, before a larger batch comes.
+            megabytes: 0 if unknown.
         """
-        if taken > _STALE * self.limit:  # planned before the limit was changed
+        if taken > _STALE * self.limit:  # planned before the limit changed
             return None
         full = taken >= FULL * self.limit
         long = full and self._seconds.exceeded(seconds)
         if self._megabytes.exceeded(megabytes):
             bound = f"batches.worker_megabytes: {self._megabytes.most:g}"
-            return self._to(self.limit // 2, f"a worker held {megabytes:.0f} MiB ({bound})")
+            return self._to(self.limit // 2, f"a worker used {megabytes:.0f} MiB ({bound})")
         if long:
             bound = f"batches.target_seconds: {self._seconds.most:g}"
             return self._to(self.limit // 2, f"{taken} records took {seconds:.0f} s ({bound})")

@@ -1,10 +1,10 @@
-"""The errors of the sink: the class of an error, or the reason of a quarantined event, decides what goes on.
+"""The errors of the sink. The class of an error, or the reason of a quarantined event, decides what continues.
 
-FatalError       going on would lose or invent something: the batch is not acknowledged, exit code 1
+FatalError       continuing would lose or invent something: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
-  Overtaken      somebody else wrote what only this sink may write
-Refused          one table cannot take what its events ask for: it is parked with them, other tables go on
-Reason           one event cannot be applied: it goes to quarantine, its table goes on
+  Overtaken      another process wrote what only this sink may write
+Refused          one table cannot take its events: it is parked with them, other tables continue Reason           one
+event cannot be applied: it goes to quarantine, its table continues
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from cdc_core.errors import unknown as unknown
 
 
 class Overtaken(FatalError):
-    """Somebody else wrote what only this sink may write, at the same time; nothing is lost by it.
+    """Another process wrote what only this sink may write, at the same time. Nothing is lost.
 
     Args:
-        what: was written, such as "the table shop.orders".
+        what: what was written, such as "the table shop.orders".
     """
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"another sink or program wrote {what} at the same time. Run one sink of a configuration, and leave its "
-            "tables to it; the next start goes on with what is there"
+            f"another sink or program wrote {what} at the same time. Run only one sink with this configuration, and "
+            "let no other program write its tables; the next start continues"
         )
 
 
 class Refused(Exception):
-    """A table cannot go on; the message says why, without row data.
+    """A table cannot continue; the message gives the reason, without row data.
 
     Args:
-        reason: under which it is parked.
+        reason: the reason under which it is parked.
     """
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -43,31 +43,30 @@ class Refused(Exception):
 
 
 class Reason(StrEnum):
-    """The reason of an event in quarantine, or of a parked table: a closed list, the column `reason` of those
-    tables."""
+    """The reason of an event in quarantine or of a parked table: a closed list, the column `reason` of those tables."""
 
     UNDECODABLE = "UNDECODABLE"  # not the Avro of this envelope version
-    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event that names no table
+    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event without a table
     OPERATION_UNKNOWN = "OPERATION_UNKNOWN"
     KEY_UNKNOWN = "KEY_UNKNOWN"  # no key, or a key column that is null
-    KEY_DIFFERS = "KEY_DIFFERS"  # the event is keyed by other columns than its table
+    KEY_DIFFERS = "KEY_DIFFERS"  # the key has other columns than that of the table
     KEY_INVALID = "KEY_INVALID"  # a key value that does not fit its column
-    IMAGE_MISSING = "IMAGE_MISSING"  # the operation needs an `after` that is not there
+    IMAGE_MISSING = "IMAGE_MISSING"  # the operation needs an `after` image, which is missing
     IMAGE_INVALID = "IMAGE_INVALID"  # `after` is not one JSON object
-    COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` names a column that its own schema does not have
+    COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` has a column that its own schema does not have
     SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is not in the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
-    ROW_OUTLIVED = "ROW_OUTLIVED"  # another scope has deleted the row since, by the commit times of the source
-    # The table cannot go on, and is parked with all its events from there:
+    ROW_OUTLIVED = "ROW_OUTLIVED"  # another scope deleted the row later, by the commit times of the source
+    # The table cannot continue, and is parked with all of its following events:
     TABLE_CLASH = "TABLE_CLASH"  # another source table has its name in the lakehouse
-    TABLE_REFUSED = "TABLE_REFUSED"  # it is no table that the sink can write
-    SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema asks for a change that the policy or the key forbids
-    TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate, and several scopes feed the table
+    TABLE_REFUSED = "TABLE_REFUSED"  # the sink cannot write such a table
+    SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema change that the policy or the key forbids
+    TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate of a table that several scopes feed
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
-    ROWS_UNACCOUNTED = "ROWS_UNACCOUNTED"  # a statement changed rows of it that no event has
+    ROWS_UNACCOUNTED = "ROWS_UNACCOUNTED"  # a statement changed rows without events
     TABLE_DROPPED = "TABLE_DROPPED"  # its source table was dropped
-    TABLE_SET_BACK = "TABLE_SET_BACK"  # the table was restored to a state before what the manifest says it reached
-    TABLE_GONE = "TABLE_GONE"  # the manifest names the table, and it does not exist any more
+    TABLE_SET_BACK = "TABLE_SET_BACK"  # the table was restored to a state before that in the manifest
+    TABLE_GONE = "TABLE_GONE"  # the manifest has the table, but it no longer exists
     REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
     REBUILD = "REBUILD"  # it is being rebuilt from the topic
-    COMMAND = "COMMAND"  # the operator parked it
+    COMMAND = "COMMAND"  # an operator parked it

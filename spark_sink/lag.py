@@ -1,4 +1,4 @@
-"""The size of a batch, and the lag of the tables behind the topic when it has ended."""
+"""The size of a batch, and the lag of the tables behind the topic at its end."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from spark_sink.spark.checkpoint import planned_offsets
 
 log = structlog.get_logger()
 
-# Each question about the end of the topic waits so long for its answer, and with it the batch.
+# The timeout of a request for the end of the topic, for which the batch waits.
 PATIENCE_SECONDS = 2.0
 
 
 class Lag:
-    """Compares what Spark planned a batch to reach with the batch before, and with the end of the topic.
+    """Compares the planned end of a batch with the previous batch and with the end of the topic.
 
-    The plan, not the last record that was read: behind that there may be marks of transactions, which are no records
-    and have offsets, and partitions without records are in no batch.
+    The plan is used instead of the last record read, because transaction markers after that record have offsets too,
+    and partitions without records are in no batch.
 
     Args:
-        entry: what Spark wrote down before it began a batch.
-        ends: by partition, the offset after the last record that may be read.
-        begins: by partition, the offset where the first batch begins; None where that is not asked for.
+        entry: returns what Spark recorded before it began a batch.
+        ends: returns, by partition, the offset after the last readable record.
+        begins: returns, by partition, the offset at which the first batch begins; None if this is not requested.
     """
 
     def __init__(
@@ -38,25 +38,25 @@ class Lag:
         self._entry = entry
         self._ends = ends
         self._begins = begins
-        # What is planned stays; a batch is asked about before it, behind it, and before the next one.
+        # A plan never changes, and a batch is requested before it, after it, and before the next one.
         self._planned = lru_cache(2)(self._read_plan)
 
     def taken(self, batch: int) -> int | None:
-        """Return how many offsets a batch takes, at most so many records; None when that cannot be said now."""
+        """Return the number of offsets in a batch, which has at most this many records; None if it is unknown."""
         try:
             before = self._before(batch)
             return None if before is None else _beyond(self._planned(batch), before)
         except Exception as error:
-            _log_unknown("size of batch not known", batch, error)
+            _log_unknown("size of batch unknown", batch, error)
             return None
 
     def after(self, batch: int) -> int | None:
-        """Return how many records are to come after a batch; None when that cannot be said now."""
+        """Return the number of records after a batch; None if it is unknown."""
         try:
             planned = self._planned(batch)
             ends = self._ends()
         except Exception as error:
-            _log_unknown("lag not known", batch, error)
+            _log_unknown("lag unknown", batch, error)
             return None
         return _beyond(ends, planned) if ends else None
 
@@ -74,5 +74,5 @@ def _beyond(ends: Mapping[int, int], begins: Mapping[int, int]) -> int:
 
 
 def _log_unknown(what: str, batch: int, error: Exception) -> None:
-    """Log why a number is missing. Whatever it is: nobody waits for this number, and no batch fails for it."""
+    """Log why a number is missing. No batch fails because of it."""
     log.warning(what, batch=batch, reason=str(error).strip().partition("\n")[0])

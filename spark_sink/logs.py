@@ -1,4 +1,4 @@
-"""The log of the sink: one JSON object a line, or colours on a terminal. Never row data."""
+"""The log of the sink: one JSON object per line, or colors on a terminal. It never contains row data."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import structlog
 
 
 def configure(log_level: str) -> None:
-    """Set logging up for the process.
+    """Set up logging for the process.
 
     Args:
-        log_level: info, warning or error: lines below it are not written.
+        log_level: info, warning or error; lines below it are not written.
     """
     console = sys.stdout.isatty()
     processors: list[structlog.typing.Processor] = [

@@ -1,6 +1,6 @@
-"""Every metric of the sink, with its labels and help text.
+"""All metrics of the sink, with their labels and help texts.
 
-Counted when a batch is applied; one that is applied again after a failure counts again.
+They are counted when a batch is applied. A batch that is applied again after a failure is counted again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from spark_sink.table_report import (
     TableReport,
 )
 
-# Stands for all tables beyond the cap.
+# The label of all tables beyond the limit.
 OTHER = "other"
 
 
 class Metrics:
-    """The process's metrics in a registry of their own.
+    """The process's metrics, in a separate registry.
 
     Args:
-        tables: how many tables get a label of their own; those that are met first.
+        tables: the number of tables with their own label; the first ones get it.
     """
 
     def __init__(self, tables: int) -> None:
@@ -39,15 +39,15 @@ class Metrics:
         self.registry = CollectorRegistry()
         self._events = self._counter("events", "Row events read, by table.", "table")
         self._commits = self._counter("commits", "Commits to tables.", "table")
-        self._stale = self._counter("stale_events", "Events that changed nothing, by why.", "reason")
+        self._stale = self._counter("stale_events", "Events that changed nothing, by reason.", "reason")
         self._undecided = self._counter(
-            "undecided_removals", "Removals of a key that two rows may have had; the row that stays is incomplete."
+            "undecided_removals", "Removals of a key that two rows may have had; the remaining row is incomplete."
         )
         self._truncated = self._counter("truncated_times", "Times that were cut off at the microsecond.")
-        self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by why.", "reason")
+        self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by reason.", "reason")
         self._statements = self._counter(
             "statements_unaccounted",
-            "Statements after which a table differs from its source, or may, by table and note.",
+            "Statements after which a table differs from its source, or may differ, by table and note.",
             "table",
             "note",
         )
@@ -55,20 +55,25 @@ class Metrics:
         self._excluded = self._counter("excluded_events", "Events of tables that tables.exclude leaves out.")
         self._batches = self._counter("batches", "Batches applied.")
         self._seconds = self._counter(
-            "batch_seconds", "Time of batches: total, its phases, and fold and write over tasks.", "phase"
+            "batch_seconds",
+            "Duration of batches: total, its phases, and folding and writing summed over tasks.",
+            "phase",
         )
         self._parked_tables = self._gauge("parked_tables", "Tables that are parked.")
-        self._waiting = self._gauge("parked_events_waiting", "Events that wait for their tables to be resumed.")
-        self._ended = self._gauge("last_batch_timestamp_seconds", "When the newest batch was applied.")
-        self._lag = self._gauge("lag_records", "Records of the topic that were to come when a batch had ended.")
+        self._waiting = self._gauge("parked_events_waiting", "Events that wait until their tables are resumed.")
+        self._ended = self._gauge("last_batch_timestamp_seconds", "Time at which the newest batch was applied.")
+        self._lag = self._gauge("lag_records", "Lag in records behind the topic at the end of a batch.")
         self._lag.set(math.nan)
-        self._maintained = self._counter("maintenance_steps", "Steps of maintenance that were done.", "step")
-        self._maintenance_seconds = self._counter("maintenance_seconds", "Time of maintenance, by step.", "step")
-        self._maintenance_failed = self._counter("maintenance_failures", "Tables left for later, as a step failed.")
-        self._beside = self._counter(
-            "columns_beside", "Columns that were added as their source's type went beyond the column of before."
+        self._maintained = self._counter("maintenance_steps", "Maintenance steps that were done.", "step")
+        self._maintenance_seconds = self._counter("maintenance_seconds", "Duration of maintenance, by step.", "step")
+        self._maintenance_failed = self._counter(
+            "maintenance_failures", "Tables postponed because a maintenance step failed."
         )
-        self._unregistered = self._counter("registration_failures", "Tables that the catalog did not take.")
+        self._beside = self._counter(
+            "columns_beside",
+            "Columns added with a suffix because the type at the source no longer fits the existing column.",
+        )
+        self._unregistered = self._counter("registration_failures", "Tables that the catalog rejected.")
         self._latency = _LatencyHistogram()
         self.registry.register(self._latency)
 
@@ -79,7 +84,7 @@ class Metrics:
         seconds: Mapping[str, float],
         lag: int | None = None,
     ) -> None:
-        """Count a batch, after which these tables are parked. A lag that is not known leaves the one of before."""
+        """Count a batch, after which these tables are parked. An unknown lag keeps the previous one."""
         for report in reports:
             table = self._label(report.table)
             counters = report.counters
@@ -109,29 +114,29 @@ class Metrics:
         self.parked(held)
 
     def parked(self, held: Mapping[str, Cause]) -> None:
-        """These tables are parked."""
+        """Set the parked tables."""
         self._parked_tables.set(len(held))
         self._waiting.set(sum(cause.events for cause in held.values()))
 
     def statement(self, table: str, note: str) -> None:
-        """Count a statement of all tables of a database or a source."""
+        """Count a statement that concerns all tables of a database or a source."""
         self._statements.labels(table, note).inc()
 
     def maintained(self, step: str, seconds: float) -> None:
-        """A step of maintenance was done."""
+        """Count a maintenance step."""
         self._maintained.labels(step).inc()
         self._maintenance_seconds.labels(step).inc(seconds)
 
     def maintenance_failed(self) -> None:
-        """A step of maintenance was not done."""
+        """Count a maintenance step that failed."""
         self._maintenance_failed.inc()
 
     def columns_beside(self, count: int) -> None:
-        """So many columns have a further version."""
+        """Count columns that got another version."""
         self._beside.inc(count)
 
     def registration_failed(self) -> None:
-        """A table was not registered; it is offered again later."""
+        """Count a table that was not registered; it is offered again later."""
         self._unregistered.inc()
 
     def _label(self, table: str) -> str:
@@ -149,7 +154,7 @@ class Metrics:
 
 
 class _LatencyHistogram(Collector):
-    """Prometheus' own histogram takes values one at a time; workers have counted them by bucket."""
+    """A histogram from buckets. Prometheus' own histogram takes one value at a time, but workers count by bucket."""
 
     def __init__(self) -> None:
         self._total = NO_LATENCY
@@ -160,7 +165,7 @@ class _LatencyHistogram(Collector):
     def collect(self) -> Iterator[HistogramMetricFamily]:
         total = self._total
         buckets = [(str(bound), float(count)) for bound, count in zip(LATENCY_BOUNDS, total.within, strict=True)]
-        text = "From the commit at the source to the commit of the table, of applied events."
+        text = "Time from the commit at the source to the commit of the table, for applied events."
         family = HistogramMetricFamily("cdc_sink_latency_seconds", text)
         family.add_metric([], [*buckets, ("+Inf", float(total.count))], total.sum)
         yield family

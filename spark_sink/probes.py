@@ -1,4 +1,4 @@
-"""The pages that the driver serves: /livez and /readyz for probes, /metrics for Prometheus."""
+"""The pages of the driver: /livez and /readyz for probes, /metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from spark_sink.errors import ConfigError
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-# The query is looked after every second. Spark's JVM may pause, and a start of the query takes some seconds.
+# The query is checked every second. Spark's JVM can pause, and a start of the query takes some seconds.
 PATIENCE_SECONDS = 300.0
 
 _ADDRESS = "0.0.0.0"  # noqa: S104  the kubelet and Prometheus ask from outside
 
 
 class Health:
-    """Knows whether the process turns, and whether it has begun.
+    """Knows whether the process is alive, and whether it has begun.
 
-    A batch may take any time, and so may a command or maintenance between batches: while one of those runs, the process
-    counts as alive. It does not when nobody has looked after the query for long, as Spark's JVM no longer answers.
+    A batch can take any time, and so can a command or maintenance between batches; during those the process counts as
+    alive. It does not if the query was not checked for a long time, because Spark's JVM no longer answers.
 
     Args:
-        clock: tells seconds.
+        clock: returns seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -40,12 +40,12 @@ class Health:
         self._begun = False
 
     def beat(self) -> None:
-        """The query was looked after."""
+        """Record that the query was checked."""
         self._seen = self._clock()
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """A command, maintenance or a start runs, which takes as long as it takes."""
+        """Count as alive while a command, maintenance or a start runs, however long that takes."""
         self._busy += 1
         try:
             yield
@@ -54,18 +54,16 @@ class Health:
             self.beat()
 
     def begin(self) -> None:
-        """The first batch is planned, or the topic has none."""
+        """Record that the first batch is planned, or that the topic has none."""
         self._begun = True
 
     def hangs(self) -> str | None:
-        """Say what hangs; None when all is well."""
+        """Return what hangs; None if nothing does."""
         idle = self._clock() - self._seen
-        return (
-            f"the query was not looked after for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
-        )
+        return f"the query was not checked for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
 
     def missing(self) -> str | None:
-        """Say what has not come yet; None when all is well."""
+        """Return what is missing; None if the sink is ready."""
         return None if self._begun else "no batch has been planned yet"
 
 
@@ -75,14 +73,14 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _SilentHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Write nothing: a line for each probe would be all that the log has."""
+        """Log nothing: otherwise the log would consist of lines for probes."""
 
 
 def serve(port: int, registry: CollectorRegistry, health: Health) -> int:
-    """Answer on a port, in a thread; return the port, chosen by the system when it is 0.
+    """Serve the pages on a port in a thread; return the port, which the system chooses if it is 0.
 
     Raises:
-        ConfigError: the port cannot be had.
+        ConfigError: the port is not available.
     """
     metrics = make_wsgi_app(registry)
     probes = {"/livez": health.hangs, "/readyz": health.missing}

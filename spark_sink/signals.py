@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, which ask the sink to end."""
+"""SIGTERM and SIGINT, which stop the sink."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ASKED = (signal.SIGTERM, signal.SIGINT)
 
 
 def end_at_once() -> None:
-    """End with exit code 0 when asked to, as long as no batch runs and nothing has to be put in order.
+    """Exit with code 0 on a signal, while no batch runs and nothing needs cleaning up.
 
-    To be called again when Spark has started: PySpark sets a handler of its own. Not by an exception, which would leave
-    an answer of Java unread, and the next question would get it.
+    Call it again when Spark has started, because PySpark sets its own handler. It does not raise an exception, which
+    would leave an answer of Java unread, and the next request would get it.
     """
     for number in ASKED:
         signal.signal(number, lambda *_: os._exit(0))

@@ -1,4 +1,4 @@
-"""The answer of a worker to the driver about one table's events in a batch: an outcome, and counters apart from it."""
+"""The answer of a worker to the driver about one table's events in a batch: an outcome, and separate counters."""
 
 from __future__ import annotations
 
@@ -17,57 +17,58 @@ class Done(Struct, frozen=True, tag=True):
 
 
 class NeedsDdl(Struct, frozen=True, tag=True):
-    """The table must be changed by the driver before anything is written; then the task runs again."""
+    """The driver must change the table before anything is written; then the task runs again."""
 
     step: Step
 
 
 class NeedsRecords(Struct, frozen=True, tag=True):
-    """The task goes on when it gets the records as they were read from Kafka."""
+    """The task continues when it gets the raw records from Kafka."""
 
 
 class NeedsSpark(Struct, frozen=True, tag=True):
-    """The driver carries out the orders; then the task runs again where there is `more` to write."""
+    """The driver executes the orders; then the task runs again if there is `more` to write."""
 
     orders: tuple[Order, ...]
     more: bool = False
 
 
 class Parked(Struct, frozen=True, tag=True):
-    """The table cannot go on: from the event on that it refused, so many events wait (none, where they waited before
-    and were replayed)."""
+    """The table cannot continue. This number of events waits, from the one that it rejected; zero if they already
+    waited and were replayed.
+    """
 
     refusal: str
     events: int
 
 
 class Deferred(Struct, frozen=True, tag=True):
-    """The table was parked before the batch; so many further events wait."""
+    """The table was parked before the batch; this number of further events waits."""
 
     events: int
 
 
 class Conflict(Struct, frozen=True, tag=True):
-    """The table contradicts the configuration: the operator must change one of them before the sink can go on."""
+    """The table contradicts the configuration: the operator must change one of them before the sink can continue."""
 
     message: str
 
 
-# For these the driver must do something.
+# Outcomes that need work of the driver.
 Unfinished = NeedsDdl | NeedsRecords | NeedsSpark
 
 Outcome = Done | Unfinished | Parked | Deferred | Conflict
 
 
-# Upper bounds of the histogram's buckets, in seconds; beyond the last there is one more.
+# Upper bounds of the histogram's buckets, in seconds. There is one more bucket beyond the last bound.
 LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 
 
 class Latency(Struct, frozen=True):
-    """Seconds that events took: how many at most each of LATENCY_BOUNDS, how many there were, and their sum.
+    """The latency of events in seconds: how many took at most each of LATENCY_BOUNDS, their number, and their sum.
 
-    What took longer than the last bound, a day, is history that is read again. `live` is the sum of the others, and
-    `greatest` the greatest of them.
+    Events that took longer than the last bound, a day, are history that is read again. `live` is the sum of the others,
+    and `greatest` the greatest of them.
     """
 
     within: tuple[int, ...] = (0,) * len(LATENCY_BOUNDS)
@@ -78,9 +79,9 @@ class Latency(Struct, frozen=True):
 
     @classmethod
     def of(cls, committed: pa.ChunkedArray, now: int) -> Latency:
-        """Return the latency of events that the source committed then, visible now; both in microseconds.
+        """Return the latency of events that the source committed then and that are visible now; both in microseconds.
 
-        Clocks of other machines may be ahead: no event takes less than no time.
+        Clocks of other machines may be ahead, so a negative latency counts as zero.
         """
         known = committed.drop_null()
         if not len(known):
@@ -93,7 +94,7 @@ class Latency(Struct, frozen=True):
 
     @property
     def live_count(self) -> int:
-        """The number of events that took a day at most."""
+        """Return the number of events that took at most a day."""
         return self.within[-1]
 
     def __add__(self, other: Latency) -> Latency:
@@ -106,18 +107,18 @@ NO_LATENCY = Latency()
 
 
 class TableCounters(Struct):
-    """Figures of one table in a batch; they decide nothing.
+    """Counters of one table in a batch; no decision depends on them.
 
     Args:
-        skipped: commits that an earlier try of the batch made.
-        stale: events that changed nothing, by reason; `late` ones changed older versions of a history only.
+        skipped: commits that an earlier attempt of the batch made.
+        stale: events that changed nothing, by reason; `late` ones only changed older versions of a history.
         undecided: removals of a key that two rows may have had: see `fold.Folded`.
-        truncated: values of times that were cut off at the microsecond.
+        truncated: time values that were cut off at the microsecond.
         rejected: events in quarantine, by reason; `ignored` ones by kind.
-        statements: notes of statements after which the table differs from its source, or may, by their words.
-        latency: of the events that the task itself committed.
+        statements: statement notes after which the table differs from its source, or may differ, by note.
+        latency: the latency of events that the task itself committed.
         fold_ms: milliseconds of folding; `write_ms` of writing.
-        megabytes: memory of the worker's process (MiB); 0 where it is not known.
+        megabytes: memory of the worker's process (MiB); 0 if unknown.
     """
 
     events: int = 0
@@ -140,7 +141,9 @@ class TableCounters(Struct):
 
 
 class WideStatement(Struct, frozen=True):
-    """A statement that concerns all tables of a database, or of a source where `db` is null: `note` is its word."""
+    """A statement that concerns all tables of a database, or of a source if `db` is null; `note` is the note of the
+    envelope.
+    """
 
     source: str
     db: str | None
@@ -148,15 +151,15 @@ class WideStatement(Struct, frozen=True):
 
 
 class TableReport(Struct, frozen=True):
-    """Outcome and counters of one table's events in a batch.
+    """The outcome and counters of one table's events in a batch.
 
     Args:
-        table: its name in the lakehouse; of one whose name another has, or had, the name under which its events wait.
-        source: the table as its source names it, which tells the tables of a route apart; "" where nothing does.
-        choice: the engine that writes the table; None where there is no table yet.
-        version: of the table afterwards; after orders the driver fills it in.
-        extent: of the whole route, in the first of its reports only.
-        wide: statements that name no table, which the driver answers at the end of the batch.
+        table: its name in the lakehouse; if another table has or had its name, the name under which its events wait.
+        source: the source table, which distinguishes the tables of a route; "" if there is none.
+        choice: the engine that writes the table; None if the table does not exist yet.
+        version: the version of the table afterwards; after orders the driver sets it.
+        extent: the extent of the whole route, only in the first of its reports.
+        wide: statements without a table, which the driver handles at the end of the batch.
     """
 
     table: str
@@ -172,5 +175,5 @@ class TableReport(Struct, frozen=True):
 
     @property
     def parked(self) -> int:
-        """The number of events that the batch added to those that wait."""
+        """Return the number of events that the batch added to those that wait."""
         return self.outcome.events if isinstance(self.outcome, Parked | Deferred) else 0

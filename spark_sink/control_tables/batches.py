@@ -1,5 +1,4 @@
-"""The tables that the driver keeps beside those of the lakehouse: which of them are parked, and the result of every
-batch."""
+"""The driver's own tables: which tables are parked, and the result of every batch."""
 
 from __future__ import annotations
 
@@ -40,8 +39,9 @@ ARROW = pa.schema(
 
 
 class BatchBook(Book):
-    """`_cdc.batches`: a row for every batch, written when its commits are made and before it is acknowledged. What
-    changes tables between batches (a resume, a sweep) is a row without offsets."""
+    """`_cdc.batches` has a row for every batch, written after its commits and before it is acknowledged. A change of
+    tables between batches (a resume, a sweep) is a row without offsets.
+    """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
         super().__init__(warehouse, BATCHES, pipeline, ARROW)
@@ -51,11 +51,11 @@ class BatchBook(Book):
         self._last_seen: dict[str, LastSeen] | None = None
 
     def write(self, batch: int | None, reports: Sequence[TableReport], parked: int = 0) -> None:
-        """Tables and partitions that the batch did not touch are not named.
+        """Write the row of a batch. Tables and partitions without changes are left out.
 
         Args:
-            reports: of one table the last counts.
-            parked: the version of `_cdc.parked` afterwards, at which it says what waits; 0: nothing was ever parked.
+            reports: if a table has several, the last one counts.
+            parked: the version of `_cdc.parked` afterwards; 0 if nothing was ever parked.
         """
         versions = {report.table: report.version for report in reports if report.version is not None}
         if parked:
@@ -77,26 +77,25 @@ class BatchBook(Book):
             self._last_seen |= _seen(versions, row["ended_at"] if batch is not None else 0)
 
     def last_seen(self) -> Mapping[str, LastSeen]:
-        """Return the newest state of each table. This process is the only one that writes rows, so it
-        reads them once."""
+        """Return the newest state of each table. Only this process writes rows, so it reads them once."""
         if self._last_seen is None:
             self._last_seen = {}
             rows = self.read(["batch", "ended_at", "versions"]).sort_by("ended_at")
             times = rows.column("ended_at").cast(pa.int64()).to_pylist()
             batches, versions = rows.column("batch").to_pylist(), rows.column("versions").to_pylist()
             for batch, at, named in zip(batches, times, versions, strict=True):
-                # A row without batch may stand for many, of which it has the last time.
+                # A row without a batch can replace many, and has the time of the last one.
                 self._last_seen |= _seen(dict(named), at if batch is not None else 0)
         return self._last_seen
 
     def ended(self) -> int | None:
-        """Return the number of the newest batch that has ended under this checkpoint; None: none has."""
+        """Return the number of the newest ended batch under this checkpoint; None without one."""
         rows = self.read(["batch"], checkpoint=self._checkpoint)
         newest: int | None = pc.max(rows.column("batch")).as_py()
         return newest
 
     def topic_id(self) -> str | None:
-        """Return the id that Kafka gave the topic when the sink read it; None: no sink has noted it."""
+        """Return the id that Kafka gave the topic when the sink read it; None if no sink has recorded it."""
         return self.kept_property(self._topic_property)
 
     def keep_topic_id(self, id: str) -> None:
@@ -107,7 +106,7 @@ class BatchBook(Book):
         return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
-        """Return a time later than that of every row that is there, whatever clocks say: rows have no other order."""
+        """Return a time later than that of every existing row, independent of clocks: rows have no other order."""
         if self._ended_at is None:
             ended = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
             self._ended_at = pc.max(ended).as_py() or 0
@@ -115,8 +114,7 @@ class BatchBook(Book):
         return self._ended_at
 
     def reached(self) -> Mapping[int, int]:
-        """Return by partition the offset after the last that any batch of this pipeline, under any checkpoint, has
-        ended."""
+        """Return by partition the offset after the last ended batch of this pipeline, under any checkpoint."""
         reached: dict[int, int] = {}
         for offsets in self.read(["to_offsets"], topic=self._topic).column("to_offsets").to_pylist():
             for partition, offset in offsets:
@@ -124,8 +122,10 @@ class BatchBook(Book):
         return reached
 
     def fold_before(self, moment: float) -> int:
-        """Put one row, by topic, in the place of those that ended before a moment (seconds since 1970), and before the
-        newest batch; how many rows that removes. No cut lies behind it, and every later one is as before."""
+        """Replace the rows that ended before a moment (seconds since 1970) and before the newest batch by one per
+        topic, and return the number of rows removed. Cuts after these batches are gone, and every later cut is
+        unchanged.
+        """
         rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
         newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)
         if newest is None:
@@ -138,14 +138,14 @@ class BatchBook(Book):
         return len(old) - len(folded)
 
     def tables(self) -> set[str]:
-        """The tables that any batch of this pipeline has written."""
+        """Return the tables that any batch of this pipeline has written."""
         names: set[str] = set()
         for chunk in self.read(["versions"]).column("versions").chunks:
             names.update(pc.unique(chunk.keys).to_pylist())
         return names - {parking.NAME}
 
     def rows(self) -> list[ManifestRow]:
-        """Return the rows that a cut is folded from, in no order."""
+        """Return the rows from which a cut is computed, in no order."""
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
         maps = ("to_offsets", "versions")
         return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
@@ -156,8 +156,9 @@ def _seen(versions: Mapping[str, int], at: int) -> dict[str, LastSeen]:
 
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Rows by topic in the place of these, which are in order. The last has all versions: those of a table count in the
-    order of times, whatever topic they are of."""
+    """Return rows by topic that replace these ordered ones. The last one has all versions: the versions of a table
+    follow the order of times, whatever their topic.
+    """
     reached: dict[str, dict[int, int]] = {}
     positions: dict[str, dict[str, str]] = {}
     last: dict[str, Mapping[str, Any]] = {}
@@ -185,8 +186,9 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 class Books:
-    """The sink's own tables of one pipeline. `begin` and `end` frame a batch; what happens to a parked table between
-    batches is told with `changed`."""
+    """The sink's own tables of one pipeline. `begin` and `end` enclose a batch; `changed` records changes of parked
+    tables between batches.
+    """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
         self.parked = ParkedBook(warehouse, pipeline)
@@ -198,22 +200,22 @@ class Books:
         self._turn = 0
 
     def create(self) -> None:
-        """Create those that are not there."""
+        """Create missing tables."""
         for book in (self.parked, self.requests, self.batches, self.maintenance):
             book.create()
 
     def held(self) -> dict[str, Cause]:
-        """The parked tables. This process is the only one that parks, so it looks only when it cannot know."""
+        """Return the parked tables. Only this process parks tables, so it only reads them if it cannot know."""
         if self._held is None:
             self._held = self.parked.held()
         return self._held
 
     def changed(self) -> None:
-        """Something was parked or resumed."""
+        """Record that a table was parked or resumed."""
         self._held = None
 
     def park(self, name: str, reason: Reason, detail: str, marker: Marker) -> bool:
-        """Park a table without an event, unless that was done; whether it is parked by it."""
+        """Park a table without an event, unless this was done; return whether this call parked it."""
         done = self.parked.parked_by(marker)
         if not done:
             self.parked.park(name, reason, detail, marker)
@@ -221,7 +223,7 @@ class Books:
         return not done
 
     def begin(self, batch: int) -> Parking:
-        # After a start, or a failure, the batch may be one that was begun before.
+        # After a start or a failure the batch may be a repeated one.
         again = self._ended is None or batch != self._ended + 1
         if again:
             self.changed()

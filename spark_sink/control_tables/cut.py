@@ -1,7 +1,7 @@
-"""One cut through all tables and the topic: the version of each table, and the offsets behind which its events go on.
+"""Cuts through all tables and the topic: the version of each table, and the offsets at which its events continue.
 
-Folded from the rows of `_cdc.batches`. A cut lies behind a batch. What a resume or a sweep did counts from the next
-batch on: before that a batch may have been begun, of which the tables hold more than any row says.
+A cut is computed from the rows of `_cdc.batches`, and is after a batch. The effects of a resume or a sweep count from
+the next batch on: before it a batch may have begun, and tables may have more of it than any row shows.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spark_sink.errors import FatalError
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """The fields of a row of the manifest that a cut needs; `batch` is None between batches."""
+    """The fields in a row of the manifest that a cut needs; `batch` is missing between batches."""
 
     checkpoint: str
     batch: int | None
@@ -27,7 +27,7 @@ class ManifestRow:
 
 @dataclass(frozen=True)
 class Cut:
-    """All tables as they were after one batch. `offsets`: by partition, the first that was not read."""
+    """The state of all tables after one batch. `offsets`: by partition, the first offset that was not read."""
 
     checkpoint: str
     batch: int
@@ -37,16 +37,16 @@ class Cut:
 
 
 def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
-    """The cut behind a batch; without number behind the newest, and of the checkpoint that ended that.
+    """Return the cut after a batch; without a number, after the newest one, and for the checkpoint that ended it.
 
-    What was before it under other checkpoints counts, too. A table has the version that was told last, as one that was
-    made anew counts from the beginning; a partition the greatest offset, as a checkpoint may have read again what
-    another had read.
+    Earlier batches under other checkpoints count, too. A table has its last recorded version, because a table that is
+    created again counts from the beginning. A partition has its greatest offset, because a checkpoint may have read
+    again what another one had read.
 
     Raises:
-        FatalError: there is no such batch.
+        FatalError: the batch does not exist.
     """
-    # Their times rise from row to row, whoever wrote them: see BatchBook.
+    # The times increase from row to row, whoever wrote them: see BatchBook.
     ordered = sorted(rows, key=lambda row: row.ended_at)
     ends = {(row.checkpoint, row.batch): row for row in ordered if row.batch is not None and row.topic == topic}
     if not ends:
@@ -55,7 +55,7 @@ def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, chec
     number = max((number for of, number in ends if of == id and batch in (None, number)), default=None)
     if number is None:
         batches = "batch" if batch is None else f"batch {batch}"
-        raise FatalError(f"there is no {batches} of checkpoint {id}; there are {_known(ends)}")
+        raise FatalError(f"no {batches} of checkpoint {id} exists; existing batches: {_known(ends)}")
     end = ends[id, number].ended_at
     offsets: dict[int, int] = {}
     versions: dict[str, int] = {}
@@ -70,7 +70,7 @@ def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, chec
 
 
 def resume_offsets(cut: Cut, waiting: Mapping[int, int]) -> dict[int, int]:
-    """The offsets behind which the events of a parked table go on: from the first that waits in its partition."""
+    """Return the offsets at which the events of a parked table continue: at the first waiting one of each partition."""
     return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in cut.offsets.items()}
 
 

@@ -1,4 +1,4 @@
-"""The record of what was done for the files of which table, and when: a sink that starts does not do it again."""
+"""The record of maintenance steps by table and time, so that a sink does not repeat them after a start."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARROW = pa.schema(
 
 
 class StepDone(NamedTuple):
-    """A step that was done; the numbers are those of files, or of rows where rows were removed."""
+    """A step that was done; the numbers are those of files, or of rows if rows were removed."""
 
     table: str
     step: str
@@ -45,10 +45,10 @@ class MaintenanceBook(Book):
         self.append([{**one._asdict(), "at": now} for one in done])
 
     def last(self, step: str) -> Mapping[str, float]:
-        """When a step was done last, by table: seconds since 1970."""
+        """Return when a step was last done, by table, in seconds since 1970."""
         rows = self.read(["table", "at"], step=step).group_by("table").aggregate([("at", "max")])
         return {row["table"]: row["at_max"].timestamp() for row in rows.to_pylist()}
 
     def forget_before(self, moment: float) -> int:
-        """Forget what was done before a moment (seconds since 1970); how many steps."""
+        """Delete the records from before a moment (seconds since 1970); return the number of steps."""
         return self.remove_before("at", moment)

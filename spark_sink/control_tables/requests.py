@@ -1,5 +1,6 @@
-"""Commands of operators: rows of `_cdc.commands`, which the running job executes between batches, because it is the one
-writer of the tables, and answers with further rows of the same id."""
+"""Commands of operators. They are rows of `_cdc.commands`. The running job executes them between batches, because it is
+the only writer of the tables, and answers with further rows of the same id.
+"""
 
 from __future__ import annotations
 
@@ -45,7 +46,7 @@ _ORDER = {state.value: number for number, state in enumerate(State)}
 
 @dataclass(frozen=True)
 class Request:
-    """A command as it stands."""
+    """A command in its current state."""
 
     id: str
     command: str
@@ -67,16 +68,16 @@ class RequestBook(Book):
         super().__init__(warehouse, NAME, pipeline, ARROW)
 
     def check(self) -> None:
-        """Make sure that somebody will execute commands.
+        """Make sure that a sink will execute commands.
 
         Raises:
             FatalError: no sink has run.
         """
         if not self.exists():
-            raise FatalError(f"no sink has run on this warehouse: there is no {NAME}")
+            raise FatalError(f"no sink has run on this warehouse: the table {NAME} does not exist")
 
     def ask(self, command: str, target: str, argument: str | None = None) -> str:
-        """Queue a command; its id."""
+        """Queue a command and return its id."""
         self.check()
         id = uuid.uuid4().hex
         self._say({"id": id, "command": command, "target": target, "argument": argument, "state": State.QUEUED.value})
@@ -87,19 +88,20 @@ class RequestBook(Book):
         self._say({**fields, "state": state.value, "result": result, "error": error})
 
     def requests(self) -> list[Request]:
-        """All commands, in the order in which they were given."""
+        """Return all commands in the order in which they were given."""
         rows = sorted(self.read([*_TEXTS, "at"]).to_pylist(), key=lambda row: _ORDER.get(row["state"], 0))
         queued = {row["id"]: row["at"] for row in reversed(rows)}
         latest = {row["id"]: Request(**{name: row[name] for name in _TEXTS}) for row in rows}
         return sorted(latest.values(), key=lambda request: (queued[request.id], request.id))
 
     def open_targets(self, command: str) -> set[str]:
-        """Return the tables for which a command is still to be executed, or to be ended."""
+        """Return the tables with a command that has not ended."""
         return {one.target for one in self.requests() if one.command == command and not one.ended}
 
     def forget_before(self, moment: float) -> int:
-        """Forget what was said before a moment (seconds since 1970) of commands; how many rows. What is still asked for
-        stays."""
+        """Delete the rows of ended commands from before a moment (seconds since 1970); return their number. Open
+        commands stay.
+        """
         if any(not request.ended for request in self.requests()):
             return 0
         return self.remove_before("at", moment)
@@ -110,19 +112,19 @@ class RequestBook(Book):
 
 @dataclass(frozen=True)
 class RequestAnswer:
-    """The result of a command. Not `ended`: there is more to do, after the next batch."""
+    """The result of a command. If not `ended`, there is more to do after the next batch."""
 
     result: str
     ended: bool = True
 
 
-# What a command does with a table and its argument; it may be called again after a crash.
+# The action of a command on a table and its argument. It may be called again after a crash.
 Action = Callable[[str, str | None], RequestAnswer]
 
 
 @dataclass
 class Requests:
-    """Executes what is asked for, in order; of one table one command after the other."""
+    """Executes commands in order. Commands for one table run one after the other."""
 
     book: RequestBook
     actions: Mapping[str, Action]
@@ -130,7 +132,7 @@ class Requests:
     _open: list[Request] = field(default_factory=list)
 
     def run(self) -> bool:
-        """One round over all open commands; whether some are still open."""
+        """Run one round over all open commands; return whether some are still open."""
         version = self.book.version()
         if version != self._seen:
             self._open = [request for request in self.book.requests() if not request.ended]
@@ -150,7 +152,7 @@ class Requests:
                 raise FatalError(unknown("command", request.command, self.actions))
             answer = self.actions[request.command](request.target, request.argument)
         except Exception as error:
-            # Whatever it is: a command that ended the sink would end it again at every start.
+            # Any exception, because a command that ended the sink would end it again at every start.
             known = isinstance(error, FatalError | Refused)
             why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
             log.error("command failed", **fields, error=why)

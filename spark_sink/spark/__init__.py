@@ -1,1 +1,1 @@
-"""Spark itself: its session, the checkpoint of its query, its workers, and what its failures mean."""
+"""Spark: its session, the checkpoint of its query, its workers, and the meaning of its failures."""

@@ -1,4 +1,4 @@
-"""The checkpoint folder of the query: the id that the sink gives it, and what Spark's log of offsets says."""
+"""The checkpoint folder of the query: the id from the sink, and Spark's offset log."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pyspark.sql import SparkSession
 from spark_sink.errors import ConfigError, FatalError, Overtaken
 from spark_sink.spark.session import hadoop_folder
 
-# Holds the id of the checkpoint, which is part of every commit's marker: a new checkpoint numbers its batches anew, and
-# must not be skipped for what an old one has done.
+# The file with the id of the checkpoint, which is part of every commit's marker. A new checkpoint numbers its batches
+# from the beginning, so the markers of an old one must not make it skip anything.
 ID_FILE = "_sink_id"
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """The id of a checkpoint folder, written there at its first use; a new one as long as it knows of no batch."""
+    """Return the id of a checkpoint folder, which is written at its first use; a new id as long as it has no batch."""
     jvm: Any = spark._jvm
     folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
-    # As Spark writes its own files there: each whole, and made by one writer.
+    # Written like Spark's own files there: atomically, and by one writer.
     files = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
         folder, spark._jsparkSession.sessionState().newHadoopConf()
     )
@@ -45,11 +45,12 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
     """Make sure that a checkpoint has the id with which its batches are marked.
 
-    Of two sinks that begin with an empty folder at once, either may find the id of the other there and give it a new
-    one, and either may be the one that goes on: whoever writes its first offsets. This is for then, before a commit.
+    If two sinks begin with the same empty folder at the same time, either can find the id of the other there and
+    replace it, and either can be the one that continues: the one that writes the first offsets. This is checked before
+    a commit.
 
     Raises:
-        Overtaken: it has another.
+        Overtaken: it has another id.
     """
     files, folder = hadoop_folder(spark, checkpoint)
     if _stored_id(files, folder.suffix(f"/{ID_FILE}")) != id:
@@ -65,21 +66,21 @@ def _stored_id(files: Any, path: Any) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Tell whether a checkpoint folder knows of a batch; Spark then asks nobody where to begin."""
+    """Tell whether a checkpoint folder has a batch; then Spark takes its offsets from there."""
     files, folder = hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))
 
 
 class CheckpointProgress(NamedTuple):
-    """The greatest number of a batch that Spark has planned, and of one that it has acknowledged; None: of none."""
+    """The greatest number of a batch that Spark has planned, and of one that it has acknowledged; None without one."""
 
     planned: int | None
     acknowledged: int | None
 
 
 def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
-    """Return how far the batches of a checkpoint folder have come."""
+    """Return the last batches of a checkpoint folder."""
     files, folder = hadoop_folder(spark, checkpoint)
 
     def newest(log: str) -> int | None:
@@ -92,41 +93,41 @@ def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
 
 
 def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None) -> None:
-    """Make sure that a checkpoint and the manifest are of one time.
+    """Make sure that a checkpoint and the manifest match.
 
-    A batch is in the manifest before Spark acknowledges it, and Spark has planned it before that. So a copy of either
-    that was put back shows.
+    A batch is in the manifest before Spark acknowledges it, and Spark has planned it before that. So an older copy of
+    either of them is detected.
 
     Args:
-        ended: the newest batch of this checkpoint in the manifest; None: it names none.
+        ended: the newest batch of this checkpoint in the manifest; None if it has none.
 
     Raises:
-        ConfigError: one of them was set back. Events would be missing in silence.
+        ConfigError: one of them was set back. Events would silently be missing.
     """
     if found.acknowledged is not None and (ended is None or ended < found.acknowledged):
-        known = "none of its batches" if ended is None else f"its batches up to {ended} only"
+        known = "none of its batches" if ended is None else f"only batches up to {ended}"
         raise ConfigError(
-            f"the warehouse was set back behind the checkpoint {checkpoint}, or is another one: batch "
-            f"{found.acknowledged} was acknowledged there, and _cdc.batches has {known}. Events between would be in no "
-            f"table. {_EMPTY_CHECKPOINT}"
+            f"the warehouse was set back to a state before the checkpoint {checkpoint}, or is another one: batch "
+            f"{found.acknowledged} was acknowledged there, but _cdc.batches has {known}. The events in between would "
+            f"be in no table. {_EMPTY_CHECKPOINT}"
         )
     if ended is not None and (found.planned is None or ended > found.planned):
         raise ConfigError(
-            f"the checkpoint {checkpoint} was set back behind the warehouse: its newest batch is {found.planned}, and "
-            f"_cdc.batches has batch {ended} of it. Tables would skip later events under the numbers of batches that "
-            f"they have. {_EMPTY_CHECKPOINT}"
+            f"the checkpoint {checkpoint} was set back to a state before the warehouse: its newest batch is "
+            f"{found.planned}, but _cdc.batches has batch {ended} of it. Tables would skip later events that get the "
+            f"numbers of existing batches. {_EMPTY_CHECKPOINT}"
         )
 
 
-# What is true of both: positions keep what is in the tables already from counting twice.
+# True in both cases: positions prevent events that are in the tables already from counting twice.
 _EMPTY_CHECKPOINT = (
-    "Move the checkpoint folder away and start the sink again: it reads on from where _cdc.batches ends, and nothing "
+    "Move the checkpoint folder away and restart the sink: it continues from the end of _cdc.batches, and nothing "
     "counts twice"
 )
 
 
 def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
-    """A batch in the log of offsets of a checkpoint folder."""
+    """A batch in the offset log of a checkpoint folder."""
     files, folder = hadoop_folder(spark, checkpoint)
     stored = files.open(folder.suffix(f"/offsets/{batch}"))
     try:
@@ -140,7 +141,7 @@ def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
     """Return by partition the offset that a batch reaches: the last line of an entry of Spark's offset log, version 1.
 
     Raises:
-        ValueError: it is of another version.
+        ValueError: it has another version.
     """
     version, *_, last = text.splitlines()
     if version != "v1":

@@ -1,7 +1,7 @@
-"""A job of Spark that failed, told in one line for the operator.
+"""Failures of Spark jobs, reported to the operator in one line.
 
-Spark hands over the text of an error together with stack traces, and the text of many holds values of rows. So a
-message is repeated only where its kind tells of machines; of another error the line tells its kind and its place.
+Spark returns the text of an error with stack traces, and many of these texts contain values of rows. So a message is
+only repeated for kinds of errors about machines. For any other error the line has its kind and location.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_sink.errors import FatalError, Overtaken
 
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
-"""PySpark raises these for a job that failed."""
+"""The errors that PySpark raises for a job that failed."""
 
-# Kinds of Python errors whose messages tell of files, networks, packages and memory.
+# Kinds of Python errors whose messages are about files, networks, packages and memory.
 _TELLING = frozenset(
     {
         *("OSError", "FileNotFoundError", "PermissionError", "ConnectionError", "ConnectionRefusedError"),
@@ -29,19 +29,19 @@ _TELLING = frozenset(
     }
 )
 
-# `  File "/x/y.py", line 12, in name` of a Python stack trace, and the `package.Kind: message` that follows the frames.
+# `  File "/x/y.py", line 12, in name` in a Python stack trace, and `package.Kind: message` after the frames.
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)$', re.MULTILINE)
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 
-# The last failure of a task, as the scheduler tells it, and what of those tells of machines.
+# The last failure of a task, as reported by the scheduler, and the kinds that are about machines.
 _LOST_TASK = re.compile(r"most recent failure: (?:Lost task [^(]*\(TID \d+\) )?\((?P<where>[^)]*)\): (?P<why>[^\n]+)")
 _OF_MACHINES = re.compile(
     r"ExecutorLostFailure|FetchFailed|Cannot run program|Python worker (?:exited|failed)|OutOfMemoryError"
 )
 _JAVA_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*")
 
-# What Spark says of a checkpoint that two queries write (the second when both write one entry at the same moment), the
-# error of ours in a Python worker, and those of Delta for a commit that another one made impossible.
+# Spark's errors for a checkpoint that two queries write (the second one if both write an entry at the same moment), the
+# sink's error in a Python worker, and Delta's errors for a commit that another one made impossible.
 _CHECKPOINT_OVERTAKEN = re.compile(
     r"\bCONCURRENT_STREAM_LOG_UPDATE\b|\bMultiple streaming queries are concurrently using\b"
     r"|\b(?:Spark)?ConcurrentModificationException\b"
@@ -51,27 +51,29 @@ _TABLE_OVERTAKEN = re.compile(
 )
 _COMMIT_OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# So many frames of a stack trace find the place.
+# The number of frames in a stack trace that is enough to find the location.
 _FRAMES = 3
 
 
 def failure(error: Exception) -> FatalError:
-    """The error of ours for one that PySpark raised; the batch is not acknowledged."""
+    """Return the sink's error for one that PySpark raised; the batch is not acknowledged."""
     text = str(error)
     if table := _TABLE_OVERTAKEN.search(text):
         return Overtaken(table["what"])
     if _COMMIT_OVERTAKEN.search(text):
         return Overtaken("a table")
-    return FatalError(f"a job of Spark failed: {cause(text) or type(error).__name__}")
+    return FatalError(f"a Spark job failed: {cause(text) or type(error).__name__}")
 
 
 def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
-    """The error of ours for a query that another one of its checkpoint has overtaken; None for all others."""
+    """Return the sink's error for a query that was overtaken by another query with its checkpoint; None for other
+    errors.
+    """
     return Overtaken(f"the checkpoint {checkpoint}") if _CHECKPOINT_OVERTAKEN.search(str(error)) else None
 
 
 def cause(text: str) -> str | None:
-    """The cause in the text of such an error; None where the text has none that may be repeated."""
+    """Return the cause in the text of such an error; None if it has none that may be repeated."""
     frames = list(_FRAME.finditer(text))
     if frames:
         return _in_python(text, frames)
@@ -84,17 +86,17 @@ def cause(text: str) -> str | None:
 
 def _in_python(text: str, frames: list[re.Match[str]]) -> str:
     raised = _RAISED.search(text, frames[-1].end() + 1)
-    # Between the last frame and the error stands its source line, indented.
+    # Between the last frame and the error is its source line, indented.
     kind, message = (raised["kind"], raised["message"]) if raised else ("an error", None)
     places = ", ".join(_places(frames[-_FRAMES:]))
     if raised and message and kind.rpartition(".")[2] in _TELLING:
         told = " ".join((message, *_further_lines(text[raised.end() + 1 :])))
         return f"{kind}: {told} (in a Python worker, at {places})"
-    return f"{kind} in a Python worker, at {places}; its message may hold values of a row and is not repeated"
+    return f"{kind} in a Python worker, at {places}; its message is omitted because it may contain row values"
 
 
 def _further_lines(text: str) -> Iterator[str]:
-    """The rest of a message, which deltalake breaks into lines from the general to the particular."""
+    """Return the rest of a message, which deltalake breaks into lines from the general to the specific."""
     return (line.strip() for line in takewhile(lambda line: line.strip(), text.splitlines()))
 
 

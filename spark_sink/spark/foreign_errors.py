@@ -1,18 +1,19 @@
-"""Errors of deltalake and of stores, told in one line for the operator."""
+"""Errors of deltalake and of stores, reported to the operator in one line."""
 
 from __future__ import annotations
 
 import re
 
-# How deltalake, in colours, tells what has caused an error, and how an S3 server says why it refuses.
+# How deltalake writes the cause of an error, with colors, and how an S3 server gives the reason for rejecting a
+# request.
 _CAUSE = re.compile(r"\n\s*(?:\x1b\[\d+m)?↳(?:\x1b\[0m)?")
 _S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 
 
 def reason(error: Exception) -> str:
-    """The first line of an error, and of the last of those that deltalake says have caused it.
+    """Return the first line of an error, and of the last of its causes in deltalake's message.
 
-    Of the answer of an S3 server only the reason: the rest of it holds the request, signed with our key.
+    From the answer of an S3 server only the reason is used, because the rest contains the signed request.
     """
     causes = _CAUSE.split(str(error).strip())
     if found := _S3_REASON.search(causes[-1]):

@@ -1,4 +1,4 @@
-"""The Spark session, with the settings that the sink's correctness and speed rest on."""
+"""The Spark session, with the settings on which the sink's correctness and speed depend."""
 
 from __future__ import annotations
 
@@ -23,46 +23,47 @@ from spark_sink.errors import ConfigError, FatalError
 _FIXED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Zoned timestamps mean the same instant wherever the driver stands.
+    # Timestamps with a zone mean the same instant wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
-    # A source table may be named `${x}`.
+    # A source table can be named `${x}`.
     "spark.sql.variable.substitute": "false",
-    # Tasks write tables: a second copy of a running one would be a second writer.
+    # Tasks write tables: a second copy of a running task would be a second writer.
     "spark.speculation": "false",
-    # A Delta log is read with so many tasks; the default of 50 makes every statement on a small table slow.
+    # The number of tasks that read a Delta log; with the default of 50 every statement on a small table is slow.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # With a limit in bytes Spark sizes up every column again after every row, for 15 % of its time. So many records of
-    # 4 MiB stay below the 2 GiB that Arrow's columns can hold.
+    # With a limit in bytes Spark computes the size of every column again after every row, for 15 % of its time. This
+    # number of records of 4 MiB stays below the 2 GiB that Arrow's columns can hold.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # Of its default other readers take years before 1677 and after 2262 for others.
+    # With the default, other readers read years before 1677 and after 2262 as other years.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # With a smaller code cache the Java compiler switches itself off in long runs. The parallel collector saves about
-    # a tenth of the JVM's processor time in a batch of 500 000 changes; nobody waits for its pauses, which are longer.
+    # With a smaller code cache the Java compiler turns itself off in long runs. The parallel collector saves about a
+    # tenth of the JVM's processor time in a batch of 500 000 changes. Its pauses are longer, but nothing waits for
+    # them.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark's own, and what catalogs have besides: what it shows on its page and writes into its event log.
+    # Spark's own setting, extended to what catalogs have: what it shows in its web UI and writes into its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|credential|authorization|[.]header[.]",
-    # A supervisor that stops the sink may signal all of its processes; the running batch needs its workers.
+    # A supervisor that stops the sink may signal all of its processes, but the running batch needs its workers.
     "spark.python.daemon.module": "spark_sink.spark.worker_daemon",
 }
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
-# It writes the error of each task that fails, with its message, and those of Python hold values of rows.
+# This logger writes the error of each failed task with its message, and messages of Python contain row values.
 _TELLS_ROWS = "org.apache.spark.executor.Executor"
 
-# PySpark's own: they write the text of a statement that fails, and the literals of a MERGE are keys of rows.
+# PySpark's own loggers: they write the text of a failed statement, and the literals of a MERGE are keys of rows.
 _TELL_STATEMENTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
-# What Spark itself does not bring, by a class of it.
+# What Spark does not include, by a class of it.
 _NEEDED: Mapping[str, str] = {
     "io.delta.sql.DeltaSparkSessionExtension": "Delta Lake",
     "org.apache.spark.sql.kafka010.KafkaSourceProvider": "Spark's Kafka source",
     "org.apache.spark.sql.avro.AvroDataToCatalyst": "Spark's Avro functions",
 }
 
-# What tables or a checkpoint on S3 need besides. Without the second, two writers of a table lose commits.
+# What tables or a checkpoint on S3 need in addition. Without the second one, two writers of a table lose commits.
 _NEEDED_BY_S3: Mapping[str, str] = {
     "org.apache.hadoop.fs.s3a.S3AFileSystem": "Hadoop's S3A",
     LOG_STORE: "the sink (cdc-sink-*.jar)",
@@ -74,21 +75,21 @@ _NEEDED_BY_ICEBERG: Mapping[str, str] = {"org.apache.iceberg.spark.SparkCatalog"
 def build(
     name: str, settings: Spark, warehouse: str, store: Mapping[str, str] | None = None, *, iceberg: bool = False
 ) -> SparkSession:
-    """A session; the one that spark-submit has begun, if it has.
+    """Return a session; the one that spark-submit has started, if there is one.
 
     Args:
         store: settings by which Spark finds the object store of tables and checkpoint (`config/storage.py`).
-        iceberg: some tables are Iceberg tables.
+        iceberg: whether some tables are Iceberg tables.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
-        FatalError: Spark does not start: its master, a file, a port.
+        FatalError: Spark does not start because of its master, a file or a port.
     """
-    # PySpark reads the environment only. Workers run the Python that has this package.
+    # PySpark only reads the environment. Workers run the Python that has this package.
     if settings.python:
         os.environ["PYSPARK_PYTHON"] = settings.python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Spark makes this folder at its start; by default in the working directory, which may be read-only.
+    # Spark creates this folder at its start, by default in the working directory, which may be read-only.
     conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse, **(store or {})}
     if settings.memory:
         conf["spark.driver.memory"] = settings.memory
@@ -122,9 +123,9 @@ def build(
 
 
 def follow_cores(session: SparkSession) -> int:
-    """Spread shuffles over the cores that executors have now, unless the configuration says; return how many.
+    """Spread shuffles over the current cores of the executors, unless configured otherwise; return the number of cores.
 
-    On a cluster executors register while the first batch runs, and later, too.
+    On a cluster executors can register while the first batch runs, and later.
     """
     context = session.sparkContext
     cores: int = context.defaultParallelism
@@ -134,7 +135,7 @@ def follow_cores(session: SparkSession) -> int:
 
 
 def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = False) -> None:
-    """Start a JVM as a session would, and end it; `store` and `iceberg` as for the session.
+    """Start a JVM like a session would, and stop it; `store` and `iceberg` as for the session.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
@@ -144,7 +145,7 @@ def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = Fal
     gateway = _java(conf, _needed(store, iceberg=iceberg))
     gateway.shutdown()
     if gateway.proc is not None:
-        gateway.proc.stdin.close()  # by which it knows that nobody needs it
+        gateway.proc.stdin.close()  # which tells it to exit
         gateway.proc.wait()
 
 
@@ -153,24 +154,24 @@ def _needed(store: Mapping[str, str] | None, *, iceberg: bool) -> Mapping[str, s
 
 
 def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) -> None:
-    """Start the JVM, before the session does: what is missing there would be told in hundreds of lines of Java."""
+    """Start the JVM before the session does, whose error would be hundreds of lines of Java."""
     gateway = _java(conf, needed)
     if gateway.proc is not None:
-        # It is ours, not spark-submit's. A signal to the whole process group, or to all processes of a service, shall
-        # reach it through us: it ends when the running batch has, or when we are gone.
+        # The JVM belongs to the sink, not to spark-submit. A signal to the whole process group, or to all processes of
+        # a service, reaches it through the sink: it stops after the running batch, or when the sink is gone.
         signals = gateway.jvm.sun.misc
         signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
     SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _java(conf: Mapping[str, str], needed: Mapping[str, str]) -> Any:
-    """A JVM that has the jars, and the gateway to it."""
+    """Return the gateway to a JVM that has the jars."""
     try:
         gateway: Any = launch_gateway(SparkConf().setAll(list(conf.items())))  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise ConfigError(
-            f"Java did not start ({error.getCondition()}); what it says stands above. Spark needs Java 17 or 21, "
-            "found by JAVA_HOME or as `java`"
+            f"Java did not start ({error.getCondition()}); its output is above. Spark needs Java 17 or 21, "
+            "from JAVA_HOME or as `java`"
         ) from None
     try:
         _check_jars(gateway, needed)
@@ -186,13 +187,14 @@ def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
     missing = [what for file, what in path.items() if loader.getResource(file) is None]
     if missing:
         raise ConfigError(
-            f"Spark has no jars of: {', '.join(missing)}. Name the files in spark.jars, or lay them into Spark's own "
-            "folder `jars` (docs/sink/running.md); in a checkout, `make setup` fetches them and makes them the default"
+            f"Spark lacks the jars of: {', '.join(missing)}. Set spark.jars to the files, or put them into Spark's "
+            "own folder `jars` (docs/sink/running.md); in a checkout, `make setup` downloads them and makes them the "
+            "default"
         )
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return a further session with settings and views of its own, and those settings of the other that are ours."""
+    """Return another session with its own settings and views, and with the sink's settings of the given one."""
     fresh = session.newSession()
     set_there = {name: session.conf.get(name) for name in _FIXED if session.conf.isModifiable(name)}
     for name, value in {**set_there, **settings}.items():
@@ -203,7 +205,7 @@ def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Give a session settings that it does not have otherwise, for a block."""
+    """Set additional settings of a session within a block."""
     for name, value in settings.items():
         session.conf.set(name, value)
     try:
@@ -220,7 +222,7 @@ def log_level(spark: SparkSession, logger: str, level: str) -> None:
 
 
 def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:
-    """Hadoop's file system of a folder or URL, and its path there: both are objects of the Java side."""
+    """Return Hadoop's file system of a folder or URL, and its path there, as Java objects."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsc.hadoopConfiguration()), path
@@ -229,7 +231,7 @@ def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:
 def _expanded(patterns: tuple[str, ...]) -> list[str]:
     found = []
     for pattern in patterns:
-        # Path.glob takes no absolute pattern.
+        # Path.glob does not support absolute patterns.
         matches = sorted(glob.glob(pattern))  # noqa: PTH207
         if not matches:
             raise ConfigError(f"spark.jars: no file matches {pattern}")

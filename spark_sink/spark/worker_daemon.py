@@ -1,7 +1,7 @@
-"""PySpark's own daemon of worker processes, deaf to SIGTERM; it ends with the JVM, whose pipe it reads.
+"""A daemon for PySpark's worker processes that ignores SIGTERM. It ends with the JVM, whose pipe it reads.
 
-Run by Spark as a module (`spark.python.daemon.module`), in driver and executors. What PySpark does before and after
-every task, whatever the task is, cost 0.25 s of processor time; here it costs next to nothing.
+Spark runs it as a module (`spark.python.daemon.module`), in driver and executors. PySpark's own work before and after
+every task cost 0.25 s of processor time; here it costs next to nothing.
 """
 
 from __future__ import annotations
@@ -17,26 +17,28 @@ from zipimport import zipimporter
 
 from pyspark import daemon
 
-# Read by Arrow when it first needs memory, which is in the workers. Under its default, mimalloc, a process that folded
-# a million changes of 50 tables reached 1.1 GB, under this one 0.8 GB.
+# Arrow reads this when it first needs memory, which is in the workers. With its default, mimalloc, a process that
+# folded a million changes of 50 tables reached 1.1 GB; with this one 0.8 GB.
 _MEMORY_POOL = ("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
 
 
 def main() -> None:
-    """Make workers until the JVM has ended."""
+    """Create workers until the JVM has ended."""
     os.environ.setdefault(*_MEMORY_POOL)
     reread_changed_archives_only()
     _freeze_after_first_task()
-    # Blocked, not ignored: the daemon sets handlers of its own. Workers are forked from it, and so are deaf, too.
+    # Blocked, not ignored: the daemon sets its own handlers. Workers are forked from it, so they block the signals,
+    # too.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     daemon.manager()  # type: ignore[no-untyped-call]
 
 
 def reread_changed_archives_only() -> None:
-    """Have `importlib.invalidate_caches` read no archive again that is as it was.
+    """Prevent `importlib.invalidate_caches` from reading unchanged archives again.
 
-    A worker calls it before every task, and Python 3.11 then reads the directory of pyspark.zip once for every package
-    of it, 0.15 s each time (https://github.com/python/cpython/issues/103200; later ones read it when they need it).
+    A worker calls it before every task. Python 3.11 then reads the directory of pyspark.zip once for each of its
+    packages,
+    0.15 s each time (https://github.com/python/cpython/issues/103200; later versions read it when they need it).
     """
     reread = zipimporter.invalidate_caches
     known: dict[tuple[str, str], tuple[int, int]] = {}
@@ -57,9 +59,9 @@ def reread_changed_archives_only() -> None:
 
 
 def _freeze_after_first_task() -> None:
-    """Hide from the garbage collector what the first task of a worker leaves: the modules.
+    """Hide the objects after the first task of a worker, which are modules, from the garbage collector.
 
-    The daemon looks through all objects after every task, for 0.1 s.
+    The daemon scans all objects after every task, which takes 0.1 s.
     """
     run_task = daemon.worker_main
 

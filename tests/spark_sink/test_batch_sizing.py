@@ -69,7 +69,7 @@ def test_why() -> None:
     whys = [change.why for cost in ((90, 100), (1, 2000), (1.5, 300)) if (change := _pace().after(BEGIN, *cost))]
     assert [
         "50000 records took 90 s (batches.target_seconds: 60)",
-        "a worker held 2000 MiB (batches.worker_megabytes: 1024)",
+        "a worker used 2000 MiB (batches.worker_megabytes: 1024)",
         "50000 records took 1.5 s, and workers 300 MiB",
     ] == whys
 

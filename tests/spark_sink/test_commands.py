@@ -73,7 +73,9 @@ def after_a_run(prompt: Prompt) -> Prompt:
 
 def test_before_any_sink_has_run(prompt: Prompt) -> None:
     """Nobody would execute it."""
-    assert (1, "spark-sink: no sink has run on this warehouse: there is no _cdc.commands\n") == prompt("park", "a")
+    assert (1, "spark-sink: no sink has run on this warehouse: the table _cdc.commands does not exist\n") == prompt(
+        "park", "a"
+    )
 
 
 @pytest.mark.parametrize("command", ["resume", "park", "discard", "sweep"])

@@ -26,7 +26,7 @@ def test_what_it_tells() -> None:
     told = r"alive and ready; batches since its start: 1, the newest ended [-0-9]+ [:0-9]+ UTC; "
     assert re.fullmatch(f"{told}lag: 7 records; parked tables: 0\n", _told(f"{url}/"))
     now[0] = PATIENCE_SECONDS + 1
-    assert _refused(url).startswith(f"{url}/livez answers 503: the query was not looked after for 301 s")
+    assert _refused(url).startswith(f"{url}/livez answers 503: the query was not checked for 301 s")
 
 
 def test_nobody_answers() -> None:

@@ -52,7 +52,7 @@ def test_what_is_to_come(ends: Mapping[int, int], lag: int | None) -> None:
 def test_not_known(entry: str, ends: Mapping[int, int] | Exception, why: str) -> None:
     """Whatever is the matter, no batch fails for it; the log says what."""
     lag, (line,) = _after(entry, ends)
-    assert (None, "lag not known", 3, why) == (lag, line["event"], line["batch"], line["reason"])
+    assert (None, "lag unknown", 3, why) == (lag, line["event"], line["batch"], line["reason"])
 
 
 FIRST = ENTRY.replace('{"1":7,"0":120}', '{"1":7,"0":100}')
@@ -74,7 +74,7 @@ def test_the_size_of_a_batch_is_not_known() -> None:
     """No batch fails for it either."""
     with capture_logs() as log:
         assert Lag("cdc.canonical", lambda batch: "v2\n{}", dict).taken(3) is None
-    assert [("size of batch not known", 3, "an offset log of version v2, not v1")] == [
+    assert [("size of batch unknown", 3, "an offset log of version v2, not v1")] == [
         (line["event"], line["batch"], line["reason"]) for line in log
     ]
 

@@ -133,7 +133,7 @@ def test_old_rows_become_one(tmp_path: Path) -> None:
     assert before == (cut.fold(books.batches.rows(), "t"), books.batches.reached(), books.batches.tables())
     assert 3 == len(books.batches.rows())
     assert {"z"} == BatchBook(str(tmp_path), "foreign", "", "").tables()
-    with pytest.raises(FatalError, match=r"there is no batch 1 of checkpoint one; there are 2 to 2 of one"):
+    with pytest.raises(FatalError, match=r"no batch 1 of checkpoint one exists; existing batches: 2 to 2 of one"):
         cut.fold(books.batches.rows(), "t", 1)
 
 

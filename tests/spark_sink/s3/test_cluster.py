@@ -38,7 +38,7 @@ def test_keys_of_the_workers(broker: Broker, object_store: ObjectStore, tmp_path
         sink.settings["spark"] |= {"master": cluster.url, "conf": sink.settings["spark"]["conf"] | conf}
         sink.write_config()
         assert 1 == sink.start("--available-now").wait(PATIENCE_SECONDS), sink.text()
-        assert "a job of Spark failed: OSError: " in sink.text().splitlines()[-1]
+        assert "a Spark job failed: OSError: " in sink.text().splitlines()[-1]
         assert "S3 error" in sink.text().splitlines()[-1]
         worker.stop()
         cluster.add_worker(environment=object_store.credentials)

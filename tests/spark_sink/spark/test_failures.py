@@ -35,7 +35,7 @@ def _failed(spark: SparkSession, make: Callable[[], BaseException]) -> str:
 def test_a_worker_without_credentials(spark: SparkSession) -> None:
     """What a machine lacks is told as the worker told it, in one line."""
     told = _failed(spark, lambda: OSError("S3 error\n  loading credentials"))
-    assert told.startswith("a job of Spark failed: OSError: S3 error loading credentials (in a Python worker, at ")
+    assert told.startswith("a Spark job failed: OSError: S3 error loading credentials (in a Python worker, at ")
     assert "test_failures.py:" in told
     assert "\n" not in told
 
@@ -71,7 +71,7 @@ def test_a_value_of_a_row(spark: SparkSession) -> None:
     """Of an error whose text may hold values, only the kind and the place are told."""
     told = _failed(spark, lambda: ValueError("'4711 Main Street' is no number"))
     assert "4711" not in told
-    assert told.startswith("a job of Spark failed: ValueError in a Python worker, at ")
+    assert told.startswith("a Spark job failed: ValueError in a Python worker, at ")
 
 
 _LOST = (
@@ -105,7 +105,7 @@ def test_a_lost_task(why: str, told: str) -> None:
 def test_nothing_that_may_be_repeated() -> None:
     """An error without a trace is told by its kind."""
     assert cause("4711 is too much") is None
-    assert "a job of Spark failed: PySparkException" == str(failure(PySparkException("4711 is too much")))
+    assert "a Spark job failed: PySparkException" == str(failure(PySparkException("4711 is too much")))
 
 
 _SCRIPT = """
