@@ -114,7 +114,7 @@ public class ConditionalCheckpointFiles implements CheckpointFileManager {
     T run() throws IOException;
   }
 
-  // The methods of Spark's trait declare no exceptions, and Spark expects those of the file system.
+  // The methods of Spark's trait declare no exceptions, but Spark expects those of the file system.
   private static <T> T done(FileOperation<T> operation) {
     try {
       return operation.run();

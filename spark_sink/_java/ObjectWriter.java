@@ -13,7 +13,7 @@ import org.apache.hadoop.fs.Path;
 /** Writes whole objects of an S3 store; the store itself decides who of several writers makes an object. */
 final class ObjectWriter {
 
-  // S3A then asks the store to refuse an object that is there (If-None-Match: *).
+  // With this, S3A asks the store to reject the write if the object exists (If-None-Match: *).
   private static final String UNLESS_THERE = "fs.option.create.conditional.overwrite";
 
   private ObjectWriter() {}
@@ -29,8 +29,8 @@ final class ObjectWriter {
     try {
       write(made, content);
     } catch (IOException failed) {
-      // The store may have made the object, and its answer was lost: a second try is then refused for what the first
-      // did. So the object that is there tells who made it.
+      // The store may have created the object although its answer was lost: a retry is then rejected because of the
+      // first attempt. So read the existing object to find out who created it.
       byte[] found = foundAfter(failed, files, path);
       if (!Arrays.equals(found, content)) {
         FileAlreadyExistsException other = new FileAlreadyExistsException(path.toString());
@@ -45,13 +45,13 @@ final class ObjectWriter {
     write(builder(files, path), content);
   }
 
-  // Overwriting, as S3A would otherwise look first whether the object is there.
+  // Overwrite, because S3A would otherwise first check whether the object exists.
   private static FSDataOutputStreamBuilder<?, ?> builder(FileSystem files, Path path) throws IOException {
     FSDataOutputStreamBuilder<?, ?> made = files.createFile(path);
     return made.overwrite(true).recursive();
   }
 
-  // The object comes to be when the stream is closed. A stream that failed before is not closed.
+  // The object is created when the stream is closed. A stream that failed before is not closed.
   private static void write(FSDataOutputStreamBuilder<?, ?> made, byte[] content) throws IOException {
     FSDataOutputStream out = made.build();
     out.write(content);

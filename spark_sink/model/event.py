@@ -1,4 +1,4 @@
-"""A row event, as the fold sees it, and what its position tells. Pure: no Spark, no table."""
+"""A row event for the fold, and the meaning of its position. Pure: no Spark, no table."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from cdc_core.position import has_native, is_in_order
 from cdc_core.transaction import SourceTransaction
 
-# The typed values of the key columns, in key order. Key texts are no identity: "1.0" and "1.00" may be one key.
+# The typed values of the key columns, in key order. Key texts are not an identity: "1.0" and "1.00" can be the same
+# key.
 Key = tuple[Any, ...]
 
 RESETS = frozenset({"c", "r"})
 
-# Not an operation of the envelope: what is left in its place of an event that went to quarantine.
+# Not an operation of the envelope: it replaces an event that went to quarantine.
 GAP = "gap"
 
 # Not an operation of the envelope either: a statement that changed existing rows (docs/envelope.md, Statements). Its
@@ -25,20 +26,20 @@ STATEMENT = "statement"
 # A statement that parks its table; its `after` is the reason and a sentence, as JSON.
 REFUSAL = "refusal"
 
-# Each of these is a commit of its own, between those of rows.
+# Each of these is a separate commit, between those of rows.
 APART = frozenset({"t", STATEMENT, REFUSAL})
 
-# Why an event changes nothing: the closed list of the log's `stale`.
+# Reasons why an event changes nothing: the closed list for `stale` in the log.
 DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 
 
 class Event(Struct, frozen=True, gc=False):
-    """A row event, with what the sink needs of it.
+    """A row event, with the fields that the sink needs.
 
-    `index` leads back to its record; `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, where
-    they are known; a key that is not known is empty. `withholds`: there is a column that it may have changed, and whose
-    new value it does not tell (read.WITHHOLDS_SQL). `after` is JSON in UTF-8: as a text it took 0.5 us an event more,
-    as one beyond ASCII is coded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
+    `index` is the index of its record; `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, if
+    known; an unknown key is empty. `withholds`: it may have changed a column whose new value it does not contain
+    (read.WITHHOLDS_SQL). `after` is JSON in UTF-8: as a str it took 0.5 us more per event, because non-ASCII text is
+    encoded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
     """
 
     index: int
@@ -57,19 +58,19 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def resets(self) -> bool:
-        """Tell whether it fixes the whole row."""
+        """Tell whether it sets the whole row."""
         return self.op in RESETS or (self.op == "u" and self.full)
 
     @property
     def transaction(self) -> SourceTransaction:
-        """The transaction of the source that the event is part of."""
+        """The source transaction that the event is part of."""
         return SourceTransaction.of(self.scope, self.tx, self.committed)
 
     @property
     def leaves_gaps(self) -> bool:
-        """Tell whether it leaves a column unknown: one that it withholds; of a new row also one of its schema.
+        """Tell whether it leaves a column unknown: one that it withholds, or, for a new row, one of its schema.
 
-        A full image lacks none; an issue beside it is one of the image before.
+        A full image lacks no column; an issue with it concerns the before image.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
 
@@ -82,7 +83,7 @@ def gap(event: Event) -> Event:
 def withholding(event: Event, after: bytes) -> Event:
     """Return the event with an image that lacks some of its values, as if the source had not sent them.
 
-    An update then keeps what the row has for them, as for any column that an event withholds.
+    An update then keeps the values of the row, as for any column that an event withholds.
     """
     return replace(event, after=after, full=False, withholds=True)
 
@@ -95,7 +96,7 @@ class Latest(NamedTuple):
 
 
 class StatementImage(Struct, frozen=True):
-    """The part of a statement that the sink acts on: the notes of its event, and the text of its after image."""
+    """The part of a statement that the sink uses: the notes of its event, and the text of its after image."""
 
     notes: tuple[str, ...]
     after: str | None = None

@@ -1,4 +1,6 @@
-"""Many changes of rows -> one change of each. Pure: it decides which images make a row, and looks at no value."""
+"""The fold of many changes of rows into one change of each. Pure: it decides which images make up a row, and reads no
+value.
+"""
 
 from __future__ import annotations
 
@@ -20,11 +22,11 @@ from spark_sink.model.row import (
 
 @dataclass(slots=True)
 class Folded:
-    """The rows that a batch touches, by key, and what was met on the way.
+    """The rows that a batch changes, by key, and special cases that occurred.
 
     Args:
-        undecided: removals of a key that two rows may have had, with nothing that tells which one left.
-        outlived: events that would bring back a row which another scope has deleted since.
+        undecided: removals of a key that two rows may have had, when it is unknown which one left.
+        outlived: events that would bring back a row that another scope has deleted since.
     """
 
     rows: Mapping[Key, Row]
@@ -43,17 +45,17 @@ def fold(
     latest: Mapping[str, Latest] = MappingProxyType({}),
     is_repeat: IsRepeat = never,
 ) -> Folded:
-    """The rows after `events`, which are given in canonical order.
+    """Return the rows after `events`, which are in canonical order.
 
     Args:
         keys: the typed key of every key text in `events`.
-        marks: what is stored, for every key in `events` that is stored.
+        marks: the stored marks, for every key in `events` that is stored.
         floors: by scope, the position of the last truncate.
-        latest: how far the scopes have come in this batch, also by events of other rows.
+        latest: how far the scopes have come in this batch, including events of other rows.
         is_repeat: see `IsRepeat`.
 
     Raises:
-        Refused: snapshot rows come although the table has gone on, and no new epoch says so.
+        Refused: snapshot rows arrive although the table was changed since, without a new epoch.
     """
     rows: dict[Key, Row] = {}
 
@@ -103,10 +105,11 @@ def _enter(event: Event, row: Row, floor: str, folded: Folded) -> None:
 
 
 def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded, is_repeat: IsRepeat) -> None:
-    """A key change: the old row goes, the new one comes, completed from the old where the event does not tell all.
+    """Apply a key change: delete the old row and insert the new one, completed from the old one if the event is
+    partial.
 
-    Each side is guarded on its own: one of the two rows may have gone on since. Of two rows that had the old key in one
-    transaction, the older one is moved.
+    Each side is checked on its own, because one of the two rows may have changed since. If two rows had the old key in
+    one transaction, the older one is moved.
     """
     old_stale, new_stale = old.stale(event), new.stale(event)
     if old_stale and new_stale:
@@ -136,17 +139,17 @@ def _leave(row: Row, event: Event, folded: Folded, is_repeat: IsRepeat) -> Row |
 
 
 def check_epoch(event: Event, last: str) -> None:
-    """Stop at a snapshot row that is not the one the row began with: whether it is newer, its position does not tell.
+    """Reject a snapshot row that is not the one the row began with: its position does not show whether it is newer.
 
     Raises:
-        Refused: it is one.
+        Refused: it is such a row.
     """
     loaded = event.op == "r" and is_loaded(event.scope, event.pos)
     if loaded and epoch(event.pos) == epoch(last) and not is_loaded(event.scope, last):
         raise Refused(
             Reason.RELOAD_UNANNOUNCED,
-            "a snapshot row meets a row that changes have written since: the table was loaded again; name the time of "
-            "the reload in `epochs` of the source",
+            "a snapshot row meets a row that was changed since: the table was loaded again; add the time of "
+            "the reload to `epochs` of the source",
         )
 
 

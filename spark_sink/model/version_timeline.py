@@ -1,8 +1,8 @@
-"""The versions of one row, in order: what each event made of it, from where to where. Pure: no Spark, no table.
+"""The versions of one row, in order: the result of each event, with beginning and end. Pure: no Spark, no table.
 
-A version is known by the scope and position of the event that began it, so an event that comes again adds nothing, and
-one that comes late goes to its place: what follows it is computed anew (docs/sink-design.md §4). Positions compare
-inside a scope; when another scope writes the row, a new turn begins, as in row.py.
+A version is identified by the scope and position of the event that began it. So a repeated event adds nothing, and a
+late one is inserted at its position, after which the following versions are recomputed (docs/sink-design.md §4).
+Positions compare inside a scope; when another scope writes the row, a new turn begins, as in row.py.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Values = Mapping[str, Any]
 
 
 class Truncate(Struct, frozen=True):
-    """A truncate, and up to where it reaches in each scope that had written to the table."""
+    """A truncate, and its extent in each scope that had written to the table."""
 
     scope: str
     pos: str
@@ -35,7 +35,7 @@ class Truncate(Struct, frozen=True):
     floors: dict[str, str]
 
     def covers(self, scope: str, pos: str) -> bool:
-        """Tell whether what happened there was before."""
+        """Tell whether the position is before it."""
         return pos <= self.floors.get(scope, "")
 
 
@@ -43,8 +43,8 @@ class TakenKey(Struct, frozen=True):
     """A version of a row that took the key of another row, in a transaction that may not have ended (see `Aside`).
 
     Args:
-        key: the values of the key columns, in the form that images have.
-        transaction: of the event that made the version, which is at `pos` of its scope.
+        key: the values of the key columns, in the form of images.
+        transaction: the transaction of the event that made the version, which is at `pos` of its scope.
     """
 
     key: tuple[Any, ...]
@@ -67,10 +67,10 @@ class Version:
     """A row from an event on.
 
     Args:
-        op: of the event; None stands for one that went to quarantine.
-        sets: the columns that the event carried; None where it fixed the whole row.
-        values: what the event carried, and after `Timeline.settle` all columns.
-        gap: the event itself leaves the row incomplete.
+        op: the operation of the event; None for one that went to quarantine.
+        sets: the columns that the event carried; None if it set the whole row.
+        values: the values that the event carried, and after `Timeline.settle` all columns.
+        gap: whether the event itself leaves the row incomplete.
     """
 
     turn: int
@@ -91,7 +91,7 @@ class Version:
 
     @property
     def stored_sets(self) -> Sequence[str | None] | None:
-        """Return `sets` as it is stored: with a null if the event is a patch that withholds a column."""
+        """Return `sets` in its stored form: with a null if the event is a patch that withholds a column."""
         withholds = self.gap and self.op is not None
         return self.sets if self.sets is None or not withholds else (*self.sets, None)
 
@@ -113,7 +113,7 @@ class Timeline:
         self._truncates = truncates
         self._known = {(version.scope, version.pos) for version in self.versions}
         self._seen: dict[str, str] = {}
-        # What the scope of the present turn had reached when the turn began.
+        # The position of the present turn's scope when the turn began.
         self._reached = ""
         for number, version in enumerate(self.versions):
             self._enter(version, None if number == 0 else self.versions[number - 1])
@@ -121,7 +121,7 @@ class Timeline:
         self._stale_from = len(self.versions)
 
     def turn_of(self, event: Event) -> int | str:
-        """The turn that the event belongs to, or why it changes nothing."""
+        """Return the turn that the event belongs to, or why it changes nothing."""
         if (event.scope, event.pos) in self._known:
             return DUPLICATE
         last = self.versions[-1] if self.versions else None
@@ -133,17 +133,17 @@ class Timeline:
             return SUPERSEDED
         if last is None or here:
             return 0 if last is None else last.turn
-        # What came after a truncate shows that this should have come before it.
+        # An event after a truncate shows that this one should have come before it.
         over = any(t.covers(event.scope, event.pos) and not t.covers(last.scope, last.pos) for t in self._truncates)
         return TRUNCATED if over else last.turn + 1
 
     def greatest(self, scope: str) -> str:
-        """The greatest position that is known of a scope: of versions and of truncates."""
+        """Return the greatest known position of a scope, from versions and truncates."""
         floor = max((one.floors.get(scope, "") for one in self._truncates), default="")
         return max(floor, self._seen.get(scope, ""))
 
     def add(self, version: Version) -> bool:
-        """Put the version to its place; whether later ones are known."""
+        """Insert the version at its position; return whether later ones are known."""
         place = bisect.bisect(self.versions, version.place, key=lambda one: one.place)
         self._enter(version, self.versions[-1] if self.versions else None)
         self._known.add((version.scope, version.pos))
@@ -159,12 +159,12 @@ class Timeline:
         self._seen[version.scope] = max(version.pos, seen)
 
     def cut(self, truncate: Truncate) -> None:
-        """Let a truncate that was not known take effect."""
+        """Apply a truncate that was not known."""
         after = sum(1 for version in self.versions if truncate.covers(version.scope, version.pos))
         self._stale_from = min(self._stale_from, after)
 
     def before(self, turn: int, scope: str, pos: str) -> Version | None:
-        """The row as an event at this place meets it; None where there is none."""
+        """Return the row that the event at this position meets; None if there is no row."""
         self.settle()
         place = bisect.bisect_left(self.versions, (turn, pos), key=lambda one: one.place)
         found = self.versions[place - 1] if place else None
@@ -172,7 +172,7 @@ class Timeline:
         return found if alive else None
 
     def outlives(self, event: Event) -> bool:
-        """See `Row.outlives`; a history has the time of the record, and not that of the commit."""
+        """See `Row.outlives`; a history has the time of the record instead of the commit."""
         last = self.versions[-1] if self.versions else None
         if last is None or last.exists or last.scope == event.scope:
             return False
@@ -186,7 +186,7 @@ class Timeline:
         return self.before(turn, event.scope, event.pos)
 
     def settle(self) -> None:
-        """Compute what is not computed yet, and the end of the version before it."""
+        """Compute the versions that are not computed yet, and the end of the version before them."""
         start, self._stale_from = self._stale_from, len(self.versions)
         for i in range(start, len(self.versions)):
             version = self.versions[i]
@@ -223,7 +223,7 @@ class Timeline:
             self.changed.add(version.place)
 
     def _truncated(self, version: Version, scope: str = "", pos: str = "") -> Truncate | None:
-        """The first truncate after the version, and before another place if one is named."""
+        """Return the first truncate after the version, and before another position if one is given."""
         between = [
             one
             for one in self._truncates

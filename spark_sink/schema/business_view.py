@@ -1,4 +1,4 @@
-"""The view of a table that readers want: columns of the source only, each once, and the rows that are there."""
+"""The view of a table for readers: the columns of the source only, each once, and the live rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReaderEngine(StrEnum):
 
 
 class _Dialect(NamedTuple):
-    """The words of an engine; `relation` is of the folder of a Delta table, where the engine reads folders."""
+    """The SQL of an engine; `relation` is the form for the folder of a Delta table, if the engine reads folders."""
 
     quote: str
     text: str
@@ -43,32 +43,32 @@ _DIALECTS: Mapping[ReaderEngine, _Dialect] = {
     ReaderEngine.TRINO: _Dialect('"', "VARCHAR", None),
 }
 
-# Rows of other modes are not such that one of them is there.
+# In other modes there is no single live row.
 _PRESENT: Mapping[Mode, str] = {Mode.MIRROR: "_cdc_deleted_at IS NULL", Mode.HISTORY: "_cdc_current"}
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
 
 
 def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | None, table: str | None = None) -> str:
-    """Return the statement that creates the view, or puts it in the place of the one before.
+    """Return the statement that creates or replaces the view.
 
     Args:
-        view, table: names of the engine, with dots between their parts; `table` where the engine knows it by a name.
-        path: of the table's folder; None where no engine is to read that.
+        view, table: names in the engine, with dots between their parts; `table` if the engine knows it by a name.
+        path: the path of the table's folder; None if no engine can read it.
 
     Raises:
-        ConfigError: there is no such view, or the engine reads no folders.
+        ConfigError: the table has no such view, or the engine does not read folders.
     """
     if shape.mode not in _PRESENT:
         allowed = ", ".join(_PRESENT)
-        raise ConfigError(f"a table of mode {shape.mode} has events, not rows: views are of {allowed}")
+        raise ConfigError(f"a table of mode {shape.mode} has events instead of rows: views are possible for {allowed}")
     dialect = _DIALECTS[engine]
     if table is not None:
         relation = _name(table, dialect)
     elif dialect.relation is not None and path is not None:
         relation = dialect.relation(path)
     else:
-        raise ConfigError(f"{engine} reads this table by its name: give the one that it has there with --from")
+        raise ConfigError(f"{engine} reads this table by name: pass its name there with --from")
     columns = ",\n".join(f"  {_column(same, dialect)}" for same in _versions(shape.columns))
     return (
         f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\n"
@@ -81,7 +81,7 @@ def _name(name: str, dialect: _Dialect) -> str:
 
 
 def _versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
-    """The columns of a table, those together that hold one column of the source."""
+    """Return the columns of a table, with all versions of a source column together."""
     found: dict[str, list[TableColumn]] = {}
     for column in columns:
         found.setdefault(column.source or column.name, []).append(column)
@@ -92,7 +92,7 @@ def _column(versions: Sequence[TableColumn], dialect: _Dialect) -> str:
     names = [_quoted(column.name, dialect.quote) for column in versions]
     if len(names) == 1:
         return names[0]
-    # Other types that differ meet as text, which is exact.
+    # Other types that differ are combined as text, which is exact.
     whole = all(column.type in _INTEGERS for column in versions)
     values = names if whole else [f"CAST({name} AS {dialect.text})" for name in names]
     return f"coalesce({', '.join(values)}) AS {names[0]}"

@@ -1,4 +1,4 @@
-"""The table schemas that the translator announced: a catalog, and the reader that follows their compacted topic."""
+"""The table schemas that the translator announced: a catalog, and the reader of their compacted topic."""
 
 from __future__ import annotations
 
@@ -17,33 +17,35 @@ from spark_sink.errors import ConfigError, FatalError
 
 log = structlog.get_logger()
 
-# Of what waiting does not cure, in the words of librdkafka; a token endpoint that is away may come back.
+# Errors that waiting does not fix, in librdkafka's words. An unavailable token endpoint may come back.
 _REFUSED = re.compile(
     r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
     r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
 )
 _ATTEMPT_SECONDS = 5.0
 
-# What librdkafka adds to a text that it says again and again.
+# What librdkafka adds to a text that it repeats.
 _TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
 
-# A partition that is new, or whose leader went away.
+# A partition that is new, or that lost its leader.
 _LEADERLESS = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 _PAUSE_SECONDS = 0.1
 
-# Within this time something must arrive, or the brokers are taken to be away.
+# If nothing arrives within this time, the brokers count as unavailable.
 PATIENCE_SECONDS = 60.0
 
 
 class SchemaCatalog:
-    """Schemas by table and id, in the order in which they were announced. It travels to the workers."""
+    """Schemas by table and id, in the order in which they were announced. The catalog is sent to the workers."""
 
     def __init__(self) -> None:
         self._by_table: dict[TableId, dict[str, TableSchema]] = {}
         self._packed: bytes | None = None
 
     def __getstate__(self) -> bytes:
-        """Packed when it has changed, not for every batch: it grows with the tables that the batch has nothing of."""
+        """The packed form, computed after a change and not for every batch: it grows with tables that the batch has no
+        events of.
+        """
         if self._packed is None:
             known = [(table, list(schemas.values())) for table, schemas in self._by_table.items()]
             self._packed = zlib.compress(msgspec.msgpack.encode(known), 1)
@@ -57,23 +59,23 @@ class SchemaCatalog:
     def add(self, schema: TableSchema) -> None:
         self._packed = None
         known = self._by_table.setdefault(TableId.of(schema), {})
-        known.pop(schema.id, None)  # announced again: now the latest
+        known.pop(schema.id, None)  # announced again, so now the latest
         known[schema.id] = schema
 
     def find(self, table: TableId, schema_id: str) -> TableSchema | None:
         return self._by_table.get(table, {}).get(schema_id)
 
     def latest(self, table: TableId) -> TableSchema | None:
-        """The schema of events that name none."""
+        """Return the schema of events that have none."""
         known = self._by_table.get(table)
         return next(reversed(known.values())) if known else None
 
     def known(self, table: TableId) -> list[TableSchema]:
-        """All of its schemas, in the order in which they were announced."""
+        """Return all of its schemas, in the order in which they were announced."""
         return list(self._by_table.get(table, {}).values())
 
     def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:
-        """A catalog that also knows `table`, by the schemas of all of `parts`."""
+        """Return a catalog that also has `table`, with the schemas of all of `parts`."""
         copy = SchemaCatalog()
         copy._by_table = {**self._by_table, table: {}}
         for part in parts:
@@ -85,21 +87,21 @@ class SchemaCatalog:
 
 
 class SchemaReader:
-    """Follows the schemas topic, which has one partition: its order is the order of the schemas."""
+    """Reads the schemas topic, which has one partition: its order is the order of the schemas."""
 
     def __init__(self, client_options: Mapping[str, str], topic: str) -> None:
         self.catalog = SchemaCatalog()
         self._topic = topic
         self._next = OFFSET_BEGINNING
-        # No group is joined and nothing is committed; librdkafka only insists on the name.
+        # No group is joined and nothing is committed, but librdkafka requires the name.
         fixed: dict[str, object] = {
             "group.id": "spark-sink-schemas",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            # The end of the topic is only told by an empty answer, and the broker keeps that back for so long.
+            # The end of the topic is only reported by an empty answer, which the broker delays for this time.
             "fetch.wait.max.ms": 10,
-            # We say why no broker is reached; its log would say it twenty times a second.
+            # The sink reports why no broker is reached; librdkafka's log would repeat it twenty times per second.
             "log_level": 0,
         }
         self._complaint = ""
@@ -109,10 +111,10 @@ class SchemaReader:
             raise ConfigError(f"kafka: {error.args[0].str()}") from None
 
     def reach(self, patience: float = PATIENCE_SECONDS) -> None:
-        """Wait for a broker, and say so; so many seconds, and for one attempt at least.
+        """Wait for a broker for this number of seconds, with at least one attempt, and log it.
 
         Raises:
-            ConfigError: one refuses us, or is not whom we trust.
+            ConfigError: one rejects this client, or is not trusted.
             FatalError: none answered in time.
         """
         deadline = time.monotonic() + patience
@@ -121,7 +123,7 @@ class SchemaReader:
             try:
                 self._consumer.list_topics(self._topic, timeout=_ATTEMPT_SECONDS)
             except KafkaException as error:
-                self._consumer.poll(0)  # complaints come in
+                self._consumer.poll(0)  # errors arrive here
                 reason = self._complaint or error.args[0].str()
                 if _REFUSED.search(reason):
                     raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
@@ -135,12 +137,12 @@ class SchemaReader:
                 return
 
     def _complain(self, error: KafkaError) -> None:
-        """Keeps why no broker is reached; a refusal stands before all else."""
+        """Keep the reason why no broker is reached; a rejection takes precedence."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
             self._complaint = _TAIL.sub("", error.str())
 
     def refresh(self) -> SchemaCatalog:
-        """The catalog with all that the topic holds now.
+        """Return the catalog with the current content of the topic.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -148,7 +150,7 @@ class SchemaReader:
         """
         try:
             if self._exists():
-                # Assigned anew each time, because the end of a partition is told once per assignment.
+                # Assigned again each time, because the end of a partition is reported once per assignment.
                 self._consumer.assign([TopicPartition(self._topic, 0, self._next)])
                 while self._read_one():
                     pass
@@ -157,9 +159,9 @@ class SchemaReader:
         return self.catalog
 
     def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """Return by partition of another topic the offset after its last record; nothing when there is no such topic.
+        """Return by partition of another topic the offset after its last record; empty if the topic does not exist.
 
-        Records of transactions that are open are not counted, as nobody may read them yet.
+        Records of open transactions are not counted, because nobody may read them yet.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -167,7 +169,7 @@ class SchemaReader:
         return self._bounds(topic, OFFSET_END, patience)
 
     def begins(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """Return the same of the first record that is there.
+        """Return the same for the first existing record.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -187,7 +189,7 @@ class SchemaReader:
 
     def _ask_bounds(self, topic: str, which: int, timeout: float) -> dict[int, int]:
         partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions
-        # Of the end as a time Kafka makes the end as an offset, for all partitions in one question.
+        # Kafka turns a request for the end as a time into the end as an offset, for all partitions in one request.
         places = [TopicPartition(topic, number, which) for number in partitions]
         found = self._consumer.offsets_for_times(places, timeout=timeout) if places else []
         for place in found:
@@ -203,7 +205,7 @@ class SchemaReader:
         if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             if self._next == OFFSET_BEGINNING:
                 log.warning("schemas topic does not exist; tables get string columns", topic=self._topic)
-                self._next = 0  # said once
+                self._next = 0  # logged once
             return False
         if found.error is not None:
             raise KafkaException(found.error)
@@ -222,7 +224,7 @@ class SchemaReader:
                 self._next = message.offset() or 0
                 return False
             if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                return True  # of the group that nobody joins
+                return True  # about the group that nobody joins
             raise KafkaException(error)
         value = message.value()
         if value is not None:
@@ -233,5 +235,5 @@ class SchemaReader:
         try:
             self.catalog.add(msgspec.json.decode(value, type=TableSchema))
         except msgspec.DecodeError:
-            # Its events name a schema that is not known, and go to quarantine for it.
+            # Its events have an unknown schema, and go to quarantine for that reason.
             log.error("schema not understood", topic=self._topic, offset=offset)

@@ -1,4 +1,4 @@
-"""The columns of each format: types of new ones, types that change in place, and names that are taken."""
+"""The columns of each format: types of new ones, changes of types in place, and reserved names."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class ColumnRules(NamedTuple):
     """The rules of a format.
 
     Args:
-        type_of: the Spark SQL type of a column, by its canonical type.
-        widens: tells whether Spark can change a column of a type in place to another one.
-        reserved: names, in lower case, that the format has for columns of its own.
+        type_of: returns the Spark SQL type of a column for its canonical type.
+        widens: tells whether Spark can change a column from one type to another in place.
+        reserved: names, in lower case, that the format has for its own columns.
     """
 
     type_of: Callable[[str], str]
@@ -28,7 +28,7 @@ def _without_small_integers(canonical: str) -> str:
     return "int" if sql in ("tinyint", "smallint") else sql
 
 
-# org.apache.iceberg.MetadataColumns; a MERGE into a table with some of these fails, others read as what they are not.
+# org.apache.iceberg.MetadataColumns. A MERGE into a table with some of these fails, and others are read wrongly.
 _OF_ICEBERG = frozenset(
     {
         *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),

@@ -1,4 +1,4 @@
-"""Column types: from the canonical type of a schema to that of a Delta column, and to Arrow (docs/sink/types.md)."""
+"""Column types: from the canonical type of a schema to that of a Delta column and to Arrow (docs/sink/types.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-# uint64 is decimal(20,0): neither a bigint nor a double holds all of its values.
+# uint64 is decimal(20,0): neither a bigint nor a double can hold all of its values.
 _BY_CANONICAL: Mapping[str, str] = {
     "boolean": "boolean",
     "int8": "tinyint",
@@ -42,21 +42,21 @@ _ARROW: Mapping[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
 }
 
-# The words of the Delta log for types that SQL names otherwise.
+# Types whose names in the Delta log differ from SQL.
 _BY_DELTA: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _BY_SQL: Mapping[str, str] = {sql: delta for delta, sql in _BY_DELTA.items()}
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 
-# Minimum and maximum of these are kept inexactly in the log (decimals as float64, by deltalake; times to the
-# millisecond), or order otherwise than a reader compares (NaN): a filter could skip files that hold the row.
+# Their minimum and maximum are inexact in the log (decimals as float64, by deltalake; times in milliseconds), or have
+# another order than in readers (NaN): a filter could skip files that contain the row.
 _NO_STATISTICS = ("decimal", "float", "double", "binary", "boolean", "timestamp")
 
 
 def sql_type(canonical: str) -> str:
-    """The Spark SQL type of a column of a canonical type.
+    """Return the Spark SQL type of a column with a canonical type.
 
-    What no column holds exactly, and every type of a later release, is kept as the text that the event carries.
+    Values that no column can hold exactly, and all types of later releases, are stored as the text in the event.
     """
     decimal = _DECIMAL.fullmatch(canonical)
     if decimal:
@@ -66,9 +66,9 @@ def sql_type(canonical: str) -> str:
 
 
 TIMES = frozenset({"timestamp", "timestamptz"})
-"""Canonical types of moments. Columns of tables hold them to the microsecond."""
+"""Canonical types of moments. Columns of tables store them in microseconds."""
 
-# `datetime2` and `datetimeoffset` of SQL Server have seven digits where they say nothing.
+# `datetime2` and `datetimeoffset` of SQL Server have seven digits by default.
 _FINE = re.compile(r"(?i)(datetime2|datetimeoffset)|.*\(([7-9])\).*")
 
 
@@ -77,10 +77,10 @@ def is_finer_than_microseconds(native: str | None) -> bool:
     return native is not None and _FINE.fullmatch(native.strip()) is not None
 
 
-# Digits before the point of the greatest value.
+# Digits before the point in the greatest value.
 _DIGITS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
-# What a column of another type holds, decimals apart: every value, and the text of it says the same.
+# Types that a column can hold, except decimals: every value, whose text is equal.
 _HOLDS: Mapping[str, frozenset[str]] = {
     "smallint": frozenset({"tinyint"}),
     "int": frozenset({"tinyint", "smallint"}),
@@ -90,9 +90,9 @@ _HOLDS: Mapping[str, frozenset[str]] = {
 
 
 def holds(sql: str, other: str) -> bool:
-    """Tell whether a column of the type `sql` holds every value of the type `other` exactly.
+    """Tell whether a column of the type `sql` can hold every value of the type `other` exactly.
 
-    Text holds all that events carry as text, but no bytes: their base64 could not be told from a text.
+    A text column can hold everything that events carry as text, but not bytes: their base64 would look like a text.
     """
     if sql == other or other in _HOLDS.get(sql, ()):
         return True
@@ -109,12 +109,13 @@ def holds(sql: str, other: str) -> bool:
 
 
 def is_narrower(sql: str, other: str) -> bool:
-    """Tell whether all values of the type `sql` are such of the type `other`, and of each of those it is known whether
-    `sql` holds it: both are of numbers. A float takes every double, and rounds it."""
+    """Tell whether all values of the type `sql` are values of the type `other`, and it is known for each of those
+    whether `sql` can hold it: both are numeric. A float accepts every double, and rounds it.
+    """
     return (sql in _DIGITS or _DECIMAL.fullmatch(sql) is not None) and other != "string" and holds(other, sql)
 
 
-# Digits before the point that Delta's type widening asks of a decimal for the values of an integer type.
+# Digits before the point that Delta's type widening requires of a decimal for values of an integer type.
 _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 
 
@@ -128,7 +129,7 @@ def widens(sql: str, wanted: str) -> bool:
     return True
 
 
-# What Iceberg widens besides the precision of a decimal.
+# What Iceberg widens, in addition to the precision of a decimal.
 _ICEBERG_WIDENS = frozenset({("int", "bigint"), ("float", "double")})
 
 
@@ -141,7 +142,7 @@ def iceberg_widens(sql: str, wanted: str) -> bool:
 
 
 def sql_type_of_delta(delta: str) -> str:
-    """The Spark SQL type of a column in the Delta log; a type that no event becomes is returned as it is."""
+    """Return the Spark SQL type of a column in the Delta log; a type that no event can have is returned unchanged."""
     decimal = _DECIMAL.fullmatch(delta)
     if decimal:
         return f"decimal({decimal[1]},{decimal[2]})"
@@ -149,12 +150,12 @@ def sql_type_of_delta(delta: str) -> str:
 
 
 def delta_type(sql: str) -> str:
-    """The word of the Delta log for a Spark SQL type that events become."""
+    """Return the name in the Delta log of a Spark SQL type for events."""
     return _BY_SQL.get(sql, sql)
 
 
 def arrow_type(sql: str) -> pa.DataType:
-    """The Arrow type of a column of a Spark SQL type that `sql_type` gives."""
+    """Return the Arrow type of a column with a Spark SQL type from `sql_type`."""
     decimal = _DECIMAL.fullmatch(sql)
     if decimal:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
@@ -167,5 +168,5 @@ def is_known(sql: str) -> bool:
 
 
 def has_statistics(sql: str) -> bool:
-    """Tell whether minimum and maximum of such a column in the Delta log can be trusted."""
+    """Tell whether minimum and maximum of such a column in the Delta log are reliable."""
     return is_known(sql) and not sql.startswith(_NO_STATISTICS)

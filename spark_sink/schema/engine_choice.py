@@ -1,5 +1,6 @@
-"""The choice of the engine that writes a table: deltalake in the worker's task, or Spark's MERGE. Pure: the rule, with
-its reason."""
+"""The choice of the engine for a table: deltalake in the worker's task, or Spark's MERGE. A pure rule, which returns
+its reason.
+"""
 
 from __future__ import annotations
 
@@ -15,15 +16,14 @@ MEGABYTE = 1_000_000
 
 
 class Engine(StrEnum):
-    """The program that commits to a table. Never both: what a table is at the start of a batch decides for the
-    batch."""
+    """The program that commits to a table. It is chosen at the start of a batch, so both never write the same one."""
 
     FUSED = "fused"  # deltalake, inside the task that folds
-    SPARK = "spark"  # MERGE, ordered by the task and carried out by the driver when no task runs
+    SPARK = "spark"  # MERGE, ordered by the task and executed by the driver when no task runs
 
 
 class Choice(NamedTuple):
-    """An engine, and why it is this one, for the log."""
+    """An engine, with the reason for the log."""
 
     engine: Engine
     reason: str
@@ -31,21 +31,21 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineRules:
-    """The rules of the configuration for engines.
+    """The engine rules in the configuration.
 
     Args:
-        named: by name or pattern of tables, the engine.
-        fused_megabytes: tables of more data in their files are Spark's.
+        named: the engine, by name or pattern of tables.
+        fused_megabytes: tables with more data in their files are written by Spark.
     """
 
     named: Mapping[str, Engine] = field(default_factory=dict)
     fused_megabytes: int = 1000
 
 
-# What deltalake writes. Other features it refuses only at commit, when the work is done.
+# Features that deltalake writes. It rejects others only at the commit, when the work is done.
 FUSED_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
 
-# What Spark also writes, and deltalake reads. A table of these is read through DataFusion (tables/delta/files.py).
+# Features that Spark also writes and deltalake reads. DataFusion reads a table with these (tables/delta/files.py).
 _BY_QUERY = frozenset(
     {
         "allowColumnDefaults",
@@ -62,15 +62,15 @@ _BY_QUERY = frozenset(
     }
 )
 
-# Of these deltalake opens no table for reading, but its files can be read one by one.
+# Features with which deltalake cannot open a table for reading, but its files can be read one by one.
 BY_FILE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
 
-# What a file by itself does not tell.
+# Features whose effect is not visible in a single file.
 _BEYOND_FILES = frozenset({"columnMapping", "deletionVectors"})
 
 SPARK_FEATURES = FUSED_FEATURES | _BY_QUERY | BY_FILE
 
-# What a table without a list of features may use, by its writer version (the Delta protocol's table of them).
+# Features that a table without a list of features can have, by its writer version (from the Delta protocol).
 _BY_WRITER_VERSION: Mapping[int, frozenset[str]] = {
     3: frozenset({"checkConstraints"}),
     4: frozenset({"changeDataFeed", "generatedColumns"}),
@@ -81,20 +81,20 @@ _NAMED_FEATURES = 7
 
 
 def features(writer_version: int, named: frozenset[str]) -> frozenset[str]:
-    """The features of a table by its protocol."""
+    """Return the features of a table, by its protocol."""
     implied = (use for version, use in _BY_WRITER_VERSION.items() if version <= writer_version < _NAMED_FEATURES)
     return named.union(*implied)
 
 
 def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], rules: EngineRules) -> Choice:
-    """The engine of a table.
+    """Return the engine of a table.
 
     Args:
         has: the features of the table.
-        size: bytes in its files; asked for only where it decides.
+        size: returns the bytes in its files; only called if it decides.
 
     Raises:
-        Refused: no engine can write it, or not the one that the configuration names.
+        Refused: no engine can write it, or the configured one cannot.
     """
     if has - SPARK_FEATURES:
         raise Refused(
@@ -128,21 +128,21 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
 
 
 def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: int | None = None) -> Choice:
-    """The engine of an Iceberg table.
+    """Return the engine of an Iceberg table.
 
     Args:
-        buckets: that it has.
-        wanted: buckets that the configuration gives to new tables of its name.
+        buckets: the buckets that it has.
+        wanted: the buckets that the configuration gives to new tables with its name.
 
     Raises:
-        Refused: the configuration names another one.
+        Refused: the configuration sets another engine.
     """
     if match_rule(name, rules.named) is Engine.FUSED:
         raise Refused(Reason.TABLE_REFUSED, "tables.engines says fused, and Iceberg tables are written by Spark")
     reason = "Iceberg tables are written by Spark"
     if wanted is not None and wanted != buckets:
         stays = "no buckets" if buckets == 1 else f"{buckets} buckets"
-        reason += f"; this one has {stays} and keeps them as they are: tables.buckets ({wanted}) is for new tables"
+        reason += f"; this one has {stays} and does not change: tables.buckets ({wanted}) applies to new tables"
     return Choice(Engine.SPARK, reason)
 
 

@@ -1,9 +1,9 @@
-"""The change that a table needs before a batch is written to it: (its shape, the wanted schemas) -> a plan, or a
+"""The change that a table needs before a batch is written to it: from its shape and the wanted schemas to a plan, or a
 refusal.
 
-Pure: neither Spark nor a table is needed to decide. A column that its type cannot go on with gets a further version
-beside it, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column has
-no version beside it: where its type cannot be widened in place, the table is rewritten.
+This is pure: the decision needs neither Spark nor a table. A column whose type cannot hold new values gets another
+version, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column cannot have a second
+version: if its type cannot be widened in place, the table is rewritten.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from spark_sink.schema.column_rules import COLUMN_RULES
 from spark_sink.schema.column_types import TIMES, holds, is_finer_than_microseconds, is_narrower
 from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 
-# Names that start so are the sink's own columns.
+# The prefix of the sink's own columns.
 META_PREFIX = "_cdc_"
 
-# Delta Lake holds these in a column name only with column mapping, which the Arrow reader of the tables does not know.
+# Delta Lake allows these in a column name only with column mapping, which the tables' Arrow reader does not support.
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=`]")
 
 
@@ -34,25 +34,27 @@ _VERSION = re.compile(r"__v[0-9]+$")
 
 
 class Policy(StrEnum):
-    """The answer to a change of structure (docs/sink-design.md §5.2; the words of Flink CDC)."""
+    """The policy for a schema change (docs/sink-design.md §5.2; the words of Flink CDC)."""
 
-    FAIL = "fail"  # the table takes no more events
-    EVOLVE = "evolve"  # in place, where the engine of the table can; else as lenient
-    LENIENT = "lenient"  # nothing is taken away; what does not go together stands side by side
-    IGNORE = "ignore"  # the table stays as it is
+    FAIL = "fail"  # the table accepts no more events
+    EVOLVE = "evolve"  # in place if the table's engine can; otherwise like lenient
+    LENIENT = "lenient"  # nothing is removed; a value that does not fit goes to another column
+    IGNORE = "ignore"  # the table stays unchanged
 
 
 class ShapeChange(StrEnum):
-    """A kind of change. A rename reaches the sink as a drop and an add, a new table of an old name as any of them."""
+    """A kind of schema change. A rename reaches the sink as a drop and an add, a new table with an old name as any of
+    them.
+    """
 
     ADD = "add"  # a column that the table does not have
     WIDEN = "widen"  # a type that holds all values of the old one
-    RETYPE = "retype"  # any other type that the old one does not hold
+    RETYPE = "retype"  # any other type that the old one cannot hold
     DROP = "drop"  # a column that the newest schema no longer has
-    KEY = "key"  # other key columns: the rows of the table are no rows of this key, so only fail and ignore are allowed
+    KEY = "key"  # other key columns. Existing rows do not belong to this key, so only fail and ignore are allowed
 
 
-# The two ways out for a table without a key.
+# The two solutions for a table without a key.
 KEY_ADVICE = "declare its key columns in tables.keys, or keep its events instead of its rows: changelog in tables.modes"
 
 Policies = Mapping[ShapeChange, Policy]
@@ -64,7 +66,7 @@ DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT)
 
 
 class TableColumn(Struct, frozen=True):
-    """A column of a table of the lakehouse; `type` is a Spark SQL type, `source` its name in events, if another."""
+    """A column of a lakehouse table; `type` is a Spark SQL type, `source` its name in events if that differs."""
 
     name: str
     type: str
@@ -76,15 +78,15 @@ class TableColumn(Struct, frozen=True):
 
     @property
     def is_version(self) -> bool:
-        """Tell whether it is named so because another column has the name, or one that differs by case only."""
+        """Tell whether it has this name because another column has the plain name, or one that differs only in case."""
         return self.source is not None and _VERSION.search(self.name) is not None
 
 
 class TableShape(Struct, frozen=True, dict=True):
     """The columns of a table without the sink's own, and which of them are the key; a changelog has none.
 
-    `lacks`: of the sink's own columns those that the table does not have yet. `built`: by which rebuild it was made; ""
-    for none. `foreign`: columns that somebody else added; no event writes them.
+    `lacks`: the sink's own columns that the table does not have yet. `built`: the rebuild that created it; "" if none
+    did. `foreign`: columns that somebody else added; no event writes them.
     """
 
     table: TableId
@@ -97,7 +99,7 @@ class TableShape(Struct, frozen=True, dict=True):
 
     @cached_property
     def types(self) -> dict[str, str]:
-        """Type by column name, in the order of the columns."""
+        """The types by column name, in the order of the columns."""
         return {column.name: column.type for column in self.columns}
 
     @cached_property
@@ -108,22 +110,22 @@ class TableShape(Struct, frozen=True, dict=True):
 
 
 class Create(Struct, frozen=True, tag=True):
-    """Create the table, or replace it with the one of a rebuild (`shape.built`)."""
+    """Create the table, or replace it by that of a rebuild (`shape.built`)."""
 
     shape: TableShape
 
 
 class AddColumns(Struct, frozen=True, tag=True):
-    """The table lacks columns; rows that exist get NULL."""
+    """Add columns to the table; existing rows get NULL."""
 
     columns: tuple[TableColumn, ...]
 
 
 class Widen(Struct, frozen=True, tag=True):
-    """Columns of the table get types that hold all their values; what else the table lacks is asked for then.
+    """Give columns of the table types that can hold all of their values. Other changes are requested afterwards.
 
     Args:
-        rewrites: every row is written again, because the engine of the table does not know files of several types.
+        rewrites: write every row again, because the engine of the table does not support files with different types.
     """
 
     columns: tuple[TableColumn, ...]
@@ -132,16 +134,16 @@ class Widen(Struct, frozen=True, tag=True):
 
 Step = Create | AddColumns | Widen
 
-# Column of the table by name in the events of one schema; None where the values are left out.
+# Column of the table by name in the events of one schema; None if the values are left out.
 Places = Mapping[str, str | None]
 
 
 class Plan(NamedTuple):
-    """The shape that holds every schema, the step that leads there, and where the values of each schema go.
+    """The shape that can hold every schema, the step that leads to it, and the columns for the values of each schema.
 
-    `versions`: for columns of which there are several, the others of the same source column: writing one empties them.
-    `narrower`: of those the earlier ones whose values are all such of this column; a value goes to the first of them
-    that holds it, so that who reads the column of before has all values that fit.
+    `versions`: for columns with several versions, the others of the same source column; writing one of them empties the
+    others. `narrower`: the earlier versions whose values this column can hold, too. A value goes to the first of them
+    that can hold it, so a reader of the old column sees all values that fit.
     """
 
     shape: TableShape
@@ -164,27 +166,27 @@ def evolve(
     in_place: bool = False,
     fine: Collection[str] | None = (),
 ) -> Plan:
-    """Return the plan that leads from `current` (None: there is no table) to a table that the events of a batch can be
-    written to.
+    """Return the plan from `current` (None: the table does not exist) to a table to which the events of a batch can be
+    written.
 
     Args:
-        schemas: what the events of the batch were written with, in order.
-        latest: the newest schema of the table: that of events that name none, and the first whose types are laid out.
-        named: columns that events without a schema name; one that nothing else knows becomes a string.
-        key: the key columns as the events name them, for a table whose schemas have none.
-        form: its mode and format, and the key columns that stand over all others.
-        in_place: whether the engine of the table can change types that rows are stored with. Otherwise only key columns
-            get wider types, and all rows are rewritten: a key cannot have a second column beside it.
-        fine: columns of times that need text, as a value is finer than a microsecond; None: none needs it, because the
-            values are cut off.
+        schemas: the schemas of the events in the batch, in order.
+        latest: the newest schema of the table, which is that of events without one, and the first whose types are used.
+        named: columns in events without a schema; one that is not known otherwise becomes a string.
+        key: the key columns in the events, for a table whose schemas have none.
+        form: its mode and format, and the key columns that take precedence.
+        in_place: whether the engine of the table can change the types of stored rows. Otherwise only key columns get
+            wider types, and all rows are written again, because a key cannot have a second column.
+        fine: time columns that need text, because a value is finer than a microsecond; None if no column needs it,
+            because the values are cut off.
 
     Raises:
-        Refused: the change is one that the policies or the key forbid.
+        Refused: the policies or the key forbid the change.
     """
     layout = _Layout(current, table, policies, form, in_place=in_place, fine=fine)
     wanted = {schema.id: schema for schema in schemas}
     if current is None and latest is not None:
-        # The newest types first: they often hold what older events carry.
+        # The newest types first, because they can often hold the values of older events.
         wanted = {latest.id: latest} | wanted
     for schema in wanted.values():
         layout.take_key(schema.key_columns or tuple(key))
@@ -201,7 +203,7 @@ def evolve(
 
 
 class _Layout:
-    """A shape that grows while schemas are laid out."""
+    """A shape that grows with each schema."""
 
     def __init__(
         self,
@@ -249,7 +251,7 @@ class _Layout:
         }
 
     def _type_of(self, column: Column) -> str:
-        """Return the type that a column of a schema needs: text for times that no column of times holds."""
+        """Return the type that a column of a schema needs: text for times that no time column can hold."""
         if column.type in TIMES and self._fine is not None:
             is_new = column.name not in self._versions
             if column.name in self._fine or (is_new and is_finer_than_microseconds(column.native)):
@@ -257,7 +259,7 @@ class _Layout:
         return self._rules.type_of(column.type)
 
     def place(self, name: str, wanted: str | None) -> str | None:
-        """The column for values of a source column; `wanted` None: of whatever type."""
+        """Return the column for values of a source column; `wanted` None: of any type."""
         versions = self._versions.get(name, [])
         for column in reversed(versions):
             if wanted is None or holds(column.type, wanted):
@@ -271,7 +273,7 @@ class _Layout:
             policy = Policy.FAIL
         if policy == Policy.FAIL:
             before = f"is {versions[-1].type}" if versions else "is not in the table"
-            raise Refused(Reason.SCHEMA_REFUSED, f"the column {name} {before}, its schema asks for {wanted}")
+            raise Refused(Reason.SCHEMA_REFUSED, f"the column {name} {before}, but its schema requires {wanted}")
         if policy == Policy.IGNORE:
             return versions[-1].name if versions else None
         return self._add(name, wanted)
@@ -281,9 +283,9 @@ class _Layout:
         if plain.lower() in self._foreign:
             raise Refused(
                 Reason.SCHEMA_REFUSED,
-                f"the source added a column {name}, and the table has a column {plain} that this sink did not add: its "
+                f"the source added a column {name}, but the table has a column {plain} that this sink did not add: its "
                 "values would be overwritten. Rename or drop that column and resume the table; or `spark-sink rebuild` "
-                "the table, which makes it without that column",
+                "the table, which creates it without that column",
             )
         version = 2
         while chosen.lower() in self._taken:
@@ -347,7 +349,7 @@ class _Layout:
 
 
 def no_key() -> Refused:
-    return Refused(Reason.TABLE_REFUSED, f"no key is known, so rows cannot be told apart; {KEY_ADVICE}")
+    return Refused(Reason.TABLE_REFUSED, f"the key is unknown, so rows cannot be distinguished; {KEY_ADVICE}")
 
 
 def _kind(present: str | None, wanted: str) -> ShapeChange:
@@ -357,7 +359,7 @@ def _kind(present: str | None, wanted: str) -> ShapeChange:
 
 
 def _legal(name: str, reserved: Collection[str]) -> str:
-    """The name as both formats take it, and neither one of the sink's own nor one that the format reserves."""
+    """Return the name in a form that both formats accept, and that neither the sink nor the format reserves."""
     legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
     if legal.lower().startswith(META_PREFIX) or legal.lower() in reserved:
         return f"~{ord(legal[0]):x}~{legal[1:]}"

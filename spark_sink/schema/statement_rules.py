@@ -1,4 +1,4 @@
-"""Statements that change existing rows without events of rows: what becomes of a table (docs/sink/statements.md)."""
+"""Statements that change existing rows without row events: what happens to a table (docs/sink/statements.md)."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from cdc_core.statement_notes import (
 from spark_sink.errors import Reason
 from spark_sink.schema.native_types import holds_native
 
-# Words after which a table differs from its source for certain, whatever its columns.
+# Notes after which a table certainly differs from its source, whatever its columns.
 ROWS_DIFFER = frozenset({STATEMENT_NOT_APPLIED, TABLE_DROPPED, COLUMN_REWRITTEN, CASCADE_NOT_LOGGED})
 
-# These also park a table that is empty or does not exist: no event has the rows that they bring or will change.
+# These also park a table that is empty or does not exist, because no event has the rows that they bring or will change.
 CONCERN_NO_ROWS = frozenset({STATEMENT_NOT_APPLIED, CASCADE_NOT_LOGGED})
 
 Drops = Literal["park", "keep", "empty"]
@@ -35,10 +35,10 @@ class StatementRules:
     """The policies; the defaults are those of the settings.
 
     Args:
-        park_statements: rows changed, and no event has them.
-        drops: of a table that was dropped.
-        park_rewrites: values changed, and no event has them; otherwise rows are marked as incomplete.
-        park_cascades: foreign keys change rows, and the source does not log it; otherwise that is a warning.
+        park_statements: rows changed without events.
+        drops: the policy for a dropped table.
+        park_rewrites: values changed without events; otherwise rows are marked as incomplete.
+        park_cascades: foreign keys change rows without logging them; otherwise this is a warning.
     """
 
     park_statements: bool = True
@@ -47,7 +47,7 @@ class StatementRules:
     park_cascades: bool = False
 
     def parks(self, word: str) -> Reason | None:
-        """Return the reason for which a note of this word parks its table; None where it does not."""
+        """Return the reason for which this note parks its table; None if it does not."""
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops == "park" else None
         parked = {
@@ -61,7 +61,7 @@ class StatementRules:
     def parks_all(self, word: str) -> Reason | None:
         """Return the same for a statement that concerns all tables of a database or a source.
 
-        Nobody can empty or mark all of them at a position, so those policies park as well.
+        It is impossible to empty or mark all of them at a position, so those policies park as well.
         """
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops != "keep" else None
@@ -72,14 +72,14 @@ class StatementRules:
 
 @dataclass
 class StatementAnswer:
-    """The answer to the statement of one event.
+    """The response to the statement of one event.
 
     Args:
-        parks: the reason, and the words of the notes that ask for it.
-        empties: its table, as a truncate does.
-        marks: existing rows as incomplete.
+        parks: the reason, and the notes that require it.
+        empties: whether to empty its table, like a truncate.
+        marks: whether to mark existing rows as incomplete.
         fills: columns that existing rows lack, by name, each with its canonical type.
-        unaccounted: the words of notes after which the table differs from its source, or may.
+        unaccounted: the notes after which the table differs from its source, or may differ.
     """
 
     parks: Reason | None = None
@@ -95,8 +95,8 @@ def answer_to(
     """Decide about a statement.
 
     Args:
-        filled: the columns that the image of its event holds.
-        known: every schema of the table that was announced.
+        filled: the columns in the image of its event.
+        known: every announced schema of the table.
     """
     found = StatementAnswer()
     for note in statement_notes(notes):
@@ -116,10 +116,10 @@ def answer_to(
 
 
 def is_wider(note: StatementNote, known: Sequence[TableSchema]) -> bool:
-    """Return whether no value changed by the type of a column: it holds that of every schema that has the column.
+    """Return whether the new type changed no value: it can hold the type in every schema that has the column.
 
-    The statement does not say which type the column had. A schema that is newer than the statement says nothing either,
-    so that a column which was made narrower, and wider again, counts as rewritten.
+    The statement does not contain the previous type. Neither does a schema that is newer than the statement, so a
+    column that was made narrower and wider again counts as rewritten.
     """
     natives = [column.native for schema in known for column in schema.columns if column.name == note.column]
     return bool(natives) and all(holds_native(note.type or "", native) for native in natives)

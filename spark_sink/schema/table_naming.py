@@ -1,4 +1,4 @@
-"""The name in the lakehouse of a source table: a pattern, the folder names that it gives, and exceptions."""
+"""The name of a source table in the lakehouse: a pattern, the resulting folder names, and exceptions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cdc_core.table_id import TableId
 
 FIELDS = ("source", "db", "schema", "table")
-# The folder of our own tables (quarantine); a pattern that starts with it would write among them.
+# The folder of the sink's own tables. A pattern that starts with it would write among them.
 RESERVED = "_cdc"
 
 
@@ -18,12 +18,12 @@ RESERVED = "_cdc"
 class TablePattern:
     """A table name pattern such as `{source}_{db}_{schema}.{table}`.
 
-    A part that the source does not have is left out together with the text before it. A dot of the pattern separates
-    folders; parts never add one: every character of a part that is no letter, digit, `_` or `-` becomes `~` and its
-    hexadecimal code, so that a name can neither leave the warehouse nor look like another.
+    A part that the source does not have is left out, with the text before it. A dot in the pattern separates folders.
+    Parts never add one: every character of a part other than a letter, digit, `_` or `-` becomes `~` and its
+    hexadecimal code. So a name can neither leave the warehouse nor look like another one.
 
     Args:
-        renamed: patterns of source tables that have a name instead; the first one that fits counts.
+        renamed: patterns of source tables with another name; the first match counts.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -31,28 +31,30 @@ class TablePattern:
 
     @classmethod
     def parse(cls, text: str, renamed: Mapping[str, str] | None = None) -> TablePattern:
-        """The pattern in `text`.
+        """Return the pattern in `text`.
 
         Raises:
-            ValueError: it names unknown parts, lacks `{table}`, or has text that no folder name should hold.
+            ValueError: it has unknown parts, lacks `{table}`, or has text that is not allowed in folder names.
         """
         parts = []
         for literal, field, spec, conversion in string.Formatter().parse(text):
             if field is None:
-                raise ValueError("a table name pattern ends with a part in braces")
+                raise ValueError("a table name pattern must end with a part in braces")
             if field not in FIELDS or spec or conversion:
                 raise ValueError(f"unknown part {{{field}}}; allowed: {', '.join(f'{{{name}}}' for name in FIELDS)}")
             if not re.fullmatch(r"[\w.-]*", literal):
-                raise ValueError("text between the parts may hold letters, digits, `_`, `-` and `.`")
+                raise ValueError("text between the parts can contain letters, digits, `_`, `-` and `.`")
             parts.append((literal, field))
         if "table" not in (field for _, field in parts):
             raise ValueError("a table name pattern needs {table}")
         if text.startswith((RESERVED, ".")) or ".." in text:
-            raise ValueError(f"a table name pattern may not start with {RESERVED} or a dot, nor hold two dots together")
+            raise ValueError(
+                f"a table name pattern must not start with {RESERVED} or a dot, or contain two consecutive dots"
+            )
         return cls(tuple(parts), tuple((renamed or {}).items()))
 
     def target(self, table: TableId) -> str:
-        """The table's name in the lakehouse, such as `shop_sales.orders`."""
+        """Return the table's name in the lakehouse, such as `shop_sales.orders`."""
         for pattern, name in self.renamed:
             if table.fits(pattern):
                 return name
@@ -61,9 +63,11 @@ class TablePattern:
         return "".join(written)
 
     def route_sql(self) -> str:
-        """A Spark expression over the columns source, db, schema, table: equal wherever targets are equal but for case.
+        """Return a Spark expression over the columns source, db, schema, table. It is equal for targets that differ
+        only in case.
 
-        It may be equal for two targets that differ (parts are not escaped here); it only decides who meets in a task.
+        It can be equal for other targets, because parts are not escaped here. It only decides which events are in the
+        same task.
         """
         texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
         plain = f"concat({', '.join(texts)})"
@@ -72,15 +76,16 @@ class TablePattern:
 
 
 def plain_name(text: str) -> str:
-    """A name of a table that is given as such. It has no other characters than the text of a pattern between its parts,
-    so that what tasks meet by (`route_sql`) is equal where it equals a name that the pattern gives.
+    """Check an explicit table name. It has the same characters as the text of a pattern between its parts, so
+    `route_sql` is equal if it equals a name from the pattern.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not a valid name.
     """
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", text) or text.startswith(RESERVED):
         raise ValueError(
-            f"a table name has letters, digits, `_`, `-`, and dots between folders; it does not start with {RESERVED}"
+            "a table name can contain letters, digits, `_`, `-`, and dots between folders; it must "
+            f"not start with {RESERVED}"
         )
     return text
 
@@ -93,7 +98,7 @@ _TABLE_SQL = "concat_ws('/', " + ", ".join(f"ifnull({field}, '')" for field in F
 
 
 def _fits_sql(pattern: str) -> str:
-    """`TableId.fits` as a Spark condition."""
+    """Return `TableId.fits` as a Spark condition."""
     wild = {"*": ".*", "?": "."}
     regex = "".join(wild.get(c) or (c if c.isalnum() else f"\\\\x{{{ord(c):x}}}") for c in pattern)
     return f"{_TABLE_SQL} RLIKE '(?s)^{regex}\\\\z'"

@@ -1,4 +1,4 @@
-"""The kind of table that the configuration asks for: `tables.modes`, `.keys` and `.shared`."""
+"""The kind of table in the configuration: `tables.modes`, `.keys` and `.shared`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import NamedTuple, TypeVar
 
 Said = TypeVar("Said")
 
-# The column that tells the rows of several source tables apart, part of the key of their table.
+# The column that distinguishes the rows of several source tables, part of the key of their table.
 SOURCE = "_cdc_source"
 
 
 class Mode(StrEnum):
     """The meaning of the rows of a table (docs/sink-design.md)."""
 
-    MIRROR = "mirror"  # the rows of the source table as they are now
-    HISTORY = "history"  # versions of its rows, each with where it begins and ends
+    MIRROR = "mirror"  # current rows of the source table
+    HISTORY = "history"  # versions of its rows, each with its beginning and end
     CHANGELOG = "changelog"  # its events, each once
 
 
@@ -28,7 +28,7 @@ class Format(StrEnum):
     ICEBERG = "iceberg"
 
 
-# By name or pattern of tables; the others are Delta Lake tables.
+# By name or pattern of tables; the others are Delta tables.
 Formats = Mapping[str, Format]
 
 
@@ -36,8 +36,8 @@ class TableSpec(NamedTuple):
     """The specification of one table.
 
     Args:
-        key: the key columns as events name them, where the configuration declares them.
-        shared: several source tables go to it.
+        key: the key columns as named in events, if the configuration declares them.
+        shared: whether several source tables share it.
     """
 
     mode: Mode = Mode.MIRROR
@@ -50,7 +50,7 @@ PLAIN = TableSpec()
 
 
 def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
-    """Return the rule of a table: by its name, else by the first pattern that fits. Case does not tell names apart."""
+    """Return the rule of a table: by its name, or by the first pattern that matches. Case is ignored."""
     name = target.lower()
     lowered = {pattern.lower(): said for pattern, said in by_pattern.items()}
     if name in lowered:

@@ -50,6 +50,7 @@ class Reader:
         self._clone = clone
         self._port = port
         self._state: list[str] = []
+        self._transcript = ""
         self.programs: list[subprocess.Popen[bytes]] = []
         self.broker_log = home / "terminal-1.log"
 
@@ -68,7 +69,8 @@ class Reader:
             timeout=SECONDS,
             check=False,
         )
-        assert done.returncode == code, f"{command}\n{done.stdout}{done.stderr}"
+        self._transcript += f"$ {command}\n{done.stdout}{done.stderr}"
+        assert done.returncode == code, self._transcript
         self._state += [line for line in command.splitlines() if STATEFUL.match(line)]
         return done.stdout + done.stderr
 

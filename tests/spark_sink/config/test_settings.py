@@ -172,7 +172,7 @@ def test_single_tables() -> None:
 @pytest.mark.parametrize(
     ("said", "place"),
     [
-        ("rename: {a/b//c: '_cdc.x'}", "tables.rename.a/b//c: a table name has letters"),
+        ("rename: {a/b//c: '_cdc.x'}", "tables.rename.a/b//c: a table name can contain letters"),
         ("rename: {a/b//c: '../x'}", "tables.rename.a/b//c: "),
         ("rename: {a/b//c: 'x y'}", "tables.rename.a/b//c: "),
         ("rename: {a/b//c: 'x..y'}", "tables.rename.a/b//c: "),

@@ -133,7 +133,7 @@ def test_topics_that_are_not_right(asked: Asked, broker: Broker) -> None:
     _create(broker, "checked.two.schemas", 2)
     code, lines, _ = asked(_settings(asked.folder, broker.bootstrap, "checked.two"), "--connect")
     assert 1 == code
-    assert "there is no such topic" in lines["topic checked.two"]
+    assert "the topic does not exist or is not visible" in lines["topic checked.two"]
     assert "it has 2 partitions" in lines["topic checked.two.schemas"]
 
 

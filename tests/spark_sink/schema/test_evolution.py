@@ -138,8 +138,8 @@ def test_a_thousand_columns() -> None:
 
 CASES = [
     (ShapeChange.ADD, {"id": "int64", "n": "int32", "x": "date"}, "the column x is not in the table"),
-    (ShapeChange.WIDEN, {"id": "int64", "n": "int64"}, "the column n is int, its schema asks for bigint"),
-    (ShapeChange.RETYPE, {"id": "int64", "n": "string"}, "the column n is int, its schema asks for string"),
+    (ShapeChange.WIDEN, {"id": "int64", "n": "int64"}, "the column n is int, but its schema requires bigint"),
+    (ShapeChange.RETYPE, {"id": "int64", "n": "string"}, "the column n is int, but its schema requires string"),
 ]
 
 

@@ -276,7 +276,7 @@ def test_buckets(lake: MergingLake) -> None:
         again = change("u", {"id": "1"}, {"a": "z"}, pos=2, table="customers")
         lake.apply(3, [again, change("d", {"id": "key 1"}, pos=60)])
     said = {line["table"]: line["reason"] for line in logs if line["event"] == "engine chosen"}
-    assert "has 4 buckets and keeps them as they are: tables.buckets (8) is for new tables" in said[NAME]
+    assert "has 4 buckets and does not change: tables.buckets (8) applies to new tables" in said[NAME]
     assert "has no buckets" in said["shop_sales.customers"]
     assert kept - {1} == {int(row["id"].split()[1]) for row in lake.rows()}
     assert [{"id": "1", "a": "z"}] == lake.rows("shop_sales.customers")
