@@ -24,7 +24,7 @@ from tests.repository.pages import ROOT, page
 SECONDS = 300  # a bound for what hangs
 PORT = "9092"
 CLONED = ("cdc_core", "translator", "spark_sink", "dev", "pyproject.toml", "README.md", "LICENSE")
-BLOCK = re.compile(r"(?:`(?P<file>[\w.]+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(r"(?:`(?P<file>\w+\.\w+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
 STATEFUL = re.compile(r"(cd|export) ")
 
 
@@ -70,7 +70,7 @@ class Reader:
             check=False,
         )
         self._transcript += f"$ {command}\n{done.stdout}{done.stderr}"
-        assert done.returncode == code, self._transcript
+        assert done.returncode == code, self._transcript[-10_000:]
         self._state += [line for line in command.splitlines() if STATEFUL.match(line)]
         return done.stdout + done.stderr
 
@@ -218,6 +218,7 @@ def test_every_block_is_used() -> None:
     """Every block of the page is a file, a command or an output."""
     blocks = blocks_of(page("tutorial.md"))
     assert page("tutorial.md").count("```") == 2 * len(blocks)
+    assert {"orders.jsonl", "customers.jsonl", "feed.py", "show.py"} < {block.file for block in blocks}
     assert {"sh", "text"} == {block.language for block in blocks if block.file is None}
 
 
