@@ -1,11 +1,11 @@
 """The state of one row: the join of its events by position (docs/sink-design.md). Pure: no Spark, no table.
 
-A row has a reset (the last event that fixed all of it: an insert, a full update, a delete) and patches beyond it, each
-column with the position that wrote it; the later position wins. So inside a scope the order of arrival does not matter.
-Between scopes it does: when another scope writes, a new turn begins, and what was there before only lies underneath.
+A row has a reset (the last event that set all of it: an insert, a full update, a delete) and patches after it, each
+column with the position that wrote it. The later position wins. So inside a scope the order of arrival does not matter.
+Between scopes it does: when another scope writes, a new turn begins, over everything before it.
 
-Under arrival order a scope brings the events of a row in order, and what is not beyond its last position was there
-before: no position but the last is kept. That is the same join with nothing to remember.
+Under arrival order a scope brings the events of a row in order, so an event that is not beyond its last position was
+already there. Only the last position is stored. This is the same join, without additional state.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from spark_sink.model.event import (
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """The memory that few rows have; the column `_cdc_state` as JSON, NULL when there is nothing.
+    """Additional state, which few rows have: the column `_cdc_state` as JSON, NULL if empty.
 
     Args:
-        reset: the position of the last reset, where patches lie beyond it; "" when there was none.
-        columns: the position of each column that a patch beyond the reset wrote.
+        reset: the position of the last reset, if there are patches after it; "" without one.
+        columns: the position of each column that a patch after the reset wrote.
         seen: the greatest positions of other scopes.
-        loaded: the snapshot row that the row began with, where a change lies beyond it.
-        gap: the greatest position of an event that left the row behind: in quarantine, or a patch that withholds.
+        loaded: the snapshot row that the row began with, if there is a change after it.
+        gap: the greatest position of an event that left the row incomplete: in quarantine, or a patch that withholds.
         aside: the row that had the key before this one.
     """
 
@@ -54,7 +54,8 @@ NOTHING = Memory()
 
 class RowMark(Struct, frozen=True, gc=False):
     """The sink's own columns of a stored row: the scope that wrote it last, its position there, and when the source
-    committed what has this position (microseconds, UTC; None: not told)."""
+    committed the event at this position (microseconds, UTC; None if unknown).
+    """
 
     scope: str
     pos: str
@@ -65,7 +66,7 @@ class RowMark(Struct, frozen=True, gc=False):
 
 
 class Image(NamedTuple):
-    """An event whose image is part of the row. Later turns stand over earlier ones, then positions decide."""
+    """An event whose image is part of the row. Later turns take precedence over earlier ones, then positions decide."""
 
     turn: int
     pos: str
@@ -73,14 +74,14 @@ class Image(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The columns that a row is sent, and the positions that are worth remembering."""
+    """The columns that a row is sent, and the positions that must be stored."""
 
     sent: Mapping[str, Any]
     columns: dict[str, str]
 
 
 class SetAside(NamedTuple):
-    """See `Aside`; `row` is the row as the transaction's event found it."""
+    """See `Aside`; `row` is the row in the state in which the transaction's event found it."""
 
     transaction: SourceTransaction
     row: Row
@@ -88,12 +89,13 @@ class SetAside(NamedTuple):
 
 
 IsRepeat: TypeAlias = Callable[["Row", "Row"], bool]
-"""Tells whether a row has the very values of the one that was set aside for it: then it is the same row, and the insert
-that wrote it was sent twice."""
+"""Tells whether a row has exactly the values of the one that was set aside for it. Then it is the same row, and the
+insert that wrote it was sent twice.
+"""
 
 
 def never(row: Row, aside: Row) -> bool:
-    """Take no row for a repeated one."""
+    """Treat no row as a repeated one."""
     return False
 
 
@@ -102,16 +104,16 @@ class Row:
     """A row while events are folded into it.
 
     Args:
-        stored: the stored row that columns are taken from, if any.
-        whole: it gives all columns that no image has; otherwise only those of `held`.
+        stored: the stored row from which columns are taken, if any.
+        whole: it provides all columns that no image has; otherwise only those of `held`.
         held: the positions of stored columns that patches wrote; they compare with images of turn `held_turn`.
-        images: what lies over the stored columns, in order.
+        images: the images over the stored columns, in order.
         positions: the greatest position by scope.
         committed: the time of the event at the greatest position of the present scope.
-        reset: nothing up to it can change the row, in the present turn.
-        last: of a row that is deleted, what it was.
-        known: values that lie below all images, of a row that was set aside in an earlier batch.
-        aside: the row that had the key before this one, while its transaction may go on.
+        reset: no event up to this position can change the row in the present turn.
+        last: for a deleted row, its previous state.
+        known: values below all images, for a row that was set aside in an earlier batch.
+        aside: the row that had the key before this one, while its transaction may still continue.
     """
 
     exists: bool = False
@@ -136,7 +138,7 @@ class Row:
 
     @classmethod
     def of(cls, key: Key, mark: RowMark | None) -> Row:
-        """The row as it is stored."""
+        """Return the row in its stored state."""
         if mark is None:
             return cls()
         memory = mark.memory
@@ -169,10 +171,10 @@ class Row:
         return DUPLICATE if event.pos in here or event.pos in self.held.values() else None
 
     def enter(self, event: Event, floor: str) -> bool:
-        """Take the event's position; whether another scope wrote the row before.
+        """Take the event's position; return whether another scope wrote the row before.
 
         Args:
-            floor: the last truncate in the event's scope: when that is met again, it lies before this turn.
+            floor: the last truncate in the event's scope. If it is met again, it is before this turn.
         """
         changed = self.scope is not None and self.scope != event.scope
         if self.scope != event.scope:
@@ -211,7 +213,7 @@ class Row:
             self.images.append(image)
 
     def remove(self, event: Event) -> None:
-        """A delete. A patch that is already known to be later shows that the row came again."""
+        """Apply a delete. A patch that is known to be later shows that the row was inserted again."""
         if self.exists:
             self.last = replace(self, last=None)
         self._cut(event.pos)
@@ -219,7 +221,7 @@ class Row:
         self.deleted_at = event.ts
 
     def release(self, latest: Mapping[str, Latest]) -> None:
-        """Forget the row that was set aside if its transaction has ended: its scope has come to another one."""
+        """Drop the row that was set aside if its transaction has ended: its scope has come to another one."""
         if self.aside is not None:
             transaction = self.aside.transaction
             if has_ended(transaction, self.positions[transaction.scope], latest):
@@ -228,7 +230,7 @@ class Row:
     def outlives(self, event: Event) -> bool:
         """Tell whether the row was deleted in another scope after the source committed this event.
 
-        Between scopes the order of arrival decides, unless the source itself says that it is the wrong one.
+        Between scopes the order of arrival decides, unless the commit times show that it is wrong.
         """
         deleted = self.scope is not None and self.scope != event.scope and not self.exists
         if not deleted or self.committed is None or event.committed is None:
@@ -236,9 +238,9 @@ class Row:
         return event.committed < self.committed and event.pos > self.positions.get(event.scope, "")
 
     def set_aside(self, event: Event) -> SetAside | None:
-        """Return the row as it is now, before the row of the event takes its key; None if there is no row.
+        """Return the current row, before the row of the event takes its key; None if there is no row.
 
-        Only the latest event of the row knows what it writes over.
+        Only the latest event of the row knows what it overwrites.
         """
         if not self.exists or event.pos < self.positions[event.scope]:
             return None
@@ -247,8 +249,8 @@ class Row:
     def leave(self, event: Event, is_repeat: IsRepeat) -> Row | None:
         """Delete the row of this key, or let it move to another key. Return the row that leaves, or None.
 
-        Of two rows that had the key in one transaction, the older one leaves. If the source does not tell whether it
-        was one transaction, the newer row stays, is marked incomplete, and None is returned.
+        If two rows had the key in one transaction, the older one leaves. If the source does not report whether it was
+        one transaction, the newer row stays and is marked incomplete, and None is returned.
         """
         aside, self.aside = self.aside, None
         same = False if aside is None else aside.transaction.includes(event.transaction)
@@ -264,7 +266,7 @@ class Row:
         return left
 
     def miss(self, event: Event) -> None:
-        """An event that went to quarantine: the row is behind it until a later reset."""
+        """Take an event that went to quarantine: the row is incomplete until a later reset."""
         open_turn = event.scope == self.scope and not is_in_order(event.scope)
         floor = self.reset if open_turn else self.positions.get(event.scope, "")
         if self.exists and event.pos > floor:
@@ -273,17 +275,18 @@ class Row:
                 self.gap = max(self.gap, event.pos)
 
     def become(self, old: Row, event: Event) -> None:
-        """The row that `old` was, and the event's columns over it. Nothing later than the event may be known."""
+        """Return the row `old` with the columns of the event over it. No event later than this one may be known."""
         self._cut(event.pos)
         self.stored, self.whole, self.held, self.held_turn = old.stored, old.whole, old.held, old.held_turn
         self.known = old.known
         self.turn = max(self.turn, old.turn) + 1
         self.images = [*old.images, Image(self.turn, event.pos, event)]
-        # Where events come in any order, a change of the old row may still be on its way, and would not be found here.
+        # If events can arrive in any order, a change of the old row may still be on its way, and would not be found
+        # here.
         self.exists, self.incomplete = True, old.incomplete or event.leaves_gaps or not is_in_order(event.scope)
 
     def _cut(self, pos: str) -> None:
-        """Drop what is not later than a reset at this position."""
+        """Drop everything that is not later than a reset at this position."""
         self.reset, self.whole, self.known = pos, False, {}
         self.images = [image for image in self.images if image.turn == self.turn and image.pos > pos]
         beyond = self.held if self.turn == self.held_turn else {}
@@ -292,8 +295,9 @@ class Row:
             self.stored = None
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
-        """Return the columns that the images carry: later ones over earlier ones, and none over a stored column of a
-        later position."""
+        """Return the columns of the images: later ones over earlier ones, and none over a stored column with a later
+        position.
+        """
         sent: dict[str, Any] = dict(self.known)
         columns: dict[str, str] = {}
         ordered = self.scope is None or is_in_order(self.scope)
@@ -309,11 +313,11 @@ class Row:
         return Content(sent, columns)
 
     def keeps(self, name: str) -> bool:
-        """Tell whether a column that is not sent stays as it is stored."""
+        """Tell whether a column that is not sent keeps its stored value."""
         return self.whole or name in self.held
 
     def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark:
-        """Return the sink's own columns to store, `aside` among them: it has the values of `self.aside`."""
+        """Return the sink's own columns to store, including `aside` with the values of `self.aside`."""
         scope = self.scope or ""
         pos = self.positions[scope]
         native = not is_in_order(scope)
