@@ -50,7 +50,8 @@ def _line(table: dict[str, Any]) -> str:
         since = f"{table['since']:%Y-%m-%d %H:%M:%S} UTC"
         parts.append(f"PARKED since {since}, {table['waiting']} events wait: {table['parked']}: {table['detail']}")
     if table["beside"]:
-        parts.append(f"columns beside: {', '.join(f'{name} of {source}' for name, source in table['beside'].items())}")
+        added = ", ".join(f"{name} for {source}" for name, source in table["beside"].items())
+        parts.append(f"columns added with suffix: {added}")
     if table["quarantined"]:
         parts.append(f"in quarantine: {_counts(table['quarantined'])}")
     return "  ".join(parts)
