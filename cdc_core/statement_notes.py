@@ -1,4 +1,4 @@
-"""Notes of `schema` events that announce changes to existing rows (docs/envelope.md, Statements).
+"""Notes of `schema` events that announce changes to existing rows (docs/envelope/statements.md).
 
 The translator writes them, and the sink and the reader act on them. A note applies to the table of its event. If the
 event has no table, the note applies to all tables of its `db`, or without a `db`, to all tables of its source.

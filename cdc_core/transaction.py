@@ -39,7 +39,7 @@ class Aside(Struct, frozen=True, omit_defaults=True):
     """A row whose key was taken by another row in a transaction that may not have ended yet.
 
     Databases check keys at the end of a statement, so a row can move to a key before the row that had it leaves. If the
-    same transaction removes the key later, the removal is for this row (docs/envelope.md, Keys that move).
+    same transaction removes the key later, the removal is for this row (docs/envelope/keys-that-move.md).
 
     Args:
         transaction: the transaction of the event that overwrote the row.

@@ -1,4 +1,4 @@
-"""Apply changes to rows in any store, by the rules of docs/envelope.md, How to read events."""
+"""Apply changes to rows in any store, by the rules of docs/envelope/applying.md."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class AppliedChanges:
         outlived: ids of changes, counted as stale, that would restore a row that another scope has deleted since.
         filled: rows that received the default of a column added by a statement.
         not_applied: ids of announcements of statements that changed rows that no event contains. Reload the tables of
-            these events (docs/envelope.md, Statements).
+            these events (docs/envelope/statements.md).
     """
 
     applied: int = 0

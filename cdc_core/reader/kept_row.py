@@ -1,4 +1,4 @@
-"""A row as a reader stores it, and how a change affects it: the rules of docs/envelope.md, by position.
+"""A row as a reader stores it, and how a change affects it: the rules of docs/envelope/applying.md, by position.
 
 Within a scope, the position decides. If a scope delivers the changes of a row in order, any change up to the last
 position was already applied. If it does not (`native:`), a row stores a reset and patches. The reset is the last change

@@ -1,4 +1,4 @@
-"""Convert image values to Python values by canonical type (docs/envelope.md, Values in images): exact, or as text."""
+"""Convert image values to Python values by canonical type (docs/envelope/values.md): exact, or as text."""
 
 from __future__ import annotations
 

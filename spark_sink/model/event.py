@@ -19,7 +19,7 @@ RESETS = frozenset({"c", "r"})
 # Not an operation of the envelope: it replaces an event that went to quarantine.
 GAP = "gap"
 
-# Not an operation of the envelope either: a statement that changed existing rows (docs/envelope.md, Statements). Its
+# Not an operation of the envelope either: a statement that changed existing rows (docs/envelope/statements.md). Its
 # `after` is a `StatementImage`.
 STATEMENT = "statement"
 

@@ -32,7 +32,7 @@ class MaskSettings(Section):
     )
     column: str = Field(default="*", min_length=1, description="Pattern for column names.")
     type: str = Field(
-        default="*", min_length=1, description="Pattern for canonical types, as listed in docs/envelope.md."
+        default="*", min_length=1, description="Pattern for canonical types, as listed in docs/envelope/values.md."
     )
     length: int | None = Field(default=None, ge=1, description="Number of characters that truncate and keep_last keep.")
     text: str | None = Field(default=None, description="Text that replace puts in place of every value.")

@@ -120,7 +120,7 @@ def batches(draw: st.DrawFn, odd: bool) -> list[Event]:
     odd = odd and draw(st.integers(0, 2)) == 0
     made = []
     for index in range(draw(st.integers(1, 12))):
-        # An insert over a row is usual at the start only: see Keys that move in docs/envelope.md.
+        # An insert over a row is usual at the start only: see docs/envelope/keys-that-move.md.
         op = draw(st.sampled_from("uuuucrd" if odd else "uuuurrd"))
         full = op != "d" and draw(st.booleans())
         strange = odd and draw(st.integers(0, 5)) == 0

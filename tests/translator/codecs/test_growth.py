@@ -1,4 +1,4 @@
-"""Version 1 may grow by fields at its end, and readers of both sides go on: docs/envelope.md, Versions."""
+"""Version 1 may grow by fields at its end, and readers of both sides go on: docs/envelope/versions.md."""
 
 from __future__ import annotations
 
