@@ -1,9 +1,8 @@
 """The maximum number of records in the next batch: less after a batch that cost too much, more after one that cost
 little.
 
-A change costs a restart of the query, so the limit changes by factors, with a gap between "too much" and "little".
-After halving, a cost that was too much is not little; after doubling, a cost that was little is not too much. So the
-limit settles when the cost is constant.
+A change costs a restart of the query, so the limit changes by factors, with a gap between "too much" and "little": a
+halved cost is never "little", and a doubled one never "too much". So the limit settles when the cost is constant.
 """
 
 from __future__ import annotations

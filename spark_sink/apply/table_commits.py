@@ -189,8 +189,8 @@ class Commits:
         """Once per day, drop what is remembered of rows deleted long ago, and return the mark for the next commit.
 
         The day is that of the events, so a backlog keeps what it still needs. A single record with a time far in the
-        future must not decide: the table forgets up to the day that an earlier batch marked, and no future day is
-        marked.
+        future must not decide this, so the table forgets up to the day that an earlier batch marked, and no future day
+        is marked.
         """
         now = min(newest(segment), self.now)
         day, done = (now - self.rules.tombstone_days * DAY) // DAY, table.applied(FORGOTTEN)

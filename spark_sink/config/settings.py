@@ -166,7 +166,7 @@ class TablesSettings(_Section):
     fused_megabytes: int = Field(
         default=1000,
         ge=0,
-        description="Tables with more data in their files are written by Spark instead of deltalake, in MB.",
+        description="Size of a table's files in MB above which Spark writes it instead of deltalake.",
     )
 
     @field_validator("changes")

@@ -55,7 +55,7 @@ class TableRules:
 
     def shares(self, target: str, source: str) -> bool:
         """Tell whether a source table, written `source/db/schema/table`, may share a table. Case is ignored, because
-        tables meet when their names differ only by case.
+        names that differ only in case are the same table name.
         """
         patterns = match_rule(target, self.shared) or ()
         return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
