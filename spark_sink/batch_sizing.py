@@ -46,7 +46,7 @@ class _Bound:
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Tell whether smaller batches are needed. They are not if this was tried and the cost is about the same."""
+        """Return whether smaller batches are needed. They are not if this was tried and the cost is about the same."""
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):

@@ -23,4 +23,4 @@ CONTESTANTS: Mapping[str, Contestant] = {
         PlainFaust(),
     )
 }
-"""The contestants by their names in reports."""
+"""The contestants, keyed by the name that reports use."""

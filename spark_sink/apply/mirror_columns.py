@@ -142,7 +142,7 @@ def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> 
 
 
 def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, str]) -> pa.BooleanArray:
-    """Tell which events are before or at the last truncate of their scope."""
+    """Return which events are before or at the last truncate of their scope."""
     under = pa.repeat(pa.scalar(False), events.num_rows)
     for number, scope in enumerate(scopes.to_pylist()):
         if scope in floors:
@@ -173,7 +173,7 @@ class _Timeline:
 
     @cached_property
     def _begins(self) -> pa.BooleanArray:
-        """Tell for each event whether it is the first of its row."""
+        """Return for each event whether it is the first of its row."""
         rows = self.rows
         first = pa.array([True][: len(rows)], pa.bool_())
         return pa.concat_arrays([first, pc.not_equal(rows.slice(1), rows.slice(0, max(0, len(rows) - 1)))])
@@ -269,7 +269,7 @@ def _instants(times: pa.Int64Array) -> pa.TimestampArray:
 
 
 class _Begun(NamedTuple):
-    """Tell for each event from the last reset of its row on whether it is a reset, and whether it is a delete."""
+    """Return for each event from the last reset of its row on whether it is a reset, and whether it is a delete."""
 
     resets: pa.BooleanArray
     deletes: pa.BooleanArray

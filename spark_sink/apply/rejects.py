@@ -53,7 +53,7 @@ class RejectedEvents:
         return Marker(f"{self.app}/{self.name}", self.batch * MAX_SEGMENTS + number)
 
     def was_parked_by_this_batch(self) -> bool:
-        """Tell whether the batch was begun before, and parked the table then. Its events up to that point are in the
+        """Return whether the batch was begun before, and parked the table then. Its events up to that point are in the
         table, and the rest waits.
         """
         if self.table is None or self.parking is None or not (self.parking.again or self.name in self.parking.held):

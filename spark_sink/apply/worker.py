@@ -137,7 +137,7 @@ class Task:
             extent = NOWHERE
 
     def _takes(self, place: Destination) -> bool:
-        """Tell whether the task includes the events of this destination."""
+        """Return whether the task includes the events of this destination."""
         return True
 
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:

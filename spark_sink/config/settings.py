@@ -270,7 +270,7 @@ class Spark(_Section):
     )
     python: str | None = Field(
         default=None,
-        description="Path of Python on the machines of the workers. By default the path of the sink's Python.",
+        description="Path of Python on the machines of the workers. Defaults to the path of the sink's own Python.",
     )
     archives: tuple[Archive, ...] = Field(
         default=(), description="Archives that every executor unpacks, each as `FILE#FOLDER`."
@@ -356,7 +356,7 @@ class Settings(_Section):
 
     @property
     def has_iceberg(self) -> bool:
-        """Tell whether some tables are Iceberg tables."""
+        """Return whether some tables are Iceberg tables."""
         return Format.ICEBERG in self.tables.formats.values()
 
 

@@ -118,7 +118,7 @@ class Storage(BaseModel):
 
 
 def is_s3(location: str) -> bool:
-    """Tell whether a folder is in an S3 store."""
+    """Return whether a folder is in an S3 store."""
     return urlsplit(_one_scheme(location)).scheme == "s3a"
 
 

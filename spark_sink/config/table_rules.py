@@ -54,12 +54,12 @@ class TableRules:
         return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None, format)
 
     def shares(self, target: str, source: str) -> bool:
-        """Tell whether a source table, written `source/db/schema/table`, may share a table. Case is ignored, because
+        """Return whether a source table, written `source/db/schema/table`, may share a table. Case is ignored, because
         names that differ only in case are the same table name.
         """
         patterns = match_rule(target, self.shared) or ()
         return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
 
     def excludes(self, table: TableId) -> bool:
-        """Tell whether the events of a source table are left out."""
+        """Return whether the events of a source table are left out."""
         return any(table.fits(pattern) for pattern in self.exclude)

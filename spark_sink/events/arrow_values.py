@@ -103,7 +103,7 @@ def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
 
 
 def fits(value: Any, sql: str) -> bool:
-    """Tell whether one value fits."""
+    """Return whether one value fits."""
     try:
         column([value], sql)
     except ValueError:
@@ -112,7 +112,7 @@ def fits(value: Any, sql: str) -> bool:
 
 
 def is_exactly(value: Any, sql: str) -> bool:
-    """Tell whether one numeric value fits, including its sign: an integer type has no negative zero."""
+    """Return whether one numeric value fits, including its sign: an integer type has no negative zero."""
     return fits(value, sql) and not (isinstance(value, str | Decimal) and _NEGATIVE_ZERO.fullmatch(str(value)))
 
 

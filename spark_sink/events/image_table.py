@@ -67,7 +67,7 @@ def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, p
 
 
 def names_column(images: pa.BinaryArray, name: str) -> pa.BooleanArray:
-    """Tell which images contain a column. The images are such as `read_images` reads, or empty texts.
+    """Return which images contain a column. The images are such as `read_images` reads, or empty texts.
 
     Raises:
         NotInColumns: the name cannot be searched for.

@@ -65,7 +65,7 @@ def pooled(
 
 
 def is_same(table: TableId, other: TableId) -> bool:
-    """Tell whether two owners are the same."""
+    """Return whether two owners are the same."""
     return table == other or (table.source == other.source == SEVERAL and table.table.lower() == other.table.lower())
 
 
@@ -90,5 +90,5 @@ def _with_source(key: str, source: str) -> str:
 
 
 def of_one_table(scope: str, other: str) -> bool:
-    """Tell whether two scopes of a shared table have events of the same source table."""
+    """Return whether two scopes of a shared table have events of the same source table."""
     return scope.partition(_OF)[2] == other.partition(_OF)[2]

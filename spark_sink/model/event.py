@@ -58,7 +58,7 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def resets(self) -> bool:
-        """Tell whether it sets the whole row."""
+        """Return whether it sets the whole row."""
         return self.op in RESETS or (self.op == "u" and self.full)
 
     @property
@@ -68,7 +68,7 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def leaves_gaps(self) -> bool:
-        """Tell whether it leaves a column unknown: one that it withholds, or, for a new row, one of its schema.
+        """Return whether it leaves a column unknown: one that it withholds, or, for a new row, one of its schema.
 
         A full image lacks no column; an issue with it concerns the before image.
         """
@@ -103,5 +103,5 @@ class StatementImage(Struct, frozen=True):
 
 
 def is_loaded(scope: str, pos: str) -> bool:
-    """Tell whether, under native order, it is the position of a snapshot row, which has no native part."""
+    """Return whether, under native order, this is the position of a snapshot row, which has no native part."""
     return not is_in_order(scope) and not has_native(pos)

@@ -89,7 +89,7 @@ class SetAside(NamedTuple):
 
 
 IsRepeat: TypeAlias = Callable[["Row", "Row"], bool]
-"""Tells whether a row has exactly the values of the one that was set aside for it. Then it is the same row, and the
+"""Returns whether a row has exactly the values of the one that was set aside for it. Then it is the same row, and the
 insert that wrote it was sent twice.
 """
 
@@ -228,7 +228,7 @@ class Row:
                 self.aside = None
 
     def outlives(self, event: Event) -> bool:
-        """Tell whether the row was deleted in another scope after the source committed this event.
+        """Return whether the row was deleted in another scope after the source committed this event.
 
         Between scopes the order of arrival decides, unless the commit times show that it is wrong.
         """
@@ -313,7 +313,7 @@ class Row:
         return Content(sent, columns)
 
     def keeps(self, name: str) -> bool:
-        """Tell whether a column that is not sent keeps its stored value."""
+        """Return whether a column that is not sent keeps its stored value."""
         return self.whole or name in self.held
 
     def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark:
@@ -339,7 +339,7 @@ class Row:
 
 
 def has_ended(transaction: SourceTransaction, pos: str, latest: Mapping[str, Latest]) -> bool:
-    """Tell whether the scope of a transaction that wrote at `pos` has come to another transaction."""
+    """Return whether the scope of a transaction that wrote at `pos` has come to another transaction."""
     reached = latest.get(transaction.scope)
     return reached is not None and reached.pos > pos and transaction.includes(reached.transaction) is False
 

@@ -35,7 +35,7 @@ class Truncate(Struct, frozen=True):
     floors: dict[str, str]
 
     def covers(self, scope: str, pos: str) -> bool:
-        """Tell whether the position is before it."""
+        """Return whether the position is before it."""
         return pos <= self.floors.get(scope, "")
 
 

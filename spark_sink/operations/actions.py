@@ -388,7 +388,7 @@ def parse_source(text: str) -> TableId:
 
 
 def _is_source(name: str) -> bool:
-    """Tell whether it is the name of a source table, under which events wait if another table has its name."""
+    """Return whether it is the name of a source table, under which events wait if another table has its name."""
     return "/" in name
 
 

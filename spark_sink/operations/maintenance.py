@@ -145,7 +145,7 @@ class Maintenance:
             self._commits[parking.NAME] += bool(report.parked)
 
     def is_due(self) -> bool:
-        """Tell whether a run would have a table to check."""
+        """Return whether a run would have a table to check."""
         return time.monotonic() >= self._turn_at and bool(self._queue())
 
     def turn(self) -> None:

@@ -73,7 +73,7 @@ _FINE = re.compile(r"(?i)(datetime2|datetimeoffset)|.*\(([7-9])\).*")
 
 
 def is_finer_than_microseconds(native: str | None) -> bool:
-    """Tell whether the source declares more than six fraction digits for a column of moments."""
+    """Return whether the source declares more than six fraction digits for a column of moments."""
     return native is not None and _FINE.fullmatch(native.strip()) is not None
 
 
@@ -90,7 +90,7 @@ _HOLDS: Mapping[str, frozenset[str]] = {
 
 
 def holds(sql: str, other: str) -> bool:
-    """Tell whether a column of the type `sql` can hold every value of the type `other` exactly.
+    """Return whether a column of the type `sql` can hold every value of the type `other` exactly.
 
     A text column can hold everything that events carry as text, but not bytes: their base64 would look like a text.
     """
@@ -109,7 +109,7 @@ def holds(sql: str, other: str) -> bool:
 
 
 def is_narrower(sql: str, other: str) -> bool:
-    """Tell whether all values of the type `sql` are values of the type `other`, and it is known for each of those
+    """Return whether all values of the type `sql` are values of the type `other`, and it is known for each of those
     whether `sql` can hold it: both are numeric. A float accepts every double, and rounds it.
     """
     return (sql in _DIGITS or _DECIMAL.fullmatch(sql) is not None) and other != "string" and holds(other, sql)
@@ -120,7 +120,7 @@ _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, 
 
 
 def widens(sql: str, wanted: str) -> bool:
-    """Tell whether Delta Lake can change a column of the type `sql` in place to `wanted` (docs/sink-design.md §5.1)."""
+    """Return whether Delta Lake can change a column in place from `sql` to `wanted` (docs/sink-design.md §5.1)."""
     if wanted == "string" or not holds(wanted, sql):
         return False
     decimal = _DECIMAL.fullmatch(wanted)
@@ -134,7 +134,7 @@ _ICEBERG_WIDENS = frozenset({("int", "bigint"), ("float", "double")})
 
 
 def iceberg_widens(sql: str, wanted: str) -> bool:
-    """Tell whether Iceberg can change a column of the type `sql` in place to `wanted`."""
+    """Return whether Iceberg can change a column in place from `sql` to `wanted`."""
     ours, theirs = _DECIMAL.fullmatch(wanted), _DECIMAL.fullmatch(sql)
     if ours and theirs:
         return ours[2] == theirs[2] and int(ours[1]) > int(theirs[1])
@@ -163,10 +163,10 @@ def arrow_type(sql: str) -> pa.DataType:
 
 
 def is_known(sql: str) -> bool:
-    """Tell whether events can be written to a column of this type."""
+    """Return whether events can be written to a column of this type."""
     return sql in _ARROW or _DECIMAL.fullmatch(sql) is not None
 
 
 def has_statistics(sql: str) -> bool:
-    """Tell whether minimum and maximum of such a column in the Delta log are reliable."""
+    """Return whether minimum and maximum of such a column in the Delta log are reliable."""
     return is_known(sql) and not sql.startswith(_NO_STATISTICS)

@@ -78,7 +78,7 @@ class TableColumn(Struct, frozen=True):
 
     @property
     def is_version(self) -> bool:
-        """Tell whether it has this name because another column has the plain name, or one that differs only in case."""
+        """Return whether it has this name because another column has the plain name, in whatever case."""
         return self.source is not None and _VERSION.search(self.name) is not None
 
 

@@ -66,7 +66,7 @@ def _stored_id(files: Any, path: Any) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Tell whether a checkpoint folder has a batch; then Spark takes its offsets from there."""
+    """Return whether a checkpoint folder has a batch; then Spark takes its offsets from there."""
     files, folder = hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))

@@ -64,7 +64,7 @@ class FormatTables:
         return found
 
     def exists(self, name: str) -> bool:
-        """Tell whether the table exists, in any format, and whether or not the sink created it."""
+        """Return whether the table exists, in any format, and whether or not the sink created it."""
         return any(self._of(format).exists(name) for format in self._possible())
 
     def format(self, name: str) -> Format:

@@ -39,7 +39,7 @@ class OpenTable(Protocol):
         """Return the greatest version that `app` has committed."""
 
     def follows(self, seen: LastSeen) -> bool:
-        """Tell whether the table descends from a recorded state. Restoring an older state removes rows. Later commits
+        """Return whether the table descends from a recorded state. Restoring an older state removes rows. Later commits
         of other programs, such as a compaction, do not set a table back.
         """
 

@@ -41,7 +41,7 @@ class SparkFormat(Protocol):
         """
 
     def is_overtaken(self, error: str) -> bool:
-        """Tell from Spark's error whether another commit has made this one impossible."""
+        """Return whether Spark's error means that another commit has made this one impossible."""
 
 
 class SparkWriter:
@@ -104,8 +104,10 @@ class SparkWriter:
         return None
 
     def _is_staged_away(self, orders: Sequence[Order]) -> bool:
-        """Tell whether a staged file is missing. Only another sink with this configuration deletes it before the batch
-        is done. Spark reports it in as many ways as it has to read a file.
+        """Return whether a staged file is missing.
+
+        Until the batch is done, only another sink with the same configuration deletes it. Spark reports that in as many
+        ways as it can read a file.
         """
         files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
         paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))

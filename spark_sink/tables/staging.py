@@ -118,7 +118,7 @@ class OrderingMirror(MirrorReader):
         )
 
     def _lacks(self, marker: Marker) -> bool:
-        """Tell whether the table lacks a marker. Delta Lake allows no version below zero. Only a day before 1970 has
+        """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only a day before 1970 has
         one, and then there is nothing to forget.
         """
         done = self.applied(marker.app)
@@ -166,7 +166,7 @@ def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
-    """Tell whether any of the rows is not beyond the floor of its scope."""
+    """Return whether the position of any row is at or below the floor of its scope."""
     scopes, positions = batch.column(SCOPE), batch.column(POS)
     under = (pc.and_(pc.equal(scopes, scope), pc.less_equal(positions, floor)) for scope, floor in floors.items())
     return any(pc.any(mask).as_py() for mask in under)

@@ -9,7 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cdc_core", "translator", "spark_sink")
-FRAGMENT = re.compile(r"(What|Whether|Where|How|Why|Who|Which) ")
+FRAGMENT = re.compile(r"(What|Whether|Where|How|Why|Who|Which|Tells?|Says?) ")
 
 
 def fragments(source: str) -> list[str]:

@@ -129,8 +129,8 @@ class DebeziumAvroCodec:
 
 
 def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
-    """Reject a key change that also changes the type of the key. Under one schema, one of the two keys would not match
-    any key that its row ever had.
+    """Reject a key change that also changes the type of the key. One schema cannot describe both keys, so one of them
+    would differ from every earlier key of the row.
 
     Raises:
         MessageError: a key column has a different type than before.

@@ -190,7 +190,8 @@ class Timing(Section):
         default=60,
         gt=0,
         description=(
-            "Maximum time without progress in the event loop, and for delivery and rebalance beyond their own limits."
+            "Maximum time without progress before the process exits: in the event loop, or in a delivery or rebalance "
+            "that has exceeded its own limit."
         ),
     )
     metadata_wait: float = Field(

@@ -77,7 +77,7 @@ def _brokers(settings: Settings, admin: TopicAdmin, say: Callable[[str], None]) 
 
 def _group(settings: Settings, admin: TopicAdmin) -> list[Check]:
     admin.check_group(settings.group)
-    return [Check(f"group {settings.group}", "ok", "this user may join it, as far as brokers report")]
+    return [Check(f"group {settings.group}", "ok", "the brokers report no reason why this user could not join it")]
 
 
 def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[str]) -> list[Check]:

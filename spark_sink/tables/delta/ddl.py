@@ -131,7 +131,7 @@ class DeltaDdl:
 
 
 def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
-    """Tell whether deltalake leaves a table as Spark would: it writes all of its features, and adds none."""
+    """Return whether deltalake leaves a table as Spark would: it writes all of its features, and adds none."""
     if features_of(table) - FUSED_FEATURES:
         return False
     # deltalake 1.6 adds the feature of variants to a table with named features when it sets a property.

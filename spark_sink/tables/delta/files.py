@@ -63,7 +63,7 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
 
 
 def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
-    """Tell whether a file can contain rows between the bounds, by its statistics."""
+    """Return whether a file can contain rows between the bounds, by its statistics."""
     for name, (low, high) in bounds.items():
         least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
         if least is not None and greatest is not None and (greatest < low or least > high):  # type: ignore[operator]

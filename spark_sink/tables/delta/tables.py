@@ -52,7 +52,7 @@ class DeltaTables:
             return None
 
     def exists(self, name: str) -> bool:
-        """Tell whether the table exists, whether or not the sink created it."""
+        """Return whether the table exists, whether or not the sink created it."""
         return DeltaTable.is_deltatable(location(self.warehouse, name))
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:

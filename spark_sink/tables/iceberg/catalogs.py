@@ -27,7 +27,7 @@ class TableCatalog(Protocol):
         """Return the current table; None if it does not exist."""
 
     def exists(self, name: str) -> bool:
-        """Tell whether the table exists, whether or not the sink created it."""
+        """Return whether the table exists, whether or not the sink created it."""
 
     def spelled(self, name: str) -> str | None:
         """Return the name of the existing table that equals this name except for case; None without one."""

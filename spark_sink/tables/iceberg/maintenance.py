@@ -113,8 +113,10 @@ class IcebergMaintenance:
         return removed
 
     def _may_hold_tables(self, folder: str) -> bool:
-        """Tell whether there may be tables below a folder of a table's files, with names longer than its name: it would
-        not know any of their files. Its own partitions have names with an equals sign.
+        """Return whether the folder of a table can contain further tables, whose names start with its name.
+
+        The table does not know the files of such a table. Folders of its own partitions have an equals sign in their
+        names.
         """
         files, path = hadoop_folder(self._session, folder)
         entries = files.listStatus(path) if files.exists(path) else ()

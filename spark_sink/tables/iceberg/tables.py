@@ -53,7 +53,7 @@ class IcebergTables:
         return None if table is None else shape_of(table.metadata)
 
     def exists(self, name: str) -> bool:
-        """Tell whether the table exists, whether or not the sink created it."""
+        """Return whether the table exists, whether or not the sink created it."""
         return self.catalog.exists(name)
 
     def as_of(self, name: str, moment: datetime) -> IcebergMirror | None:

@@ -194,9 +194,9 @@ class UndeclaredFormGuard:
             return self._once("order", _two_writers(message, self._current))
         text = (
             "a DELETE with its row in old: Alibaba DTS from before March 2022 and Huawei DRS write this, and their "
-            "UPDATEs have opposite meanings. Check an UPDATE that you know: if data is the row after it, declare "
-            "profile drs; if data is the row before it, dts_legacy, or dts with the instance. Then replay the "
-            "UPDATEs that are dead letters now"
+            "UPDATEs have opposite meanings. Check an UPDATE whose result you know. If data has the row after it, "
+            "declare profile drs. If data has the row before it, declare dts_legacy, or dts with the option instance. "
+            "Then replay the UPDATEs that are dead letters now"
         )
         return self._once(_LEGACY, _hint(message, text))
 
