@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pyarrow as pa
 import pyarrow.compute as pc
 from msgspec import Struct
@@ -106,8 +108,8 @@ class Latency(Struct, frozen=True):
 NO_LATENCY = Latency()
 
 
-class TableCounters(Struct):
-    """Counters of one table in a batch; no decision depends on them.
+class TableCounters(Struct, frozen=True):
+    """Counters of one table in a batch, or of a part of the work; no decision depends on them.
 
     Args:
         skipped: commits that an earlier attempt of the batch made.
@@ -138,6 +140,17 @@ class TableCounters(Struct):
     fold_ms: float = 0
     write_ms: float = 0
     megabytes: int = 0
+
+    def __add__(self, other: TableCounters) -> TableCounters:
+        """Return the counters of both parts of the work, the memory of the larger one."""
+        sums: dict[str, object] = {}
+        for name in self.__struct_fields__:
+            one, two = getattr(self, name), getattr(other, name)
+            if name == "megabytes":
+                sums[name] = max(one, two)
+            else:
+                sums[name] = dict(Counter(one) + Counter(two)) if isinstance(one, dict) else one + two
+        return TableCounters(**sums)  # type: ignore[arg-type] # by name, from two of them
 
 
 class WideStatement(Struct, frozen=True):

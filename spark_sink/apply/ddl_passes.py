@@ -4,7 +4,6 @@ all runs.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -110,22 +109,13 @@ def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
     return list(tables.values())
 
 
-_ADDED = ("commits", "rows", "deleted", "late", "scope_changes", "fold_ms", "write_ms")
-
-
 def _after(earlier: TableReport, report: TableReport) -> TableReport:
     # A task that requested a change of its table has done nothing yet. What it skips then was applied by another start.
     first = report if isinstance(earlier.outcome, NeedsDdl) else earlier
-    one, two = earlier.counters, report.counters
+    # Both runs counted what the table got, and only one of them what was done to it.
+    got = {name: getattr(report.counters, name) for name in ("events", "truncated", "statements")}
     counters = msgspec.structs.replace(
-        two,
-        **{name: getattr(one, name) + getattr(two, name) for name in _ADDED},
-        skipped=first.counters.skipped,
-        stale=dict(Counter(one.stale) + Counter(two.stale)),
-        rejected=dict(Counter(one.rejected) + Counter(two.rejected)),
-        ignored=first.counters.ignored,
-        latency=one.latency + two.latency,
-        megabytes=max(one.megabytes, two.megabytes),
+        earlier.counters + report.counters, **got, skipped=first.counters.skipped, ignored=first.counters.ignored
     )
     return msgspec.structs.replace(
         report,

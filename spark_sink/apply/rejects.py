@@ -46,7 +46,6 @@ class RejectedEvents:
     name: str
     table: TableId | None
     records: pa.Table
-    counters: TableCounters
 
     def marker(self, number: int) -> Marker:
         """Return the marker of the commit for a segment of the batch."""
@@ -73,31 +72,33 @@ class RejectedEvents:
         """Park the table with its events from here on, including invalid ones."""
         return Parked(str(refusal), self._park(number, refusal.reason, str(refusal), events, rejected))
 
-    def reject(self, number: int, rejected: Sequence[Rejected]) -> None:
-        """Append events to the quarantine, before the commit that leaves them out.
+    def reject(self, number: int, rejected: Sequence[Rejected], before: int = 0) -> TableCounters:
+        """Append events to the quarantine, before the commit that leaves them out, and count them.
+
+        Args:
+            before: the number of events that the table has rejected in this batch already.
 
         Raises:
             Refused: too many of the table's events are invalid.
         """
-        limit, count = self.rules.park_rejected, sum(self.counters.rejected.values()) + len(rejected)
+        limit, count = self.rules.park_rejected, before + len(rejected)
         if self.table is not None and limit is not None and count > limit:
             raise Refused(
                 Reason.REJECTED_MANY,
                 f"{count} of its events in one batch cannot be applied, but tables.park_rejected is {limit}",
             )
-        if rejected:
-            ordered = sorted(rejected, key=lambda one: one.event)
-            self.tables.quarantine(quarantine.rows(self.records, self.table, ordered), self.marker(number))
-            reasons = Counter(one.reason.value for one in rejected)
-            self.counters.rejected = dict(Counter(self.counters.rejected) + reasons)
+        if not rejected:
+            return TableCounters()
+        ordered = sorted(rejected, key=lambda one: one.event)
+        self.tables.quarantine(quarantine.rows(self.records, self.table, ordered), self.marker(number))
+        return TableCounters(rejected=dict(Counter(one.reason.value for one in rejected)))
 
-    def reject_all(self, incoming: Intake) -> Done | Parked:
+    def reject_all(self, incoming: Intake) -> tuple[Done | Parked, TableCounters]:
         """Reject the invalid events of a batch that has nothing to fold."""
         try:
-            self.reject(0, incoming.rejected)
+            return Done(), self.reject(0, incoming.rejected)
         except Refused as refusal:
-            return self.refuse(0, refusal, incoming.events, incoming.rejected)
-        return Done()
+            return self.refuse(0, refusal, incoming.events, incoming.rejected), TableCounters()
 
     def _park(
         self, number: int, reason: Reason, detail: str, events: Iterable[Event], rejected: Iterable[Rejected]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import time
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from spark_sink.apply.changelog import record
-from spark_sink.apply.history import build_versions, end_versions
-from spark_sink.apply.mirror import fold_into_changes
+from spark_sink.apply.history import HistoryChanges, build_versions, end_versions
+from spark_sink.apply.mirror import MirrorChanges, fold_into_changes
 from spark_sink.apply.rejects import MAX_SEGMENTS, RejectedEvents
 from spark_sink.apply.statements import answer
 from spark_sink.apply.truncate import truncate
@@ -20,6 +20,7 @@ from spark_sink.events.envelope_fields import details
 from spark_sink.events.event_columns import apart, newest
 from spark_sink.events.grouping import typed_keys
 from spark_sink.events.quarantine import Rejected
+from spark_sink.events.wire_format import RawRecordMissing
 from spark_sink.model.event import (
     APART,
     DUPLICATE,
@@ -28,7 +29,7 @@ from spark_sink.model.event import (
     Event,
 )
 from spark_sink.schema.evolution import Plan
-from spark_sink.table_report import Done, NeedsSpark, Parked
+from spark_sink.table_report import Done, NeedsRecords, NeedsSpark, Parked, TableCounters
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 
@@ -55,26 +56,33 @@ class Commits:
     now: int
     refused_by_spark: str | None
 
-    def write(self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]) -> Done | NeedsSpark | Parked:
-        """Continue where the table's markers say, as far as the worker can."""
-        table = self.table
-        done = table.applied(self._marker(0).app)
+    def write(
+        self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]
+    ) -> tuple[Done | NeedsRecords | NeedsSpark | Parked, TableCounters]:
+        """Continue where the table's markers say, as far as the worker can, and count what was done."""
+        done = self.table.applied(self._marker(0).app)
         broken = _by_segment(rejected, segments)
-        for number, segment in enumerate(segments):
-            if done is not None and done >= self._marker(number).version:
-                self.rejects.counters.skipped += 1
-                continue
-            if self.refused_by_spark is not None:
-                return self._refuse_ordered_commit(number, self.refused_by_spark, segments, broken)
-            try:
-                self._commit(number, segment, broken[number])
-            except Refused as refusal:
-                rest = (event for later in segments[number:] for event in later)
-                unread = (one for later in broken[number:] for one in later)
-                return self.rejects.refuse(number, refusal, rest, unread)
-            if table.orders:
-                return NeedsSpark(tuple(table.orders), more=number + 1 < len(segments))
-        return Done()
+        counters = TableCounters()
+        try:
+            for number, segment in enumerate(segments):
+                if done is not None and done >= self._marker(number).version:
+                    counters += TableCounters(skipped=1)
+                    continue
+                if self.refused_by_spark is not None:
+                    return self._refuse_ordered_commit(number, self.refused_by_spark, segments, broken), counters
+                try:
+                    # Part by part, so that the parts before an error are counted.
+                    for part in self._commit(number, segment, broken[number], sum(counters.rejected.values())):
+                        counters += part
+                except Refused as refusal:
+                    rest = (event for later in segments[number:] for event in later)
+                    unread = (one for later in broken[number:] for one in later)
+                    return self.rejects.refuse(number, refusal, rest, unread), counters
+                if self.table.orders:
+                    return NeedsSpark(tuple(self.table.orders), more=number + 1 < len(segments)), counters
+        except RawRecordMissing:
+            return NeedsRecords(), counters
+        return Done(), counters
 
     def _marker(self, number: int) -> Marker:
         """Return the marker of the commit for a segment. A rebuilt table has its own, because it does not contain what
@@ -96,94 +104,87 @@ class Commits:
         unread = (one for later in broken[number + 1 :] for one in later)
         return self.rejects.refuse(number, Refused(Reason.TABLE_REFUSED, why), rest, unread)
 
-    def _commit(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected]) -> None:
-        """Write one segment. Its rejected events are in quarantine before, so a crash cannot lose them."""
+    def _commit(
+        self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], before: int
+    ) -> Iterator[TableCounters]:
+        """Write one segment. Its rejected events are in quarantine before, so a crash cannot lose them.
+
+        Args:
+            before: the number of events that earlier segments rejected.
+        """
         table, truncates = self.table, bool(segment) and segment[0].op == "t"
         if segment and segment[0].op in (STATEMENT, REFUSAL):
             if not isinstance(table, ChangelogTable):
-                self._answer(number, segment[0], table)
-            return
-        if isinstance(table, ChangelogTable):
-            self._append_events(segment, rejected, table)
+                yield self._answer(number, segment[0], table)
+        elif isinstance(table, ChangelogTable):
+            yield from self._append_events(segment, rejected, table, before)
         elif isinstance(table, HistoryTable):
             if truncates:
-                self._end_versions(number, segment[0], table)
+                yield self._end_versions(number, segment[0], table)
             else:
-                self._write_versions(number, segment, rejected, table)
+                yield from self._write_versions(number, segment, rejected, table, before)
         elif truncates:
-            self._truncate(number, segment[0], table)
+            yield self._truncate(number, segment[0], table)
         else:
-            self._mirror(number, segment, rejected, table)
+            yield from self._mirror(number, segment, rejected, table, before)
 
-    def _mirror(self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: MirrorTable) -> None:
-        counters, started = self.rejects.counters, time.perf_counter()
+    def _mirror(
+        self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: MirrorTable, before: int
+    ) -> Iterator[TableCounters]:
+        started = time.perf_counter()
         mirror = fold_into_changes(segment, table, self.plan, soft=self.rules.soft_deletes)
-        counters.fold_ms += _ms_since(started)
-        self.rejects.reject(number, [*rejected, *mirror.rejected])
-        self._count(mirror.stale, mirror.late, mirror.scope_changes, mirror.undecided)
+        yield TableCounters(fold_ms=_ms_since(started))
+        yield self.rejects.reject(number, [*rejected, *mirror.rejected], before)
+        yield _folded(mirror)
         if mirror.changes:
             started = time.perf_counter()
             changes = mirror.changes._replace(at=self.now)
             table.write(changes, self._marker(number), self._forgotten(segment, table))
-            self._written(mirror.changes.rows.num_rows, started)
-            counters.deleted += mirror.deleted
+            yield _written(mirror.changes.rows.num_rows, started) + TableCounters(deleted=mirror.deleted)
 
-    def _truncate(self, number: int, event: Event, table: MirrorTable) -> None:
-        counters, started = self.rejects.counters, time.perf_counter()
+    def _truncate(self, number: int, event: Event, table: MirrorTable) -> TableCounters:
+        started = time.perf_counter()
         scopes, soft = self.rules.all_scopes, self.rules.soft_deletes
-        marker = self._marker(number)
-        counters.commits += truncate(event, table, self.plan, marker, self.now, all_scopes=scopes, soft=soft)
-        counters.write_ms += _ms_since(started)
+        commits = truncate(event, table, self.plan, self._marker(number), self.now, all_scopes=scopes, soft=soft)
+        return TableCounters(commits=commits, write_ms=_ms_since(started))
 
-    def _append_events(self, events: Sequence[Event], rejected: Sequence[Rejected], log: ChangelogTable) -> None:
-        counters, started = self.rejects.counters, time.perf_counter()
+    def _append_events(
+        self, events: Sequence[Event], rejected: Sequence[Rejected], log: ChangelogTable, before: int
+    ) -> Iterator[TableCounters]:
+        started = time.perf_counter()
         added = record(events, details(self.rejects.records, events), log, self.plan)
-        counters.fold_ms += _ms_since(started)
-        self.rejects.reject(0, [*rejected, *added.rejected])
-        self._count(Counter({DUPLICATE: added.duplicates}))
+        yield TableCounters(fold_ms=_ms_since(started))
+        yield self.rejects.reject(0, [*rejected, *added.rejected], before)
+        yield TableCounters(stale=dict(+Counter({DUPLICATE: added.duplicates})))
         if added.rows.num_rows:
             started = time.perf_counter()
             log.append(added.rows, added.greatest, self._marker(0))
-            self._written(added.rows.num_rows, started)
+            yield _written(added.rows.num_rows, started)
 
     def _write_versions(
-        self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: HistoryTable
-    ) -> None:
-        counters, started = self.rejects.counters, time.perf_counter()
+        self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], table: HistoryTable, before: int
+    ) -> Iterator[TableCounters]:
+        started = time.perf_counter()
         history = build_versions(segment, table, self.plan)
-        counters.fold_ms += _ms_since(started)
-        self.rejects.reject(number, [*rejected, *history.rejected])
-        self._count(history.stale, history.late, history.scope_changes, history.undecided)
+        yield TableCounters(fold_ms=_ms_since(started))
+        yield self.rejects.reject(number, [*rejected, *history.rejected], before)
+        yield _folded(history)
         if history.rows.num_rows:
             started = time.perf_counter()
             table.write(history.rows, history.adds_only, self._marker(number))
-            self._written(history.rows.num_rows, started)
+            yield _written(history.rows.num_rows, started)
 
-    def _end_versions(self, number: int, event: Event, table: HistoryTable) -> None:
-        counters, started = self.rejects.counters, time.perf_counter()
+    def _end_versions(self, number: int, event: Event, table: HistoryTable) -> TableCounters:
+        started = time.perf_counter()
         marker, scopes = self._marker(number), self.rules.all_scopes
-        counters.commits += end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
-        counters.write_ms += _ms_since(started)
+        commits = end_versions(event, table, self.plan.shape, marker, all_scopes=scopes)
+        return TableCounters(commits=commits, write_ms=_ms_since(started))
 
-    def _answer(self, number: int, event: Event, table: MirrorTable | HistoryTable) -> None:
+    def _answer(self, number: int, event: Event, table: MirrorTable | HistoryTable) -> TableCounters:
         """Apply a statement to the rows from before it."""
         started = time.perf_counter()
         rows = answer(event, table, self.plan, self.rejects.marker(number), self.now)
-        if rows:
-            self._written(rows, started)
-
-    def _count(self, stale: Counter[str], late: int = 0, scope_changes: int = 0, undecided: int = 0) -> None:
-        counters = self.rejects.counters
-        counters.stale = dict(Counter(counters.stale) + stale)
-        counters.late += late
-        counters.scope_changes += scope_changes
-        counters.undecided += undecided
-
-    def _written(self, rows: int, started: float) -> None:
-        counters = self.rejects.counters
-        counters.commits += 1
-        counters.rows += rows
-        counters.write_ms += _ms_since(started)
+        return _written(rows, started) if rows else TableCounters()
 
     def _forgotten(self, segment: Sequence[Event], table: MirrorTable) -> Marker:
         """Once per day, drop what is remembered of rows deleted long ago, and return the mark for the next commit.
@@ -230,6 +231,15 @@ def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]
     for one in rejected:
         parts[numbers[bisect_right(starts, one.event)]].append(one)
     return parts
+
+
+def _folded(found: MirrorChanges | HistoryChanges) -> TableCounters:
+    stale = dict(+Counter(found.stale))
+    return TableCounters(stale=stale, late=found.late, scope_changes=found.scope_changes, undecided=found.undecided)
+
+
+def _written(rows: int, started: float) -> TableCounters:
+    return TableCounters(commits=1, rows=rows, write_ms=_ms_since(started))
 
 
 def _ms_since(started: float) -> float:

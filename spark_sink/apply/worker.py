@@ -72,6 +72,7 @@ class Applied(NamedTuple):
 
     outcome: Outcome
     name: str
+    counters: TableCounters
     choice: Choice | None = None
     version: int | None = None
 
@@ -116,19 +117,22 @@ class Task:
         route, bucket = records.column("route")[0].as_py(), records.column("bucket")[0].as_py()
         extent = OffsetSpan.of(records)
         for place in filter(self._takes, found):
-            counters = TableCounters(count_without_gaps(place.incoming.events), ignored=dict(place.incoming.ignored))
-            # The events of a parked table are not examined.
-            counters.statements = {word: n for word, n in place.incoming.statements.items() if word in ROWS_DIFFER}
             source = "" if place.table is None else str(place.table)
+            counters = TableCounters(
+                count_without_gaps(place.incoming.events),
+                ignored=dict(place.incoming.ignored),
+                # The events of a parked table are not examined.
+                statements={word: n for word, n in place.incoming.statements.items() if word in ROWS_DIFFER},
+            )
             try:
                 applied = task._apply(place, records, counters)
             except RawRecordMissing:
-                applied = Applied(NeedsRecords(), place.name)
+                applied = Applied(NeedsRecords(), place.name, counters)
+            counters = msgspec.structs.replace(applied.counters, megabytes=_resident_megabytes())
             if counters.commits and isinstance(applied.outcome, Done):
                 rows = records.filter(pc.equal(records.column("kind"), "row"))
                 times = pc.coalesce(rows.column("committed"), rows.column("ts"))
-                counters.latency = Latency.of(times, time.time_ns() // 1000)
-            counters.megabytes = _resident_megabytes()
+                counters = msgspec.structs.replace(counters, latency=Latency.of(times, time.time_ns() // 1000))
             wide = tuple(WideStatement(*one) for one in place.incoming.wide)
             yield TableReport(
                 *(applied.name, route, bucket, applied.outcome, counters, source, applied.choice, applied.version),
@@ -145,17 +149,15 @@ class Task:
         table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
             name = str(table_id)  # the other one may have to wait under the name, too
-        rejects = RejectedEvents(
-            self.tables, self.rules, self.parking, self.app, self.batch, name, table_id, records, counters
-        )
+        rejects = RejectedEvents(self.tables, self.rules, self.parking, self.app, self.batch, name, table_id, records)
         if rejects.was_parked_by_this_batch():
-            counters.skipped += 1
-            return Applied(Done(), name, version=self._version(name))
+            return Applied(Done(), name, counters + TableCounters(skipped=1), version=self._version(name))
         deferred = rejects.defer_if_parked(incoming)
         if deferred is not None:
-            return Applied(deferred, name)
+            return Applied(deferred, name, counters)
         if table_id is None or not incoming.events:
-            return Applied(rejects.reject_all(incoming), name)
+            outcome, done = rejects.reject_all(incoming)
+            return Applied(outcome, name, counters + done)
         choice = None
         try:
             table = self._opened(place, table_id)
@@ -169,36 +171,41 @@ class Task:
                 check_form(place.name, table.shape, form)
             if form.mode == Mode.CHANGELOG and incoming.statements:
                 incoming = replace(incoming, events=without_statements(incoming.events))
-                counters.events = len(incoming.events)
+                counters = msgspec.structs.replace(counters, events=len(incoming.events))
             incoming = self._with_known_schemas(table_id, with_keys(incoming, form, records, is_new=table is None))
             if self.rules.truncated_times:
                 cut = truncated(incoming.events, times_of(self._schemas(table_id, incoming.events)))
-                incoming, counters.truncated = replace(incoming, events=cut.events), cut.values
+                incoming = replace(incoming, events=cut.events)
+                counters = msgspec.structs.replace(counters, truncated=cut.values)
             filled: Sequence[TableSchema] = ()
             if operations(incoming.events) & {STATEMENT}:
                 replayed = self.parking is None
                 found = answered(incoming.events, table_id, self.catalog, self.rules.statements, replayed=replayed)
                 incoming, filled = replace(incoming, events=found.events), found.schemas
                 counted = found.unaccounted.items()
-                counters.statements = {word: n for word, n in counted if table is not None or word in CONCERN_NO_ROWS}
+                kept = {word: n for word, n in counted if table is not None or word in CONCERN_NO_ROWS}
+                counters = msgspec.structs.replace(counters, statements=kept)
             segments = [incoming.events] if form.mode == Mode.CHANGELOG else segmented(incoming.events)
             plan = self._planned(table_id, table, incoming.events, form, filled)
         except ConfigError as error:
-            return Applied(Conflict(str(error)), name, choice)
+            return Applied(Conflict(str(error)), name, counters, choice)
         except Refused as refusal:
             if refusal.reason is Reason.TABLE_CLASH:
                 rejects = replace(rejects, name=str(table_id))
-            return Applied(rejects.refuse(0, refusal, incoming.events, incoming.rejected), rejects.name, choice)
+            parked = rejects.refuse(0, refusal, incoming.events, incoming.rejected)
+            return Applied(parked, rejects.name, counters, choice)
         if plan is not None and plan.step is not None:
-            return Applied(NeedsDdl(plan.step), name, choice)
+            return Applied(NeedsDdl(plan.step), name, counters, choice)
         if table is None or plan is None:  # nothing that would create a table, such as a truncate of a missing one
             refused = refusal_without_rows(incoming.events)
             if refused is not None:
-                return Applied(rejects.refuse(0, refused, incoming.events, incoming.rejected), name, choice)
-            return Applied(rejects.reject_all(incoming), name, choice)
+                parked = rejects.refuse(0, refused, incoming.events, incoming.rejected)
+                return Applied(parked, name, counters, choice)
+            outcome, done = rejects.reject_all(incoming)
+            return Applied(outcome, name, counters + done, choice)
         commits = Commits(table, plan, self.rules, rejects, self.began, self.refused.get(name))
-        outcome = commits.write(segments, incoming.rejected)
-        return Applied(outcome, name, choice, table.version)
+        written, done = commits.write(segments, incoming.rejected)
+        return Applied(written, name, counters + done, choice, table.version)
 
     def _version(self, name: str) -> int | None:
         """Return the version of the table for the manifest, which otherwise would not include what the batch wrote
