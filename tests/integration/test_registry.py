@@ -85,7 +85,7 @@ def test_schemas_of_tables(
         wait_until("it knows its own", PATIENCE, lambda: "schema id from the registry" in log.read_text(), stack)
         registry_gate.shut()
         stack.feed(source.messages(200, grow=False))
-        wait_until("it says that it waits", PATIENCE, lambda: "asked for an id under avro." in log.read_text(), stack)
+        wait_until("it says that it waits", PATIENCE, lambda: "to return an id under avro." in log.read_text(), stack)
         registry_gate.open()
         wait_until("all is committed", PATIENCE, lambda: sum(stack.committed().values()) == 200, stack)
         tables = [f"canal.shop.{table.name}" for table in source.shop.tables]
