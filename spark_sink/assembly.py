@@ -13,8 +13,8 @@ from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.settings import Settings
-from spark_sink.control_tables.batches import BatchBook, Books
-from spark_sink.control_tables.requests import RequestBook, Requests
+from spark_sink.control_tables.batches import BatchTable, ControlTables
+from spark_sink.control_tables.requests import Requests, RequestTable
 from spark_sink.events.source import TopicRange
 from spark_sink.events.starting_offsets import starting_offsets
 from spark_sink.events.topic_identity import check_topic, topic_id
@@ -45,11 +45,11 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     rules, topic = settings.tables.rules, settings.input.topic
     # Before Spark, which starts slowly and reports less about a broker that it cannot reach. This only reads, so it
     # needs no checkpoint.
-    batches = BatchBook(settings.tables.warehouse, settings.pipeline, "", topic)
+    batches = BatchTable(settings.tables.warehouse, settings.pipeline, "", topic)
     written = batches.tables()
     catalog = settings.iceberg_catalog
     # A rebuild makes these match the configuration.
-    written -= RequestBook(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
+    written -= RequestTable(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     schemas.reach()
@@ -68,15 +68,15 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
         ddl = spark_ddl(spark, tables)
         ddl.create_quarantine()
         ask_catalog(spark, tables)
-        books = Books(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
-        books.create()
-        if topic_now is not None and topic_now != books.batches.topic_id():
-            books.batches.keep_topic_id(topic_now)
+        control = ControlTables(settings.tables.warehouse, settings.pipeline, checkpoint, topic)
+        control.create()
+        if topic_now is not None and topic_now != control.batches.topic_id():
+            control.batches.keep_topic_id(topic_now)
         starting = "earliest"
         if has_progress(spark, settings.checkpoint):
-            check_progress(settings.checkpoint, progress(spark, settings.checkpoint), books.batches.ended())
+            check_progress(settings.checkpoint, progress(spark, settings.checkpoint), control.batches.ended())
         else:
-            configured, reached = settings.input.starting_offsets, books.batches.reached()
+            configured, reached = settings.input.starting_offsets, control.batches.reached()
             starting = starting_offsets(topic, configured, reached, schemas.ends(topic))
         metrics, health = Metrics(settings.metrics.max_tables), Health()
         if settings.metrics.port is not None:
@@ -89,9 +89,11 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             ends,
             begins if starting == "earliest" else None,
         )
-        apply = Applier(schemas, tables, ddl, settings.tables.pattern, app, rules, books, metrics, runner, writer, lag)
+        apply = Applier(
+            schemas, tables, ddl, settings.tables.pattern, app, rules, control, metrics, runner, writer, lag
+        )
         files = FormatMaintenance(tables, spark)
-        maintenance = Maintenance(files, books, settings.maintenance.rules, metrics)
+        maintenance = Maintenance(files, control, settings.maintenance.rules, metrics)
         registration = None
         if settings.catalog is not None:
             known = SparkCatalog(
@@ -100,12 +102,12 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
                 settings.catalog.name,
                 is_delta=lambda name: tables.format(name) is Format.DELTA,
             )
-            registration = Registration(known, books.batches, metrics)
+            registration = Registration(known, control.batches, metrics)
         topic_range = TopicRange(spark, settings, lambda: schemas.begins(topic))
         limit = settings.batches.max_offsets
-        actions = Actions(apply, tables, books, metrics, limit, maintenance, registration, topic_range)
+        actions = Actions(apply, tables, control, metrics, limit, maintenance, registration, topic_range)
         actions.park_changed()
-        requests = Requests(books.requests, actions.by_name())
+        requests = Requests(control.requests, actions.by_name())
         job = Job(
             spark,
             settings,

@@ -15,7 +15,7 @@ from spark_sink.apply.driver import Applier
 from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.settings import Input, Settings, TablesSettings
 from spark_sink.config.spark_kafka_options import SparkKafka
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.events.source import stream
 from spark_sink.metrics import Metrics
 from spark_sink.schema.catalog import SchemaCatalog
@@ -55,8 +55,8 @@ class BatchRunner:
         tables = FormatTables(warehouse, _APP, rules.engines, rules.formats)
         ddl = spark_ddl(spark, tables)
         ddl.create_quarantine()
-        books = Books(warehouse, "bench", "1", topic)
-        books.create()
+        control = ControlTables(warehouse, "bench", "1", topic)
+        control.create()
         self._applier = Applier(
             _Announced(schemas),
             tables,
@@ -64,7 +64,7 @@ class BatchRunner:
             self._settings.tables.pattern,
             _APP,
             rules,
-            books,
+            control,
             Metrics(tables=0),
             SparkRunner(spark),
             spark_writer(spark, tables),

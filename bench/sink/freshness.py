@@ -132,8 +132,8 @@ def _await(sink: subprocess.Popen[bytes], folder: Path, offsets: Sequence[int]) 
 def _batches(folder: Path) -> list[list[tuple[int, float]]]:
     """Return the applied offsets and the end times of batches (seconds since 1970) by partition, in order."""
     reached: list[list[tuple[int, float]]] = [[] for _ in range(PARTITIONS)]
-    book = folder / "warehouse" / "_cdc" / "batches"
-    for row in DeltaTable(book).to_pyarrow_table(columns=["to_offsets", "ended_at"]).to_pylist():
+    control_table = folder / "warehouse" / "_cdc" / "batches"
+    for row in DeltaTable(control_table).to_pyarrow_table(columns=["to_offsets", "ended_at"]).to_pylist():
         for partition, offset in row["to_offsets"]:
             reached[partition].append((offset, row["ended_at"].timestamp()))
     return [sorted(batches) for batches in reached]

@@ -22,7 +22,7 @@ from spark_sink.apply.phases import Phase, Stopwatch
 from spark_sink.apply.rejects import MAX_SEGMENTS
 from spark_sink.apply.worker import Task
 from spark_sink.config.table_rules import TableRules
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.errors import Refused
 from spark_sink.events.shared_tables import SEVERAL, owner_of
 from spark_sink.lag import Lag
@@ -42,7 +42,7 @@ from spark_sink.table_report import (
     WideStatement,
 )
 from spark_sink.tables.changes import Marker
-from spark_sink.tables.delta.control_tables import ParkedBook
+from spark_sink.tables.delta.control_tables import ParkedTables
 from spark_sink.tables.protocols import ChangelogTable, TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
 from spark_sink.tables.table_properties import owner_properties
@@ -83,7 +83,7 @@ class TaskRunner(Protocol[Records]):
             only: routes to run; None: all.
         """
 
-    def turns(self, parked: ParkedBook, target: str, first: int, last: int, task: Task) -> list[TableReport]:
+    def turns(self, parked: ParkedTables, target: str, first: int, last: int, task: Task) -> list[TableReport]:
         """Run the task on the parked turns of a name, in order, up to the first that fails; return the reports of the
         turns that were reached.
         """
@@ -123,7 +123,7 @@ class Applier(Generic[Records]):
         pattern: TablePattern,
         app: str,
         rules: TableRules,
-        books: Books,
+        control: ControlTables,
         metrics: Metrics,
         runner: TaskRunner[Records],
         writer: OrderRunner,
@@ -138,7 +138,7 @@ class Applier(Generic[Records]):
         self.pattern = pattern
         self.rules = rules
         self._app = app
-        self._books = books
+        self._control = control
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
@@ -153,7 +153,7 @@ class Applier(Generic[Records]):
         watch.enter(Phase.SCHEMAS)
         task = self.task(batch)
         watch.enter(Phase.BOOKS)
-        task = replace(task, parking=self._books.begin(batch))
+        task = replace(task, parking=self._control.begin(batch))
         watch.enter(Phase.TASKS)
         runs = [self.runner.batch(records, task, self._carried, self._weights)]
         seen, ordered = SeenRequests(), False
@@ -174,8 +174,8 @@ class Applier(Generic[Records]):
         self._log_engines(reports)
         self._park_all(batch, reports)
         self._weights = sum((Counter({report.bucket: report.counters.events}) for report in reports), Counter[int]())
-        self._books.end(batch, reports)
-        held = self._books.held()
+        self._control.end(batch, reports)
+        held = self._control.held()
         watch.enter(Phase.LAG)
         lag = self._lag.after(batch) if self._lag is not None else None
         seconds = watch.stop()
@@ -186,7 +186,7 @@ class Applier(Generic[Records]):
     def task(self, batch: int) -> Task:
         """Return the task for a batch, with the schemas known so far."""
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
-        seen = dict(self._books.batches.last_seen())
+        seen = dict(self._control.batches.last_seen())
         return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled, last_seen=seen)
 
     def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
@@ -208,16 +208,16 @@ class Applier(Generic[Records]):
                 )
                 for name in self._tables_of(wide, reports):
                     marker = Marker(f"{self._app}/{name}", batch * MAX_SEGMENTS + MAX_SEGMENTS - 1)
-                    if self._books.park(name, reason, detail, marker):
+                    if self._control.park(name, reason, detail, marker):
                         then = f"spark-sink resume {shlex.quote(name)}"
                         log.error("table parked", table=name, reason=detail, events=0, then=then)
 
     def _tables_of(self, wide: WideStatement, reports: Iterable[TableReport]) -> list[str]:
         """Return the existing tables of a database or a source, except those that are parked."""
-        names = self._books.batches.tables() | {report.table for report in reports if report.version is not None}
+        names = self._control.batches.tables() | {report.table for report in reports if report.version is not None}
         parked = {report.table for report in reports if isinstance(report.outcome, Parked | Deferred)}
         found = []
-        for name in sorted(names - parked - self._books.held().keys()):
+        for name in sorted(names - parked - self._control.held().keys()):
             with suppress(Refused):  # it cannot be written in any case
                 table = self._tables.open(name)
                 if table is not None and not isinstance(table, ChangelogTable) and self._is_of(table.shape.table, wide):

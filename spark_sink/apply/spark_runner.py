@@ -12,7 +12,7 @@ from pyspark.sql.functions import col, expr
 from spark_sink.apply.worker import Task
 from spark_sink.events.source import BUCKETS, decoded
 from spark_sink.table_report import TableReport
-from spark_sink.tables.delta.control_tables import ParkedBook
+from spark_sink.tables.delta.control_tables import ParkedTables
 
 
 class SparkRunner:
@@ -37,7 +37,7 @@ class SparkRunner:
         placed = events.repartitionById(tasks, expr(f"element_at(array({bins}), bucket + 1)"))
         return _reports(placed.sortWithinPartitions("route", "partition", "offset"), task)
 
-    def turns(self, parked: ParkedBook, target: str, first: int, last: int, task: Task) -> list[TableReport]:
+    def turns(self, parked: ParkedTables, target: str, first: int, last: int, task: Task) -> list[TableReport]:
         rows = self._spark.read.format("delta").load(parked.path)
         mine = (col("pipeline") == parked.pipeline) & (col("target") == target) & col("turn").between(first, last)
         waiting = rows.where(mine & col("kafka_offset").isNotNull()).select(

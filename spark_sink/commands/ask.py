@@ -93,15 +93,15 @@ def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | No
         _ask(config, "maintain", table, None, seconds)
         return
     loaded = configured(config)
-    from spark_sink.control_tables.batches import Books
+    from spark_sink.control_tables.batches import ControlTables
     from spark_sink.metrics import Metrics
     from spark_sink.operations.maintenance import Maintenance
     from spark_sink.tables.formats import FormatMaintenance
 
     warehouse = loaded.tables.warehouse
-    books = Books(warehouse, loaded.pipeline, "", loaded.input.topic)
+    control = ControlTables(warehouse, loaded.pipeline, "", loaded.input.topic)
     files = FormatMaintenance(opened(loaded), None)
-    maintenance = Maintenance(files, books, loaded.maintenance.rules, Metrics(0))
+    maintenance = Maintenance(files, control, loaded.maintenance.rules, Metrics(0))
     if table is not None:
         _check_name(loaded, table)
     for name, step in maintenance.planned([table] if table is not None else maintenance.tables()):
@@ -129,22 +129,22 @@ def _check_name(loaded: settings.Settings, table: str) -> None:
 def _ask(path: Path, command: str, table: str | None, argument: str | None, seconds: float | None) -> None:
     loaded = configured(path)
     # Imported here because help and errors in the file need no table library.
-    from spark_sink.control_tables.requests import RequestBook, State
+    from spark_sink.control_tables.requests import RequestTable, State
     from spark_sink.operations.maintenance import ALL_TABLES
 
-    book = RequestBook(loaded.tables.warehouse, loaded.pipeline)
-    book.check()
+    control_table = RequestTable(loaded.tables.warehouse, loaded.pipeline)
+    control_table.check()
     may_be_new = command == "rebuild" and table in loaded.tables.rename.values()
     if table is not None and not may_be_new:
         _check_name(loaded, table)
     table = table or ALL_TABLES
-    id = book.ask(command, table, argument)
+    id = control_table.ask(command, table, argument)
     if seconds is None:
         click.echo(f"queued as {id}: the sink executes it between two batches, or at its next start")
         return
     deadline = time.monotonic() + seconds
     while True:
-        request = next(request for request in book.requests() if request.id == id)
+        request = next(request for request in control_table.requests() if request.id == id)
         if request.state == State.FAILED:
             raise FatalError(f"{command} {table}: {request.error}")
         if request.ended:

@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spark_sink.control_tables.cut import ManifestRow
-from spark_sink.control_tables.maintenance_book import MaintenanceBook
-from spark_sink.control_tables.requests import RequestBook
+from spark_sink.control_tables.maintenance import MaintenanceTable
+from spark_sink.control_tables.requests import RequestTable
 from spark_sink.errors import Reason
 from spark_sink.events import parking
 from spark_sink.events.offset_span import merge_spans
@@ -19,7 +19,7 @@ from spark_sink.events.parking import Cause, Parking
 from spark_sink.schema.table_naming import RESERVED
 from spark_sink.table_report import Parked, TableReport
 from spark_sink.tables.changes import LastSeen, Marker
-from spark_sink.tables.delta.control_tables import Book, ParkedBook
+from spark_sink.tables.delta.control_tables import ControlTable, ParkedTables
 
 BATCHES = f"{RESERVED}.batches"
 
@@ -38,7 +38,7 @@ ARROW = pa.schema(
 )
 
 
-class BatchBook(Book):
+class BatchTable(ControlTable):
     """`_cdc.batches` has a row for every batch, written after its commits and before it is acknowledged. A change of
     tables between batches (a resume, a sweep) is a row without offsets.
     """
@@ -185,24 +185,24 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     ]
 
 
-class Books:
+class ControlTables:
     """The sink's own tables of one pipeline. `begin` and `end` enclose a batch; `changed` records changes of parked
     tables between batches.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
-        self.parked = ParkedBook(warehouse, pipeline)
-        self.requests = RequestBook(warehouse, pipeline)
-        self.batches = BatchBook(warehouse, pipeline, checkpoint, topic)
-        self.maintenance = MaintenanceBook(warehouse, pipeline)
+        self.parked = ParkedTables(warehouse, pipeline)
+        self.requests = RequestTable(warehouse, pipeline)
+        self.batches = BatchTable(warehouse, pipeline, checkpoint, topic)
+        self.maintenance = MaintenanceTable(warehouse, pipeline)
         self._held: dict[str, Cause] | None = None
         self._ended: int | None = None
         self._turn = 0
 
     def create(self) -> None:
         """Create missing tables."""
-        for book in (self.parked, self.requests, self.batches, self.maintenance):
-            book.create()
+        for control_table in (self.parked, self.requests, self.batches, self.maintenance):
+            control_table.create()
 
     def held(self) -> dict[str, Cause]:
         """Return the parked tables. Only this process parks tables, so it only reads them if it cannot know."""

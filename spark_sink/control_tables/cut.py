@@ -46,7 +46,7 @@ def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, chec
     Raises:
         FatalError: the batch does not exist.
     """
-    # The times increase from row to row, whoever wrote them: see BatchBook.
+    # The times increase from row to row, whoever wrote them: see BatchTable.
     ordered = sorted(rows, key=lambda row: row.ended_at)
     ends = {(row.checkpoint, row.batch): row for row in ordered if row.batch is not None and row.topic == topic}
     if not ends:

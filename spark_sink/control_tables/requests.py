@@ -16,7 +16,7 @@ import structlog
 
 from spark_sink.errors import FatalError, Refused, unknown
 from spark_sink.schema.table_naming import RESERVED
-from spark_sink.tables.delta.control_tables import Book
+from spark_sink.tables.delta.control_tables import ControlTable
 
 log = structlog.get_logger()
 
@@ -61,7 +61,7 @@ class Request:
         return self.state in (State.DONE, State.FAILED)
 
 
-class RequestBook(Book):
+class RequestTable(ControlTable):
     """`_cdc.commands`."""
 
     def __init__(self, warehouse: str, pipeline: str) -> None:
@@ -126,16 +126,16 @@ Action = Callable[[str, str | None], RequestAnswer]
 class Requests:
     """Executes commands in order. Commands for one table run one after the other."""
 
-    book: RequestBook
+    control_table: RequestTable
     actions: Mapping[str, Action]
     _seen: int = -1
     _open: list[Request] = field(default_factory=list)
 
     def run(self) -> bool:
         """Run one round over all open commands; return whether some are still open."""
-        version = self.book.version()
+        version = self.control_table.version()
         if version != self._seen:
-            self._open = [request for request in self.book.requests() if not request.ended]
+            self._open = [request for request in self.control_table.requests() if not request.ended]
             self._seen = version
         waiting: list[Request] = []
         for request in self._open:
@@ -156,12 +156,12 @@ class Requests:
             known = isinstance(error, FatalError | Refused)
             why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
             log.error("command failed", **fields, error=why)
-            self.book.answer(request, State.FAILED, error=why)
+            self.control_table.answer(request, State.FAILED, error=why)
             return True
         log.info(
             "command executed" if answer.ended else "command continues after the next batch",
             **fields,
             result=answer.result,
         )
-        self.book.answer(request, State.DONE if answer.ended else State.RUNNING, result=answer.result)
+        self.control_table.answer(request, State.DONE if answer.ended else State.RUNNING, result=answer.result)
         return answer.ended

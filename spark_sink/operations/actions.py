@@ -15,7 +15,7 @@ from spark_sink.apply.ddl_passes import DriverWork
 from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import CHANGED_BY_OTHERS, changed_by_others
 from spark_sink.config.table_rules import TableRules
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.control_tables.requests import Action, RequestAnswer
 from spark_sink.errors import ConfigError, FatalError, Reason
 from spark_sink.events.shared_tables import SEVERAL
@@ -43,7 +43,7 @@ class Actions:
         self,
         applier: Applier[Any],
         tables: Tables,
-        books: Books,
+        control: ControlTables,
         metrics: Metrics,
         limit: int,
         maintenance: Maintenance,
@@ -60,7 +60,7 @@ class Actions:
         self._tables = tables
         self._rules = applier.rules
         self._pattern = applier.pattern
-        self._books = books
+        self._control = control
         self._metrics = metrics
         self._limit = limit
         self._replayed: Counter[str] = Counter()
@@ -82,17 +82,17 @@ class Actions:
     def park(self, target: str, argument: str | None) -> RequestAnswer:
         """Park a table: its events wait from the next batch on."""
         self._known(target)
-        if target in self._books.held():
+        if target in self._control.held():
             return RequestAnswer("it is parked already")
-        self._books.parked.park(target)
+        self._control.parked.park(target)
         self._changed()
         return RequestAnswer("parked")
 
     def resume(self, target: str, argument: str | None) -> RequestAnswer:
         """Replay the waiting events. When none is left, the table is no longer parked."""
-        if target not in self._books.held():
+        if target not in self._control.held():
             return self._not_parked(target)
-        if self._books.parked.rebuild(target) is not None:
+        if self._control.parked.rebuild(target) is not None:
             again = f"spark-sink rebuild {shlex.quote(target)}"
             raise FatalError(f"its rebuild has not ended, so it may lack rows: `{again}` continues it")
         return self._replay(target)
@@ -105,19 +105,19 @@ class Actions:
         """
         self._check_sources(target)
         # The operator accepts the state in which others left the table.
-        accepts = accepts or self._books.held()[target].reason in CHANGED_BY_OTHERS
+        accepts = accepts or self._control.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
         task = replace(task, last_seen={}) if accepts else task
         task = replace(task, rules=_emptied_by_drops(task.rules)) if target in self._rebuilt else task
-        resumed = resume(self._applier.runner, self._books.parked, target, task, self._applier.fulfil, self._limit)
+        resumed = resume(self._applier.runner, self._control.parked, target, task, self._applier.fulfil, self._limit)
         self._applier.discard()
         reports = resumed.reports or (self._as_it_is(target) if accepts else [])
         if reports:
             # Written before the events are removed: a reader of the manifest must find them in the table or among the
             # parked ones.
-            self._books.batches.write(None, reports)
+            self._control.batches.write(None, reports)
         if resumed.through is not None:
-            self._books.parked.remove(target, resumed.through)
+            self._control.parked.remove(target, resumed.through)
         self._changed()
         self._count_replayed(target, resumed.reports)
         result = f"{self._replayed[target]} events replayed"
@@ -138,14 +138,14 @@ class Actions:
             raise FatalError("there is no topic to read from")
         if target in self._rebuilt:
             return self._replay_rebuilt(target)
-        turn = self._books.parked.rebuild(target)
+        turn = self._control.parked.rebuild(target)
         if turn is None:
             detail = "it is being rebuilt from the topic; its events wait until the rebuild has ended"
-            self._books.parked.park(target, Reason.REBUILD, detail)
+            self._control.parked.park(target, Reason.REBUILD, detail)
             self._changed()
-            turn = self._books.parked.rebuild(target)
+            turn = self._control.parked.rebuild(target)
         size = max(1, SLICE // max(1, len(self._topic.begins())))
-        app = f"{self._books.parked.pipeline}/rebuild:{turn}:{size}"
+        app = f"{self._control.parked.pipeline}/rebuild:{turn}:{size}"
         task = self._applier.task(0)
         rebuild = RebuildTask(
             *(task.tables, task.pattern, task.catalog, app, 0, _emptied_by_drops(task.rules)),
@@ -173,8 +173,8 @@ class Actions:
 
     def _ends_of(self, target: str) -> Mapping[int, int]:
         """Return by partition the offset up to which events of a table do not wait. The rebuild reads up to it."""
-        waiting = self._books.parked.first_waiting().get(target, {})
-        reached = self._books.batches.reached()
+        waiting = self._control.parked.first_waiting().get(target, {})
+        reached = self._control.batches.reached()
         return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in reached.items()}
 
     def _rebuild_read(self, target: str, built: str, begins: Mapping[int, int]) -> RequestAnswer:
@@ -195,10 +195,10 @@ class Actions:
         if is_new:
             # Written before the table is resumed: readers of the manifest must find each event in the table or among
             # those that wait.
-            self._books.batches.write(None, self._as_it_is(target))
-        self._books.parked.end_rebuild(target, turn)
+            self._control.batches.write(None, self._as_it_is(target))
+        self._control.parked.end_rebuild(target, turn)
         self._changed()
-        if target not in self._books.held():
+        if target not in self._control.held():
             if not is_new:
                 raise FatalError("the topic has no event of this table: the table is unchanged")
             return RequestAnswer(result + self._told_unaccounted(target))
@@ -209,7 +209,7 @@ class Actions:
         result = self._rebuilt[target]
         try:
             answer = RequestAnswer("none waits")
-            if target in self._books.held():
+            if target in self._control.held():
                 answer = self._replay(target, accepts=True)
         except FatalError as error:
             del self._rebuilt[target]
@@ -236,10 +236,10 @@ class Actions:
         """Keep the table parked with the reason, under another turn, so that the next rebuild starts from the
         beginning.
         """
-        turn = self._books.parked.rebuild(target)
-        self._books.parked.park(target, Reason.REBUILD, f"its rebuild failed: {why}")
+        turn = self._control.parked.rebuild(target)
+        self._control.parked.park(target, Reason.REBUILD, f"its rebuild failed: {why}")
         if turn is not None:
-            self._books.parked.end_rebuild(target, turn)
+            self._control.parked.end_rebuild(target, turn)
         self._rebuilding.pop(target, None)
         self._replayed.pop(target, None)
         self._changed()
@@ -266,7 +266,7 @@ class Actions:
             )
         self._applier.give(target, source)
         log.info("table adopted", table=target, source=str(source), before=str(before))
-        waiting = " Its events wait: resume it under that name." if str(source) in self._books.held() else ""
+        waiting = " Its events wait: resume it under that name." if str(source) in self._control.held() else ""
         return RequestAnswer(f"it belonged to {before}, and now belongs to {source}.{waiting}")
 
     def _as_it_is(self, target: str) -> list[TableReport]:
@@ -279,30 +279,30 @@ class Actions:
         A table that was removed is parked with the first event that would create it again, because no source may feed
         it any more.
         """
-        seen, held = self._books.batches.last_seen(), self._books.held()
+        seen, held = self._control.batches.last_seen(), self._control.held()
         for name, refusal in changed_by_others(seen, held, self._tables.open).items():
             if refusal.reason is Reason.TABLE_GONE:
                 log.warning("table is gone", table=name, reason=str(refusal))
                 continue
-            self._books.parked.park(name, refusal.reason, str(refusal))
+            self._control.parked.park(name, refusal.reason, str(refusal))
             log.error("table parked", table=name, reason=str(refusal), events=0)
             self._changed()
 
     def _check_sources(self, target: str) -> None:
         """Make sure that the waiting events have a destination."""
-        for source in self._books.held()[target].sources:
+        for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
                     f"events of {source} wait, but tables.exclude leaves it out: `spark-sink discard "
                     f"{shlex.quote(target)}` discards them; or remove it from tables.exclude, and restart the sink"
                 )
             name = self._pattern.target(source)
-            if name != target and name in self._books.held():
+            if name != target and name in self._control.held():
                 raise FatalError(f"events of {source} go to {name}, which is parked itself: resume that table first")
 
     def discard(self, target: str, argument: str | None) -> RequestAnswer:
         """Discard the waiting events of excluded source tables."""
-        cause = self._books.held().get(target)
+        cause = self._control.held().get(target)
         if cause is None:
             return self._not_parked(target)
         excluded = [source for source in cause.sources if self._rules.excludes(source)]
@@ -311,9 +311,9 @@ class Actions:
             raise FatalError(
                 f"tables.exclude leaves none of its source tables out ({result}); other events cannot be discarded"
             )
-        self._books.parked.discard(target, excluded)
+        self._control.parked.discard(target, excluded)
         self._changed()
-        left = self._books.held().get(target)
+        left = self._control.held().get(target)
         return RequestAnswer(f"{cause.events - (left.events if left is not None else 0)} events discarded")
 
     def sweep(self, target: str, argument: str | None) -> RequestAnswer:
@@ -321,7 +321,7 @@ class Actions:
         table = self._tables.open(target)
         if table is None:
             raise FatalError(f"table {target!r} does not exist")
-        if target in self._books.held():
+        if target in self._control.held():
             raise FatalError(f"{target} is parked, and events for it may wait; resume it first")
         if not isinstance(table, MirrorTable):
             raise FatalError(f"{target} has the mode {table.shape.mode}; only mirrors can be swept")
@@ -334,7 +334,7 @@ class Actions:
             if target in done.refused:
                 raise FatalError(f"the table {target} rejects it: {done.refused[target]}")
             reports = done.reports
-        self._books.batches.write(None, reports)
+        self._control.batches.write(None, reports)
         return RequestAnswer(f"{count} rows deleted")
 
     def maintain(self, target: str, argument: str | None) -> RequestAnswer:
@@ -354,15 +354,15 @@ class Actions:
             raise FatalError("the configuration has no catalog, so no table is registered")
         if target != ALL_TABLES:
             self._known(target)
-        names = self._books.batches.tables() if target == ALL_TABLES else {target}
+        names = self._control.batches.tables() if target == ALL_TABLES else {target}
         new, refused = self._registration.by_hand(names)
         if refused:
             raise FatalError("; ".join(f"{name}: {why}" for name, why in refused.items()))
         return RequestAnswer(f"{len(new)} registered, {len(names) - len(new)} already known")
 
     def _changed(self) -> None:
-        self._books.changed()
-        self._metrics.parked(self._books.held())
+        self._control.changed()
+        self._metrics.parked(self._control.held())
 
     def _not_parked(self, target: str) -> RequestAnswer:
         if not _is_source(target):
@@ -370,7 +370,7 @@ class Actions:
         return RequestAnswer("it is not parked")
 
     def _known(self, target: str) -> None:
-        if target not in self._books.held() and (_is_source(target) or self._tables.open(target) is None):
+        if target not in self._control.held() and (_is_source(target) or self._tables.open(target) is None):
             raise FatalError(f"table {target!r} does not exist")
 
 

@@ -24,8 +24,8 @@ from deltalake.fs import DeltaStorageHandler
 from cdc_core.kafka_settings import librdkafka_options
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.settings import Settings
-from spark_sink.control_tables.batches import BatchBook
-from spark_sink.control_tables.requests import RequestBook
+from spark_sink.control_tables.batches import BatchTable
+from spark_sink.control_tables.requests import RequestTable
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.schema.catalog import SchemaReader
 from spark_sink.spark.foreign_errors import reason
@@ -198,9 +198,9 @@ def _local(folder: str) -> Path | None:
 
 def _tables(settings: Settings) -> str:
     warehouse = settings.tables.warehouse
-    names = BatchBook(warehouse, settings.pipeline, "", settings.input.topic).tables()
+    names = BatchTable(warehouse, settings.pipeline, "", settings.input.topic).tables()
     rules = settings.tables.rules
-    names -= RequestBook(warehouse, settings.pipeline).open_targets("rebuild")
+    names -= RequestTable(warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(names, FormatTables(warehouse, formats=rules.formats, catalog=settings.iceberg_catalog), rules)
     return f"{len(names)} of this pipeline, all as configured"
 

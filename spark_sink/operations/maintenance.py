@@ -15,9 +15,10 @@ from typing import NamedTuple, assert_never
 import structlog
 
 from spark_sink.config.maintenance_rules import MaintenanceRules
-from spark_sink.control_tables import maintenance_book, requests
-from spark_sink.control_tables.batches import BATCHES, Books
-from spark_sink.control_tables.maintenance_book import StepDone
+from spark_sink.control_tables import maintenance as maintenance_table
+from spark_sink.control_tables import requests
+from spark_sink.control_tables.batches import BATCHES, ControlTables
+from spark_sink.control_tables.maintenance import StepDone
 from spark_sink.errors import FatalError
 from spark_sink.events import parking, quarantine
 from spark_sink.metrics import Metrics
@@ -40,7 +41,7 @@ _DAY = 86_400.0
 # file behind.
 _MARGIN_DAYS = 14
 
-OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_book.NAME)
+OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_table.NAME)
 
 
 ALL_TABLES = "*"
@@ -114,13 +115,13 @@ class Maintenance:
     def __init__(
         self,
         tables: TableMaintenance,
-        books: Books,
+        control: ControlTables,
         rules: MaintenanceRules,
         metrics: Metrics,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self._tables = tables
-        self._books = books
+        self._control = control
         self._rules = rules
         self._metrics = metrics
         self._clock = clock
@@ -131,9 +132,9 @@ class Maintenance:
         self._left_to_others: set[str] = set()
         self._turn_at = time.monotonic() + rules.every_seconds
         self._expiries: Mapping[str, Callable[[float], int]] = {
-            BATCHES: lambda now: books.batches.fold_before(now - rules.keep_days * _DAY),
-            requests.NAME: lambda now: books.requests.forget_before(now - rules.commands_days * _DAY),
-            maintenance_book.NAME: lambda now: books.maintenance.forget_before(now - rules.commands_days * _DAY),
+            BATCHES: lambda now: control.batches.fold_before(now - rules.keep_days * _DAY),
+            requests.NAME: lambda now: control.requests.forget_before(now - rules.commands_days * _DAY),
+            maintenance_table.NAME: lambda now: control.maintenance.forget_before(now - rules.commands_days * _DAY),
         }
 
     def applied(self, reports: Iterable[TableReport]) -> None:
@@ -172,7 +173,7 @@ class Maintenance:
 
     def tables(self) -> list[str]:
         """Return all tables that are maintained."""
-        written = sorted(self._books.batches.tables()) if self._rules.enabled else []
+        written = sorted(self._control.batches.tables()) if self._rules.enabled else []
         return [*OWN_TABLES, *written]
 
     def _queue(self) -> dict[str, None]:
@@ -201,7 +202,7 @@ class Maintenance:
                 self._metrics.maintenance_failed()
                 log.warning("table not maintained", table=name, reason=str(error))
         if done:
-            self._books.maintenance.write(done)
+            self._control.maintenance.write(done)
         return done
 
     def _due(self, name: str, rules: MaintenanceRules) -> Sequence[DueStep]:
@@ -220,7 +221,7 @@ class Maintenance:
 
     def _last_done(self, step: Step) -> dict[str, float]:
         if step not in self._done:
-            self._done[step] = dict(self._books.maintenance.last(step.value))
+            self._done[step] = dict(self._control.maintenance.last(step.value))
         return self._done[step]
 
     def _do(self, name: str, due: DueStep) -> StepDone:

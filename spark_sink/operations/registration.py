@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 
 import structlog
 
-from spark_sink.control_tables.batches import BatchBook
+from spark_sink.control_tables.batches import BatchTable
 from spark_sink.metrics import Metrics
 from spark_sink.table_report import TableReport
 from spark_sink.tables.registration import Catalog, RegistrationError
@@ -26,7 +26,7 @@ class Registration:
     """
 
     def __init__(
-        self, catalog: Catalog, batches: BatchBook, metrics: Metrics, clock: Callable[[], float] = time.monotonic
+        self, catalog: Catalog, batches: BatchTable, metrics: Metrics, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._catalog = catalog
         self._batches = batches

@@ -16,7 +16,7 @@ from spark_sink.apply.worker import Task
 from spark_sink.events.grouping import routes
 from spark_sink.events.parking import Parking
 from spark_sink.table_report import Done, Parked, TableReport
-from spark_sink.tables.delta.control_tables import ParkedBook
+from spark_sink.tables.delta.control_tables import ParkedTables
 
 log = structlog.get_logger()
 
@@ -53,7 +53,9 @@ class Resumed:
     refused: str | None
 
 
-def resume(runner: TaskRunner[Any], parked: ParkedBook, target: str, task: Task, fulfil: Fulfil, limit: int) -> Resumed:
+def resume(
+    runner: TaskRunner[Any], parked: ParkedTables, target: str, task: Task, fulfil: Fulfil, limit: int
+) -> Resumed:
     """Replay turns of a table, oldest first: at least one, and about `limit` events.
 
     Args:

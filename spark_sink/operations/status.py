@@ -12,13 +12,13 @@ from typing import Any
 from deltalake.exceptions import DeltaError
 
 from cdc_core.table_id import TableId
-from spark_sink.control_tables.batches import BatchBook
+from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.cut import fold, resume_offsets
-from spark_sink.control_tables.requests import RequestBook
+from spark_sink.control_tables.requests import RequestTable
 from spark_sink.errors import ConfigError, FatalError, Refused
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TablePattern
-from spark_sink.tables.delta.control_tables import ParkedBook, rows_of
+from spark_sink.tables.delta.control_tables import ParkedTables, rows_of
 from spark_sink.tables.formats import FormatTables
 
 # Opening a table mostly waits for storage.
@@ -33,14 +33,14 @@ def cut(
     Args:
         keep_days: how long a version stays readable after the next one, which is not earlier than the cut.
     """
-    found = fold(BatchBook(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
+    found = fold(BatchTable(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
     versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
     parked: dict[str, Any] = {}
     at = found.versions.get(parking.NAME)
     if at is not None:
-        book = ParkedBook(warehouse, pipeline)
+        control_table = ParkedTables(warehouse, pipeline)
         try:
-            held, first = book.held(at), book.first_waiting(at)
+            held, first = control_table.held(at), control_table.first_waiting(at)
         except (DeltaError, OSError) as error:
             raise FatalError(f"version {at} of {parking.NAME} is no longer readable: {error}") from None
         parked = {
@@ -71,9 +71,9 @@ def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
 def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
     """Return every table that a batch has written or that is parked, and the newest batch; times are in UTC."""
     warehouse = tables.warehouse
-    batches = BatchBook(warehouse, pipeline, "", "")
+    batches = BatchTable(warehouse, pipeline, "", "")
     written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
-    held = ParkedBook(warehouse, pipeline).held()
+    held = ParkedTables(warehouse, pipeline).held()
     broken = Counter((row["target"], row["reason"]) for row in quarantined(warehouse, pattern))
     versions: dict[str, int] = {}
     for row in written:
@@ -99,7 +99,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
         "no_table": {reason: count for (target, reason), count in sorted(broken.items()) if not target},
         "open_commands": [
             f"{request.command} {request.target}: {request.state}"
-            for request in RequestBook(warehouse, pipeline).requests()
+            for request in RequestTable(warehouse, pipeline).requests()
             if not request.ended
         ],
     }
@@ -108,7 +108,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
 def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, Any]]:
     """Return the last batches, newest first: when each ended, the offsets it applied, and the versions of tables."""
     columns = ["batch", "checkpoint", "ended_at", "from_offsets", "to_offsets", "versions"]
-    written = BatchBook(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
+    written = BatchTable(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
     return [
         {
             "batch": row["batch"],
@@ -143,8 +143,8 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
     Raises:
         ConfigError: no table has this name, and no events wait under it.
     """
-    held = ParkedBook(tables.warehouse, pipeline).held()
-    names = BatchBook(tables.warehouse, pipeline, "", "").tables() | held.keys()
+    held = ParkedTables(tables.warehouse, pipeline).held()
+    names = BatchTable(tables.warehouse, pipeline, "", "").tables() | held.keys()
     if name in names or ("/" not in name and tables.exists(name)):
         return
     waiting = [other for other, cause in held.items() if name in map(pattern.target, cause.sources)]

@@ -20,7 +20,7 @@ from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.iceberg_catalog import CatalogAccess
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.table_rules import TableRules
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.control_tables.requests import Request, Requests
 from spark_sink.metrics import Metrics
 from spark_sink.operations.actions import Actions
@@ -97,13 +97,13 @@ class Lake:
         self.ddl = self._ddl()
         self.ddl.create_quarantine()
         self.applier = self.new_applier("checkpoint-1")
-        self.books.create()
+        self.control.create()
 
     def new_applier(self, checkpoint: str) -> Applier[Any]:
         app, self.metrics = f"test/{checkpoint}", Metrics(tables=0)
         pattern = TablePattern.parse(PATTERN, self.rename)
         self.tables = self._tables(app)
-        self.books = Books(str(self.warehouse), "test", checkpoint, "canonical")
+        self.control = ControlTables(str(self.warehouse), "test", checkpoint, "canonical")
         return Applier(
             self.schemas,
             self.tables,
@@ -111,7 +111,7 @@ class Lake:
             pattern,
             app,
             self.rules,
-            self.books,
+            self.control,
             self.metrics,
             self._runner(),
             self._writer(),
@@ -142,23 +142,23 @@ class Lake:
 
     def requests(self, limit: int = 1_000_000) -> Requests:
         """What executes commands, replaying about so many events at a time."""
-        return Requests(self.books.requests, self.actions(limit).by_name())
+        return Requests(self.control.requests, self.actions(limit).by_name())
 
     def actions(self, limit: int = 1_000_000) -> Actions:
         """What the commands do."""
         maintenance = self.maintenance()
-        return Actions(self.applier, self.tables, self.books, Metrics(0), limit, maintenance, topic=self.topic)
+        return Actions(self.applier, self.tables, self.control, Metrics(0), limit, maintenance, topic=self.topic)
 
     def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
         """What keeps the files few."""
         files = FormatMaintenance(self.tables, self.session)
-        return Maintenance(files, self.books, rules or MaintenanceRules(), self.metrics, clock)
+        return Maintenance(files, self.control, rules or MaintenanceRules(), self.metrics, clock)
 
     def command(self, command: str, table: str = "shop_sales.orders", argument: str | None = None) -> Request:
         """Give a command, have it executed, and see how it stands."""
-        id = self.books.requests.ask(command, table, argument)
+        id = self.control.requests.ask(command, table, argument)
         self.requests().run()
-        return next(request for request in self.books.requests.requests() if request.id == id)
+        return next(request for request in self.control.requests.requests() if request.id == id)
 
     def announce(self, schema: TableSchema) -> TableSchema:
         self.schemas.catalog.add(schema)

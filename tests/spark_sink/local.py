@@ -22,7 +22,7 @@ from spark_sink.events.wire_format import PLAIN_FIELDS
 from spark_sink.schema.evolution import TableColumn
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.table_report import TableReport
-from spark_sink.tables.delta.control_tables import ParkedBook
+from spark_sink.tables.delta.control_tables import ParkedTables
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.spark_operations import Order
 
@@ -106,7 +106,7 @@ class LocalRunner:
             events = events.filter(pc.is_in(events.column("route"), pa.array(only, pa.string())))
         return _reports(events.sort_by([(name, "ascending") for name in _BATCH_ORDER]), task)
 
-    def turns(self, parked: ParkedBook, target: str, first: int, last: int, task: Task) -> list[TableReport]:
+    def turns(self, parked: ParkedTables, target: str, first: int, last: int, task: Task) -> list[TableReport]:
         names = ["pipeline", "target", "turn", "value", "kafka_partition", "kafka_offset"]
         rows = DeltaTable(parked.path).to_pyarrow_table(columns=names).to_pylist()
         mine = [

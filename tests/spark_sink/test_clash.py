@@ -169,8 +169,8 @@ def test_rename(lake: Lake) -> None:
     )
     lake.apply(2, [_shouted(3, schema=schema), _orders(4)])
     assert ([("1", "later"), ("2", "X"), ("3", "X")], 4) == (_values(lake, NEW), len(lake.rows()))
-    assert [CUSTOMERS] == list(lake.books.held())
-    assert {NEW: lake.version(NEW)}.keys() < lake.books.batches.tables()
+    assert [CUSTOMERS] == list(lake.control.held())
+    assert {NEW: lake.version(NEW)}.keys() < lake.control.batches.tables()
     assert "it is not parked" == lake.command("resume", SHOUTED).result
 
 
@@ -197,7 +197,7 @@ def test_exclude(lake: Lake) -> None:
     assert f"`spark-sink discard {SHOUTED}` discards them" in (lake.command("resume", SHOUTED).error or "")
     assert 1 == len(_parked(lake))
     told = [lake.command("discard", SHOUTED).result for _ in range(2)]
-    assert (["1 events discarded", "it is not parked"], [], {}) == (told, _parked(lake), lake.books.held())
+    assert (["1 events discarded", "it is not parked"], [], {}) == (told, _parked(lake), lake.control.held())
     assert [("1", "x"), ("2", "x")] == _values(lake)
 
 
@@ -216,7 +216,7 @@ def test_shared(lake: Lake) -> None:
     assert State.DONE == lake.command("resume", OTHER).state
     assert [*both, *[(OTHER, id, "other") for id in "12"]] == _told_apart(lake, spelled)
     with pytest.raises(ConfigError, match=r"contains several source tables, but tables\.shared no longer declares it"):
-        check_tables(lake.books.batches.tables(), lake.tables, TableRules())
+        check_tables(lake.control.batches.tables(), lake.tables, TableRules())
 
 
 def test_shared_afterwards(lake: Lake) -> None:
@@ -226,10 +226,10 @@ def test_shared_afterwards(lake: Lake) -> None:
     topic.apply(0, [_orders(1), _shouted(1)])
     rules = TableRules(shared={NAME: (ORDERS,)})
     with pytest.raises(ConfigError, match=rf"{NAME} was created for {ORDERS} alone, but tables\.shared declares it"):
-        check_tables(lake.books.batches.tables(), lake.tables, rules)
+        check_tables(lake.control.batches.tables(), lake.tables, rules)
     lake.use(rules)
     assert State.DONE == lake.command("rebuild", NAME).state
-    check_tables(lake.books.batches.tables(), lake.tables, rules)
+    check_tables(lake.control.batches.tables(), lake.tables, rules)
     topic.apply(1, [_shouted(1, "later", op="u", pos=9, full=False)])
     assert State.DONE == lake.command("resume", SHOUTED).state
     assert ([(SHOUTED, "1", "later"), (ORDERS, "1", "x")], []) == (_told_apart(lake), _parked(lake))

@@ -15,7 +15,7 @@ import yaml
 
 from cdc_core.table_id import TableId
 from spark_sink.commands import main
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
 from spark_sink.tables.changes import Marker
@@ -39,7 +39,7 @@ class Prompt:
             "checkpoint": "c",
         }
         self._config.write_text(yaml.safe_dump(settings))
-        self.books = Books(warehouse, "p", "one", "cdc.canonical")
+        self.control = ControlTables(warehouse, "p", "one", "cdc.canonical")
         self.tables = DeltaTables(warehouse)
 
     def __call__(self, *arguments: str) -> tuple[int, str]:
@@ -54,7 +54,7 @@ class Prompt:
         """One event of a source table waits."""
         columns = {"kind": ["row"], "value": pa.array([b"x"]), "partition": pa.array([0]), "offset": pa.array([7])}
         records = pa.table(columns | {part: pa.array([value], pa.string()) for part, value in table._asdict().items()})
-        rows = self.books.begin(1).rows(records, table, name, 1, [Rejected(0, Reason.TABLE_CLASH, detail)])
+        rows = self.control.begin(1).rows(records, table, name, 1, [Rejected(0, Reason.TABLE_CLASH, detail)])
         self.tables.park(rows, Marker(f"p/one/{name}", 4096))
 
 
@@ -65,8 +65,8 @@ def prompt(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 @pytest.fixture
 def after_a_run(prompt: Prompt) -> Prompt:
-    prompt.books.create()
-    prompt.books.batches.write(0, [msgspec.structs.replace(report("shop_sales.orders"), version=3)])
+    prompt.control.create()
+    prompt.control.batches.write(0, [msgspec.structs.replace(report("shop_sales.orders"), version=3)])
     prompt.park(str(SHOUTED), SHOUTED, "a clash")
     return prompt
 
@@ -96,7 +96,7 @@ def test_a_table_that_is_not_there(after_a_run: Prompt, command: str, table: str
     more = ["--before", "0003"] if command == "sweep" else []
     code, text = after_a_run(command, table, *more)
     assert (2, True, 1) == (code, text.startswith(f"spark-sink: {said}"), len(text.splitlines()))
-    assert [] == after_a_run.books.requests.requests()
+    assert [] == after_a_run.control.requests.requests()
 
 
 @pytest.mark.parametrize(
@@ -115,14 +115,14 @@ def test_a_time_that_is_none(after_a_run: Prompt, when: str, said: str) -> None:
     """So is what `sweep` cannot understand."""
     code, text = after_a_run("sweep", "shop_sales.orders", "--before", when)
     assert (2, True) == (code, text.startswith(f"spark-sink: {said}"))
-    assert [] == after_a_run.books.requests.requests()
+    assert [] == after_a_run.control.requests.requests()
 
 
 def test_what_is_understood_is_queued(after_a_run: Prompt) -> None:
     """By the name of the table, or the one under which events wait."""
     assert 0 == after_a_run("sweep", "shop_sales.orders", "--before", "2026-01-31T12:00:00+00:00")[0]
     assert 0 == after_a_run("resume", str(SHOUTED))[0]
-    assert ["shop_sales.orders", str(SHOUTED)] == [one.target for one in after_a_run.books.requests.requests()]
+    assert ["shop_sales.orders", str(SHOUTED)] == [one.target for one in after_a_run.control.requests.requests()]
 
 
 def test_status_says_what_to_do(after_a_run: Prompt) -> None:
@@ -138,7 +138,7 @@ def test_status_says_what_to_do(after_a_run: Prompt) -> None:
 def test_batches(after_a_run: Prompt) -> None:
     """The newest first: offsets, and the tables with their versions; what came between two has no number."""
     newer = [msgspec.structs.replace(report("shop_sales.items"), version=1)]
-    after_a_run.books.batches.write(None, newer)
+    after_a_run.control.batches.write(None, newer)
     code, text = after_a_run("batches")
     assert (0, ["between", "batch 0"]) == (code, [line.partition("  ")[0] for line in text.splitlines()])
     assert text.splitlines()[0].endswith("  offsets none  shop_sales.items")
@@ -166,10 +166,10 @@ def test_maintenance_is_asked_for_or_shown(after_a_run: Prompt) -> None:
     assert (0, "_cdc.batches\texpire\ta day has passed") == (code, shown.splitlines()[0])
     assert {"not done yet"} == {line.split("\t")[2] for line in shown.splitlines() if "\tvacuum\t" in line}
     assert 2 == after_a_run("maintain", "shop_sales.orderz", "--dry-run")[0]
-    assert [] == after_a_run.books.requests.requests()
+    assert [] == after_a_run.control.requests.requests()
     assert 0 == after_a_run("maintain")[0]
     assert 0 == after_a_run("maintain", "_cdc.batches")[0]
-    assert ["*", "_cdc.batches"] == [one.target for one in after_a_run.books.requests.requests()]
+    assert ["*", "_cdc.batches"] == [one.target for one in after_a_run.control.requests.requests()]
 
 
 def test_a_cut_says_how_long_it_can_be_read(after_a_run: Prompt) -> None:

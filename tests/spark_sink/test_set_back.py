@@ -9,7 +9,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.servers.broker import Broker
-from spark_sink.control_tables.requests import RequestBook
+from spark_sink.control_tables.requests import RequestTable
 from spark_sink.schema.table_spec import Format
 from spark_sink.tables.formats import FormatTables
 from spark_sink.tables.protocols import ChangelogTable
@@ -117,7 +117,7 @@ def test_a_table_is_rebuilt_from_the_topic(
     assert 0 == _run(sink), sink.text()[-3000:]
     (parked,) = [line for line in sink.log() if line["event"] == "table parked"]
     assert "no longer exists" in parked["reason"]
-    requests = RequestBook(sink.warehouse, "test")
+    requests = RequestTable(sink.warehouse, "test")
     requests.ask("rebuild", "shop_sales.orders")
     _send(sink, range(12, 14))
     assert 0 == _run(sink), sink.text()[-3000:]

@@ -30,7 +30,7 @@ from spark_sink.tables.locations import location
 CHECKPOINT_EVERY = "20"
 
 
-class Book:
+class ControlTable:
     """One of the sink's own tables; every row contains the pipeline that it belongs to."""
 
     def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
@@ -144,7 +144,7 @@ def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[
         yield from batch.to_pylist()
 
 
-class ParkedBook(Book):
+class ParkedTables(ControlTable):
     """`_cdc.parked`."""
 
     def __init__(self, warehouse: str, pipeline: str) -> None:

@@ -30,13 +30,13 @@ _DDL = "spark_sink.tables.delta.ddl:DeltaDdl"
 _MIRROR = "spark_sink.tables.delta.mirror:DeltaMirror"
 _TABLES = "spark_sink.tables.delta.tables:DeltaTables"
 _WRITER = "spark_sink.tables.spark_writer:SparkWriter"
-_BOOKS = "spark_sink.control_tables.batches:Books"
+_CONTROL = "spark_sink.control_tables.batches:ControlTables"
 
 POINTS: Mapping[str, Point] = {
     point.what: point
     for point in (
-        Point("schemas read", "driver", f"{_BOOKS}.begin", before=True),
-        Point("batch begun", "driver", f"{_BOOKS}.begin"),
+        Point("schemas read", "driver", f"{_CONTROL}.begin", before=True),
+        Point("batch begun", "driver", f"{_CONTROL}.begin"),
         Point("before a table is created", "driver", f"{_DDL}.create", before=True),
         Point("after a table is created", "driver", f"{_DDL}.create"),
         Point("after columns are added", "driver", f"{_DDL}.add_columns"),
@@ -49,8 +49,8 @@ POINTS: Mapping[str, Point] = {
         Point("after staged rows are merged", "driver", f"{_WRITER}.carry_out"),
         Point("after quarantine", "worker", f"{_TABLES}.quarantine"),
         Point("after parking", "worker", f"{_TABLES}.park"),
-        Point("before the manifest", "driver", f"{_BOOKS}.end", before=True),
-        Point("after the manifest, before Spark's own commit", "driver", f"{_BOOKS}.end"),
+        Point("before the manifest", "driver", f"{_CONTROL}.end", before=True),
+        Point("after the manifest, before Spark's own commit", "driver", f"{_CONTROL}.end"),
     )
 }
 

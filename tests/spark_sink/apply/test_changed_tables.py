@@ -185,4 +185,4 @@ def test_a_damaged_table_keeps_no_start_from_looking_at_others(lake: Lake) -> No
     for file in log.glob("*.json"):
         file.write_text('{"commitInfo')
     lake.actions().park_changed()
-    assert {ORDERS} == lake.books.held().keys()
+    assert {ORDERS} == lake.control.held().keys()

@@ -267,13 +267,13 @@ def test_a_cut_across_tables(lake_of_format: Lake, monkeypatch: pytest.MonkeyPat
             balances["right"][taker] += amount
             events += [row("left", giver, 100 * batch + transfer), row("right", taker, 100 * batch + transfer)]
         with monkeypatch.context() as patched:
-            patched.setattr(lake.books, "end", _died)
+            patched.setattr(lake.control, "end", _died)
             with pytest.raises(FatalError, match="died"):
                 lake.apply(batch, [event for event in events if event.table == "left"])
         torn += 1000 != _sum(lake, {})
         lake.apply(batch, events)
     assert torn, "no kill was between two commits"
-    cuts = [dict(versions) for versions in lake.books.batches.read(["versions"]).column("versions").to_pylist()]
+    cuts = [dict(versions) for versions in lake.control.batches.read(["versions"]).column("versions").to_pylist()]
     assert [1000] * len(cuts) == [_sum(lake, cut) for cut in cuts]
 
 

@@ -53,7 +53,7 @@ class TestParks:
             reports = lake.apply(1, [insert(3, 3), statement(note, pos=4), insert(4, 5), insert(7, 6, table="other")])
         assert ([1, 2, 3], ["7"]) == (ids(lake), ids(lake, "shop_sales.other"))
         assert [(reason, 1), (reason, 2)] == lake.parked()
-        assert {ORDERS} == lake.books.held().keys()
+        assert {ORDERS} == lake.control.held().keys()
         assert [Parked] == [type(report.outcome) for report in reports if report.table == ORDERS]
         (parked,) = [entry for entry in logs if entry["event"] == "table parked"]
         assert note in parked["reason"]
@@ -65,7 +65,7 @@ class TestParks:
         lake.apply(1, [statement(GONE, pos=3), insert(3, 4)])
         lake.apply(2, [change("r", {"id": 1}, {"name": "new"}, pos=5, schema=SCHEMA), statement(DROPPED, pos=6)])
         assert "done" == lake.command("resume").state
-        assert {} == lake.books.held()
+        assert {} == lake.control.held()
         lake.apply(3, [insert(5, 7)])
         assert [(1, "new"), (2, "x"), (3, "x"), (5, "x")] == [(row["id"], row["name"]) for row in lake.rows()]
 
@@ -81,7 +81,7 @@ class TestParks:
         assert "done" == lake.command("resume").state
         lake.applier = lake.new_applier("checkpoint-1")
         lake.apply(1, events)
-        assert ([1, 2, 3, 4], {}) == (ids(lake), lake.books.held())
+        assert ([1, 2, 3, 4], {}) == (ids(lake), lake.control.held())
 
     def test_a_table_without_rows_goes_on(self, lake: Lake) -> None:
         """DROP TABLE IF EXISTS before CREATE TABLE is what most dumps begin with."""
@@ -90,7 +90,7 @@ class TestParks:
         assert isinstance(report.outcome, Done)
         assert [1] == ids(lake)
         lake.apply(1, [statement(DROPPED, pos=3, table="never")])
-        assert {} == lake.books.held()
+        assert {} == lake.control.held()
 
     @pytest.mark.parametrize("same_batch", [True, False])
     def test_rows_that_a_table_never_had(self, lake_of_format: Lake, *, same_batch: bool) -> None:
@@ -100,10 +100,10 @@ class TestParks:
         events = [statement(GONE, pos=1), insert(1, 2)]
         for batch, part in enumerate([events] if same_batch else [[event] for event in events]):
             lake.apply(batch, part)
-        assert "ROWS_UNACCOUNTED" == lake.books.held()[ORDERS].reason
+        assert "ROWS_UNACCOUNTED" == lake.control.held()[ORDERS].reason
         assert 2 == len(lake.parked())
         assert "done" == lake.command("resume").state
-        assert ([1], {}) == (ids(lake), lake.books.held())
+        assert ([1], {}) == (ids(lake), lake.control.held())
 
     def test_a_child_that_is_created(self, lake: Lake) -> None:
         """Its key is declared before it has rows: the warning, or the park, comes all the same."""
@@ -112,7 +112,7 @@ class TestParks:
         assert {"CASCADE_NOT_LOGGED": 1} == report.counters.statements
         lake.use(TableRules(statements=StatementRules(park_cascades=True)))
         lake.apply(2, [statement("CASCADE_NOT_LOGGED", pos=4, table="child")])
-        assert {"shop_sales.child"} == lake.books.held().keys()
+        assert {"shop_sales.child"} == lake.control.held().keys()
 
     def test_policies_that_count(self, lake: Lake) -> None:
         """The statement is counted, and said."""
@@ -130,14 +130,14 @@ class TestParks:
         begin(lake, modes={"*": Mode.CHANGELOG})
         filled = statement("DEFAULT_FILLED=extra:string", pos=5, after={"extra": "dd"})
         lake.apply(1, [statement(GONE, pos=3), insert(3, 4), filled])
-        assert ({}, []) == (lake.books.held(), lake.quarantine())
+        assert ({}, []) == (lake.control.held(), lake.quarantine())
         assert [1, 2, 3] == sorted(lake.stored().column("id").to_pylist())
 
     def test_cascades(self, lake: Lake) -> None:
         """A warning by default."""
         begin(lake)
         (report,) = lake.apply(1, [statement("CASCADE_NOT_LOGGED", pos=3)])
-        assert ({"CASCADE_NOT_LOGGED": 1}, {}) == (report.counters.statements, lake.books.held())
+        assert ({"CASCADE_NOT_LOGGED": 1}, {}) == (report.counters.statements, lake.control.held())
         lake.use(TableRules(statements=StatementRules(park_cascades=True)))
         lake.apply(2, [statement("CASCADE_NOT_LOGGED", pos=4)])
         assert [("ROWS_UNACCOUNTED", 0)] == lake.parked()
@@ -173,8 +173,8 @@ class TestAllTables:
         lake.apply(1, [insert(7, 3, table="other")])
         events = [insert(3, 4), statement(DROPPED, pos=5, table=None), insert(8, 6, source="elsewhere")]
         lake.apply(2, events)
-        assert {ORDERS, "shop_sales.other"} == lake.books.held().keys()
-        assert {"TABLE_DROPPED"} == {cause.reason for cause in lake.books.held().values()}
+        assert {ORDERS, "shop_sales.other"} == lake.control.held().keys()
+        assert {"TABLE_DROPPED"} == {cause.reason for cause in lake.control.held().values()}
         assert [1, 2, 3] == ids(lake)
         lake.applier = lake.new_applier("checkpoint-1")
         lake.apply(2, events)
@@ -186,12 +186,12 @@ class TestAllTables:
             lake.apply(2, events)
         assert not [entry for entry in logs if entry["event"] == "table parked"]
         lake.apply(3, [insert(9, 8)])
-        assert ([1, 2, 3, 9], {}) == (ids(lake), lake.books.held())
+        assert ([1, 2, 3, 9], {}) == (ids(lake), lake.control.held())
 
     def test_kept(self, lake: Lake) -> None:
         begin(lake, statements=StatementRules(drops="keep"))
         lake.apply(1, [statement(DROPPED, pos=3, table=None)])
-        assert {} == lake.books.held()
+        assert {} == lake.control.held()
 
 
 FILLED = {"extra": "dd", "n": 7}
@@ -350,11 +350,11 @@ class TestMessages:
         assert {False} == {*lake.stored(table).column("_cdc_incomplete").to_pylist()}
         partition = self.text("ALTER", "alter table parent drop partition p0")
         lake.apply(1, self.events(lake, partition, first=4))
-        assert "ROWS_UNACCOUNTED" == lake.books.held()[table].reason
+        assert "ROWS_UNACCOUNTED" == lake.control.held()[table].reason
         assert "done" == lake.command("resume", table).state
         dropped = self.text("ERASE", "DROP TABLE `parent` /* generated by server */")
         lake.apply(2, self.events(lake, dropped, first=5))
-        assert "TABLE_DROPPED" == lake.books.held()[table].reason
+        assert "TABLE_DROPPED" == lake.control.held()[table].reason
 
 
 class TestAnyHistory:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.control_tables.cut import ManifestRow, fold, resume_offsets
 from spark_sink.errors import FatalError
 from spark_sink.operations import status
@@ -87,14 +87,14 @@ def test_where_a_parked_table_goes_on() -> None:
 
 def test_what_waited_is_gone(tmp_path: Path) -> None:
     """A cut for which nobody can say any more which tables were parked is none."""
-    books = Books(str(tmp_path), "p", "one", "t")
-    books.create()
-    books.begin(0)
-    books.end(0, [])
+    control = ControlTables(str(tmp_path), "p", "one", "t")
+    control.create()
+    control.begin(0)
+    control.end(0, [])
     assert {} == status.cut(str(tmp_path), "p", "t", 7)["parked"]
-    books.parked.park("a")
-    books.begin(1)
-    books.end(1, [])
+    control.parked.park("a")
+    control.begin(1)
+    control.end(1, [])
     assert "COMMAND" == status.cut(str(tmp_path), "p", "t", 7)["parked"]["a"]["reason"]
     shutil.rmtree(tmp_path / "_cdc" / "parked")
     with pytest.raises(FatalError, match=r"version 1 of _cdc\.parked is no longer readable"):

@@ -155,7 +155,7 @@ def test_from_every_cut_to_the_end(lake_of_format: Lake, tmp_path: Path, monkeyp
         source.send(1, op, "items", id, a=None, b="b")
     killed = source.batch()
     with monkeypatch.context() as patched:
-        patched.setattr(lake.books, "end", _died)
+        patched.setattr(lake.control, "end", _died)
         with pytest.raises(FatalError, match="died"):
             lake.applier(killed, 2)
     assert cuts.taken[-1] == cuts.told(), "a batch that has not ended moves no cut"
@@ -168,7 +168,7 @@ def test_from_every_cut_to_the_end(lake_of_format: Lake, tmp_path: Path, monkeyp
     assert ("REJECTED_MANY", 5) == cuts.parked()
 
     lake.use(TableRules())
-    lake.books.requests.ask("resume", ITEMS)
+    lake.control.requests.ask("resume", ITEMS)
     requests = lake.requests(limit=1)
     assert requests.run(), "some still wait"
     assert cuts.taken[-1] == cuts.told(), "no cut knows of it before a batch ends"

@@ -65,7 +65,7 @@ def test_a_source_moves_to_another_tool(lake_of_format: Lake, mode: Mode) -> Non
         assert "1 rows deleted" == lake.command("sweep", ORDERS, moment).result
         assert [row for row in whole if row["id"] != 3] == _alive(lake)
     lake.apply(4, _events(lake, "shop", "u", 20, {1: "late"}))
-    assert (["TABLE_CLASH"], {OLD}) == ([reason for reason, _ in lake.parked()], set(lake.books.held()))
+    assert (["TABLE_CLASH"], {OLD}) == ([reason for reason, _ in lake.parked()], set(lake.control.held()))
     assert "late" not in {row["name"] for row in _alive(lake)}
     lake.use(TableRules(modes={ORDERS: mode}, exclude=(OLD,)), {NEW: ORDERS})
     assert "1 events discarded" == lake.command("discard", OLD).result

@@ -19,7 +19,7 @@ from dev.servers.broker import Broker, hold_port
 from dev.servers.stack import wait_until
 from spark_sink.commands import main
 from spark_sink.config.settings import Settings, Spark
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.errors import ConfigError
 from spark_sink.operations.checks import Question, answers, questions
 from spark_sink.schema.evolution import TableColumn, TableShape
@@ -189,6 +189,6 @@ def _written(folder: Path) -> None:
     warehouse = str(folder / "warehouse")
     shape = TableShape(TableId("s", "d", None, "t"), (TableColumn("id", "bigint"),), ("id",))
     local_ddl(warehouse).create(NAME, shape)
-    books = Books(warehouse, "p", "one", "cdc.canonical")
-    books.create()
-    books.batches.write(0, [msgspec.structs.replace(report(NAME), version=0)])
+    control = ControlTables(warehouse, "p", "one", "cdc.canonical")
+    control.create()
+    control.batches.write(0, [msgspec.structs.replace(report(NAME), version=0)])

@@ -24,7 +24,7 @@ TABLE = "shop_sales.orders"
 PROGRAM = """
 import os, signal, sys, threading, time
 from spark_sink.config.maintenance_rules import MaintenanceRules
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.metrics import Metrics
 from spark_sink.operations.maintenance import Maintenance
 from spark_sink.tables.delta.maintenance import DeltaMaintenance
@@ -40,10 +40,10 @@ class Dying(Maintenance):
             time.sleep(60)
         return done
 
-books = Books(warehouse, "test", "checkpoint-1", "canonical")
+control = ControlTables(warehouse, "test", "checkpoint-1", "canonical")
 rules = MaintenanceRules(small_files=2, budget_seconds=60)
 later = lambda: time.time() + 40 * 86_400
-Dying(DeltaMaintenance(warehouse), books, rules, Metrics(0), later).turn()
+Dying(DeltaMaintenance(warehouse), control, rules, Metrics(0), later).turn()
 """
 
 
@@ -85,7 +85,7 @@ def test_killed_in_a_step(worked: Path, tmp_path: Path, step: Step, delay: float
     assert not maintenance.is_due()
     _work(lake, 60)
     assert [*wanted, {"id": 60, "n": 60}] == _rows(lake)
-    newest = fold(lake.books.batches.rows(), "canonical")
+    newest = fold(lake.control.batches.rows(), "canonical")
     assert (60, DeltaTable(lake.path()).version()) == (newest.batch, newest.versions[TABLE])
 
 

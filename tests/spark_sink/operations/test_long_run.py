@@ -50,7 +50,7 @@ def test_files_and_log_stay_small(lake: Lake) -> None:
 
     for batch, reader in held.items():
         assert _rows_after(batch) == reader.to_pyarrow_table().num_rows
-    manifest = lake.books.batches.rows()
+    manifest = lake.control.batches.rows()
     for batch in (0, 99, 250, BATCHES - 1):
         version = fold(manifest, "canonical", batch).versions[TABLE]
         assert _rows_after(batch) == DeltaTable(lake.path(), version=version).to_pyarrow_table().num_rows
@@ -123,7 +123,7 @@ def _check_iceberg(lake: Lake, files: FormatMaintenance, batch: int, kept: list[
     snapshots = lake.iceberg().metadata.snapshots
     # The one before the kept time is the newest at its beginning; a compaction is one, too.
     assert len(snapshots) <= 2 * len(kept) + 2 * EXPIRED_EVERY
-    manifest = lake.books.batches.rows()
+    manifest = lake.control.batches.rows()
     for number in kept:
         version = fold(manifest, "canonical", number).versions[TABLE]
         assert _rows_after(number) == lake.stored(version=version).num_rows

@@ -10,7 +10,7 @@ from deltalake import DeltaTable
 
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.control_tables.cut import fold
-from spark_sink.control_tables.maintenance_book import StepDone
+from spark_sink.control_tables.maintenance import StepDone
 from spark_sink.operations.maintenance import OWN_TABLES, TARGETS, UNSAVED, DueStep, Step, due
 from spark_sink.tables.maintenance import TableFiles
 from tests.spark_sink.changes import change, schema_of
@@ -75,7 +75,7 @@ def test_files_stay_few(lake: Lake) -> None:
         assert list(lake.warehouse.joinpath(*name.split("."), "_delta_log").glob("*.checkpoint.parquet")), name
     assert sorted(({"id": n, "n": n} for n in range(60)), key=lambda row: str(row["id"])) == lake.rows()
     for batch in (0, 30, 59):
-        version = fold(lake.books.batches.rows(), "canonical", batch).versions[TABLE]
+        version = fold(lake.control.batches.rows(), "canonical", batch).versions[TABLE]
         assert batch + 1 == DeltaTable(lake.path(), version=version).to_pyarrow_table().num_rows
     assert 60 > DeltaTable(lake.path()).transaction_version(f"test/checkpoint-1/{TABLE}") // 4096 >= 0
 
@@ -141,20 +141,20 @@ def test_what_expires(lake: Lake) -> None:
     before; commands that have ended, and steps that were done, go. What is asked for stays."""
     _work(lake, range(6))
     lake.command("park")
-    books = lake.books
-    before = fold(books.batches.rows(), "canonical"), books.batches.reached(), books.batches.tables()
-    assert 4 == books.batches.fold_before(time.time() + DAY)
-    assert before == (fold(books.batches.rows(), "canonical"), books.batches.reached(), books.batches.tables())
-    assert 0 == books.batches.fold_before(time.time() + DAY)
-    open_id = books.requests.ask("resume", TABLE)
-    assert 0 == books.requests.forget_before(time.time() + DAY)
+    control = lake.control
+    before = fold(control.batches.rows(), "canonical"), control.batches.reached(), control.batches.tables()
+    assert 4 == control.batches.fold_before(time.time() + DAY)
+    assert before == (fold(control.batches.rows(), "canonical"), control.batches.reached(), control.batches.tables())
+    assert 0 == control.batches.fold_before(time.time() + DAY)
+    open_id = control.requests.ask("resume", TABLE)
+    assert 0 == control.requests.forget_before(time.time() + DAY)
     lake.requests().run()
-    assert 4 == books.requests.forget_before(time.time() + DAY)
-    assert [] == books.requests.requests()
+    assert 4 == control.requests.forget_before(time.time() + DAY)
+    assert [] == control.requests.requests()
     assert open_id
-    books.maintenance.write([StepDone(TABLE, "vacuum", 1)])
-    assert 0 == books.maintenance.forget_before(time.time() - DAY)
-    assert 1 == books.maintenance.forget_before(time.time() + DAY)
+    control.maintenance.write([StepDone(TABLE, "vacuum", 1)])
+    assert 0 == control.maintenance.forget_before(time.time() - DAY)
+    assert 1 == control.maintenance.forget_before(time.time() + DAY)
 
 
 def test_expiry_comes_once_a_day(lake: Lake) -> None:

@@ -73,17 +73,17 @@ def test_the_table_is_as_it_was(lake_of_format: Lake, monkeypatch: pytest.Monkey
     monkeypatch.setattr(actions_module, "SLICE", size)
     topic = _lake(lake, mode)
     before, version, items = _stored(lake), lake.version(), lake.version(ITEMS)
-    lake.books.requests.ask("rebuild", ORDERS)
+    lake.control.requests.ask("rebuild", ORDERS)
     requests = lake.requests()
     is_open = requests.run()
     assert is_open == (size < 100)
     if is_open:
-        assert {ORDERS} == lake.books.held().keys()
+        assert {ORDERS} == lake.control.held().keys()
     assert items == lake.version(ITEMS)
     topic.apply(4, LATER[:1])
     while requests.run():
         pass
-    (request,) = lake.books.requests.requests()
+    (request,) = lake.control.requests.requests()
     assert ("done", None) == (request.state, request.error)
     assert [] == lake.parked()
     topic.apply(5, LATER[1:])
@@ -124,7 +124,7 @@ def test_a_rebuild_that_is_killed_goes_on(lake_of_format: Lake, monkeypatch: pyt
     monkeypatch.setattr(actions_module, "SLICE", 3)
     topic = _lake(lake, Mode.CHANGELOG)
     before = _stored(lake)
-    lake.books.requests.ask("rebuild", ORDERS)
+    lake.control.requests.ask("rebuild", ORDERS)
     rounds = 0
     while (requests := lake.requests()).run() and requests.run():
         rounds += 1
@@ -133,7 +133,7 @@ def test_a_rebuild_that_is_killed_goes_on(lake_of_format: Lake, monkeypatch: pyt
         with pytest.raises(FatalError, match="its rebuild has not ended"):
             lake.actions().resume(ORDERS, None)
     assert rounds > 1
-    assert ("done", before, []) == (lake.books.requests.requests()[0].state, _stored(lake), lake.parked())
+    assert ("done", before, []) == (lake.control.requests.requests()[0].state, _stored(lake), lake.parked())
 
 
 def test_a_batch_that_comes_again_after_a_rebuild(lake_of_format: Lake) -> None:
@@ -141,15 +141,15 @@ def test_a_batch_that_comes_again_after_a_rebuild(lake_of_format: Lake) -> None:
     earlier commit does not count for the new table."""
     lake = lake_of_format
     topic = _lake(lake)
-    end = lake.books.end
+    end = lake.control.end
 
     def killed(*_: Any) -> None:
         raise KeyboardInterrupt
 
-    lake.books.end = killed  # type: ignore[method-assign]
+    lake.control.end = killed  # type: ignore[method-assign]
     with pytest.raises(KeyboardInterrupt):
         topic.apply(4, LATER)
-    lake.books.end = end  # type: ignore[method-assign]
+    lake.control.end = end  # type: ignore[method-assign]
     lake.use(lake.rules)
     assert "done" == lake.command("rebuild", ORDERS).state
     assert [{"id": 5, "name": "e"}] == lake.rows()
@@ -243,7 +243,7 @@ def test_an_event_that_the_new_table_refuses(lake: Lake) -> None:
     assert "failed" == asked.state
     assert "it stays parked, and is incomplete: the key changed" in str(asked.error)
     assert [("REBUILD", None)] == lake.parked()
-    (cause,) = lake.books.held().values()
+    (cause,) = lake.control.held().values()
     assert cause.detail.startswith("its rebuild failed: the key changed")
     topic.apply(4, [change("c", {"id": 9, "name": "n"}, {}, pos=20, schema=keyed)])
     lake.use(replace(lake.rules, policies={**lake.rules.policies, ShapeChange.KEY: Policy.IGNORE}))
@@ -288,11 +288,11 @@ def test_statements_in_the_topic(lake_of_format: Lake) -> None:
         [_announced("STATEMENT_NOT_APPLIED", 5), _order("c", 4, 6, "d")],
     ]
     _lake(lake, batches=batches)
-    lake.books.requests.ask("rebuild", ORDERS)
+    lake.control.requests.ask("rebuild", ORDERS)
     requests = lake.requests()
     while requests.run():
         pass
     assert [3, 4] == sorted(row["id"] for row in _stored(lake) if row["_cdc_deleted_at"] is None)
-    (request,) = lake.books.requests.requests()
+    (request,) = lake.control.requests.requests()
     assert "statements that changed rows without events: 1" in str(request.result)
-    assert {} == lake.books.held()
+    assert {} == lake.control.held()

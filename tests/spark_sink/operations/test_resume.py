@@ -15,7 +15,7 @@ import pytest
 from cdc_core.envelope import ChangeEvent
 from spark_sink.config.table_rules import TableRules
 from spark_sink.control_tables.requests import State
-from spark_sink.tables.delta.control_tables import ParkedBook
+from spark_sink.tables.delta.control_tables import ParkedTables
 from tests.spark_sink.changes import OTHER_SCOPE, SCOPE, change, folding, schema_of
 from tests.spark_sink.lake import Lake
 from tests.spark_sink.oracle import table_after
@@ -88,7 +88,7 @@ def test_a_table_is_broken_for_long(lake_of_format: Lake, tmp_path: Path) -> Non
     before, waiting = lake.commit_markers(ORDERS), len(lake.parked())
     assert sum(map(len, batches[1 : BROKEN + 1])) - 1 == waiting
     lake.use(ALL_SCOPES)
-    lake.books.requests.ask("resume", ORDERS)
+    lake.control.requests.ask("resume", ORDERS)
     limit = max(20, waiting // 4)
     requests = lake.requests(limit)
     assert requests.run()
@@ -99,8 +99,8 @@ def test_a_table_is_broken_for_long(lake_of_format: Lake, tmp_path: Path) -> Non
     while requests.run():
         pass
     apply(BROKEN + 3)
-    (request,) = lake.books.requests.requests()
-    assert (State.DONE, [], {}) == (request.state, lake.parked(), lake.books.held())
+    (request,) = lake.control.requests.requests()
+    assert (State.DONE, [], {}) == (request.state, lake.parked(), lake.control.held())
     rows, _ = table_after([folding(event) for batch in batches for event in batch])
     assert rows == {row["id"]: row for row in lake.rows()}
     assert len(batches) == len(lake.rows(CUSTOMERS))
@@ -155,7 +155,7 @@ def test_killed_after_the_replay(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
     lake.apply(0, [*events, change("c", {"id": None}, {}, pos=9)])
     lake.use(ALL_SCOPES)
     with monkeypatch.context() as killed:
-        killed.setattr(ParkedBook, "remove", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        killed.setattr(ParkedTables, "remove", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             lake.command("resume")
     before = lake.version(ORDERS)
@@ -189,7 +189,7 @@ def test_a_later_turn_cannot_be_replayed(lake: Lake) -> None:
     lake.apply(2, [change("c", {"id": None}, {}, pos=3), change("c", {"id": 3}, {}, pos=4)])
     assert "its events in one batch cannot be applied" in (lake.command("resume").error or "")
     assert (["1", "2"], 2) == ([row["id"] for row in lake.rows()], len(lake.parked()))
-    (told,) = (row for row in lake.books.batches.rows() if row.batch is None)
+    (told,) = (row for row in lake.control.batches.rows() if row.batch is None)
     assert {ORDERS: lake.version(ORDERS)} == told.versions
 
 

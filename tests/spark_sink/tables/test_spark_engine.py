@@ -224,7 +224,7 @@ def test_what_waits_comes_back(merging_lake: MergingLake) -> None:
 
 def _told(merging_lake: MergingLake, table: str) -> int:
     """The version of a table that the manifest told last: those of Iceberg tables are in no order."""
-    rows = merging_lake.books.batches.read(["ended_at", "versions"]).sort_by("ended_at").to_pylist()
+    rows = merging_lake.control.batches.read(["ended_at", "versions"]).sort_by("ended_at").to_pylist()
     return [int(version) for row in rows for name, version in row["versions"] if name == table][-1]
 
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import yaml
 
 from cdc_core.table_id import TableId
-from spark_sink.control_tables.batches import Books
+from spark_sink.control_tables.batches import ControlTables
 from spark_sink.errors import Reason
 from spark_sink.events.quarantine import Rejected
 from spark_sink.tables.changes import Marker
@@ -27,13 +27,13 @@ def sink(folder: Path) -> Path:
     tables = {"warehouse": warehouse, "exclude": ["shop/*/audit"]}
     settings = {"pipeline": "p", "kafka": {"bootstrap_servers": "b:1"}, "tables": tables, "checkpoint": "c"}
     config.write_text(yaml.safe_dump(settings))
-    books = Books(warehouse, "p", "one", "cdc.canonical")
-    books.create()
-    books.batches.write(0, [msgspec.structs.replace(report("shop_sales.orders"), version=3)])
+    control = ControlTables(warehouse, "p", "one", "cdc.canonical")
+    control.create()
+    control.batches.write(0, [msgspec.structs.replace(report("shop_sales.orders"), version=3)])
     columns = {"kind": ["row"], "value": pa.array([b"secret"]), "partition": pa.array([0]), "offset": pa.array([7])}
     records = pa.table(columns | {part: pa.array([value], pa.string()) for part, value in SHOUTED._asdict().items()})
     why = Rejected(0, Reason.TABLE_CLASH, "a clash")
-    rows = books.begin(1).rows(records, SHOUTED, str(SHOUTED), 1, [why])
+    rows = control.begin(1).rows(records, SHOUTED, str(SHOUTED), 1, [why])
     DeltaTables(warehouse).park(rows, Marker(f"p/one/{SHOUTED}", 4096))
     return config
 

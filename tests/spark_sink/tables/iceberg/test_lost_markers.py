@@ -88,7 +88,7 @@ def test_a_table_that_is_set_back(lake: MergingLake) -> None:
     session = lake.read().sparkSession
     java_table(session, lake.tables.iceberg_catalog, NAME).manageSnapshots().rollbackTo(before).commit()
     assert ({}, 0) == (markers_of(_metadata(lake)), _applied_again(lake, 2))
-    assert "TABLE_SET_BACK" == lake.books.held()[NAME].reason
-    lake.books.requests.ask("resume", NAME)
+    assert "TABLE_SET_BACK" == lake.control.held()[NAME].reason
+    lake.control.requests.ask("resume", NAME)
     assert not lake.requests().run()
     assert rows == _rows(lake)

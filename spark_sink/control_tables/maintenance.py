@@ -9,7 +9,7 @@ from typing import NamedTuple
 import pyarrow as pa
 
 from spark_sink.schema.table_naming import RESERVED
-from spark_sink.tables.delta.control_tables import Book
+from spark_sink.tables.delta.control_tables import ControlTable
 
 NAME = f"{RESERVED}.maintenance"
 
@@ -34,7 +34,7 @@ class StepDone(NamedTuple):
     added: int = 0
 
 
-class MaintenanceBook(Book):
+class MaintenanceTable(ControlTable):
     """`_cdc.maintenance`."""
 
     def __init__(self, warehouse: str, pipeline: str) -> None:
