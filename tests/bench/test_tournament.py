@@ -108,7 +108,7 @@ def test_turns(broker: Broker) -> None:
             assert run.resident_mib > 10
             assert run.rate == pytest.approx(run.messages / run.seconds, rel=0.01)
             assert run.megabytes_per_second == pytest.approx(run.rate * found[name].bytes_per_message / 1e6)
-    assert (found["broken"].failure or "").startswith("ended with exit code 1")
+    assert (found["broken"].failure or "").startswith("exited with code 1")
     assert "out of luck" in (found["broken"].failure or "")
     assert "nobody has it" == found["absent"].failure == result.contestants["absent"].missing
     turns = [line.strip().partition(":")[0] for line in said if line.startswith("  ") and " k/s" in line]

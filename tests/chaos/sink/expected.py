@@ -11,7 +11,8 @@ from typing import Any
 from deltalake import DeltaTable
 from pyiceberg.table import StaticTable
 
-from spark_sink.model.event import Event, in_order
+from cdc_core.position import is_in_order
+from spark_sink.model.event import Event
 from tests.spark_sink.commit_markers import commit_markers, is_iceberg
 from tests.spark_sink.oracle import table_after
 
@@ -77,7 +78,7 @@ class Expected:
         for table in {
             found.parent for folder in ("_delta_log", "metadata") for found in warehouse.glob(f"**/{folder}")
         }:
-            cuts = sum(event.op == "t" and not in_order(event.scope) for event in self.histories.get(table.name, ()))
+            cuts = sum(event.op == "t" and not is_in_order(event.scope) for event in self.histories.get(table.name, ()))
             allowed = 1 + (cuts if is_iceberg(table) else 0)
             twice = [mark for mark, count in Counter(commit_markers(table)).items() if count > allowed]
             if twice:
