@@ -105,7 +105,7 @@ def test_all_is_well(asked: Asked, broker: Broker) -> None:
     code, lines, _ = asked(settings, "--connect")
     assert 0 == code
     assert "1 of this pipeline" in lines["tables"]
-    assert "can be written" in lines["tables.warehouse"]
+    assert "is writable" in lines["tables.warehouse"]
     assert [] == list((asked.folder / "warehouse").glob("_cdc_check*"))
 
 

@@ -60,7 +60,7 @@ def test_check_asks_the_store(broker: Broker, object_store: ObjectStore, tmp_pat
     sink = StoredSink(broker, object_store, tmp_path, "sink-s3-checked")
     said = command(sink, "check", "--connect")
     assert {"ok"} == {line.split()[0] for line in said.splitlines()}
-    assert f"tables.warehouse: s3a://{BUCKET}/sink-s3-checked/warehouse can be written" in said
+    assert f"tables.warehouse: s3a://{BUCKET}/sink-s3-checked/warehouse is writable" in said
     left = object_store.directory / "objects" / BUCKET / "sink-s3-checked"
     assert [] == [path for path in left.rglob("*") if path.is_file()]
 
