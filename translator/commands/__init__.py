@@ -11,7 +11,7 @@ import click
 
 from cdc_core.command_line import LazyGroup
 from translator._native import way
-from translator.commands.remarks import say
+from translator.commands.output import say
 from translator.errors import CdcError, ConfigError
 
 _COMMANDS = {

@@ -11,8 +11,7 @@ import msgspec
 
 from cdc_core.command_line import json_option
 from translator.commands.configuration import config_option
-from translator.commands.listing import print_table
-from translator.commands.remarks import say
+from translator.commands.output import print_table, say
 from translator.config import settings as settings_module
 from translator.errors import ConfigError
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import click
 
 from translator.commands.configuration import config_option
+from translator.commands.output import say
 from translator.commands.record_file import record_line
-from translator.commands.remarks import say
 from translator.config import settings as settings_module
 from translator.config.setting_types import matches
 from translator.config.settings import Settings

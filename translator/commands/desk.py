@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from translator.commands.configuration import VARIABLE
-from translator.commands.remarks import say
+from translator.commands.output import say
 from translator.config import settings as settings_module
 from translator.errors import ConfigError
 

@@ -11,7 +11,7 @@ import msgspec
 
 from cdc_core.command_line import json_option
 from translator.commands.configuration import config_option
-from translator.commands.remarks import say
+from translator.commands.output import say
 from translator.config import settings as settings_module
 
 if TYPE_CHECKING:

@@ -25,8 +25,8 @@ from translator.commands.dlq_output import (
     report_facts,
     still_held,
 )
+from translator.commands.output import say
 from translator.commands.record_file import record_line
-from translator.commands.remarks import say
 from translator.config import settings as settings_module
 from translator.errors import ConfigError, ErrorCode, FatalError, unknown
 

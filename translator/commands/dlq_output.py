@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from translator.commands.listing import print_table
+from translator.commands.output import print_table
 from translator.operations.duration import instant
 from translator.operations.message_preview import preview, size_alone
 from translator.operations.terminal_text import shown

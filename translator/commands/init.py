@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from translator.commands.configuration import FILE
+from translator.commands.output import say
 from translator.commands.record_file import read_files, read_raw
-from translator.commands.remarks import say
 from translator.commands.translate import parse_cli_options
 from translator.config.setting_types import matches
 from translator.config.settings import parse_kafka

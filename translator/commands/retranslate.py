@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from translator.commands.configuration import config_option
-from translator.commands.remarks import say
+from translator.commands.output import say
 from translator.commands.translate import dead_letter_line
 from translator.config import settings as settings_module
 

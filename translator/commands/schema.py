@@ -14,8 +14,7 @@ from cdc_core.command_line import CommandGroup
 from cdc_core.envelope import TableSchema
 from cdc_core.table_id import joined_name
 from translator.commands.configuration import config_option
-from translator.commands.listing import print_table
-from translator.commands.remarks import say
+from translator.commands.output import print_table, say
 from translator.config import settings as settings_module
 from translator.errors import ConfigError
 from translator.operations.duration import instant

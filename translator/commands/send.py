@@ -10,7 +10,7 @@ import msgspec
 
 from cdc_core.command_line import json_option
 from translator.commands.configuration import config_option
-from translator.commands.remarks import say
+from translator.commands.output import say
 from translator.config import settings as settings_module
 from translator.errors import FatalError
 

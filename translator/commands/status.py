@@ -14,7 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from translator.commands.configuration import config_option
-from translator.commands.remarks import say
+from translator.commands.output import say
 from translator.config import settings as settings_module
 from translator.operations.duration import duration, moment
 from translator.operations.terminal_text import shown

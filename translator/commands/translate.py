@@ -13,8 +13,8 @@ import click
 import yaml
 
 from translator import dialects
+from translator.commands.output import say
 from translator.commands.record_file import Line, read_files, read_raw
-from translator.commands.remarks import say
 from translator.errors import ConfigError, FatalError
 from translator.message import Learned, Message, Skip
 from translator.operations.file_translator import FileTranslator, of_dialect

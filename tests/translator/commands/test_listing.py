@@ -8,7 +8,7 @@ import re
 import pytest
 from rich.console import Console
 
-from translator.commands.listing import print_table
+from translator.commands.output import print_table
 
 NAMES = ("source", "table", "only in", "letters")
 ROWS = [("erp", "hr.employees_of_the_whole_company", "", 12), ("shop", "s.t", "cdc.debezium", 3)]

@@ -1,29 +1,41 @@
-"""Tables on the terminal: in columns if they fit, otherwise one block of lines per row."""
+"""The output of commands: tables on standard output, and remarks on standard error."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
-from rich.console import Console
-from rich.measure import Measurement
-from rich.table import Table
-from rich.text import Text
+import click
 
 from translator.operations.terminal_text import shown
 
+if TYPE_CHECKING:
+    from rich.console import Console
+
 _ANY_WIDTH = 100_000
+
+
+def say(text: str) -> None:
+    """Print a remark on standard error, prefixed with the program's name: several programs may share a terminal."""
+    click.echo(f"translator: {text}", err=True)
 
 
 def print_table(
     names: Sequence[str], rows: Sequence[Sequence[object]], *, title: str | None = None, console: Console | None = None
 ) -> None:
-    """Print rows with their column names. Nothing is cut off, even in a narrow terminal.
+    """Print rows in columns if they fit, otherwise one block of lines per row. Nothing is cut off.
 
     When the output is a file or a pipe, each row is one line.
 
     Args:
         console: where to print; None for standard output.
     """
+    # Imported here, because every command imports `say`, and rich takes a tenth of a second.
+    from rich.console import Console
+    from rich.measure import Measurement
+    from rich.table import Table
+    from rich.text import Text
+
     console = console or Console()
     cells = [[Text(shown(str(cell))) for cell in row] for row in rows]
     table = Table(title=title, title_justify="left")
