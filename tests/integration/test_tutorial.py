@@ -18,7 +18,7 @@ import pytest
 from dev.jars import cache
 from dev.java import find_java
 from dev.servers.broker import LOOPBACK
-from dev.servers.stack import descendants, wait_until
+from dev.servers.stack import StackError, descendants, wait_until
 from tests.repository.pages import ROOT, page
 
 SECONDS = 300  # a bound for what hangs
@@ -99,6 +99,17 @@ class Reader:
         assert self.programs[0].poll() is None, self.broker_log.read_text()
         return f"{LOOPBACK}:{self._port}" in self.broker_log.read_text()
 
+    def check(self) -> None:
+        """Fail if a program has exited that should still be running."""
+        for number, program in enumerate(self.programs, 1):
+            log = self._home / f"terminal-{number}.log"
+            assert program.poll() is None, f"terminal {number} exited with code {program.poll()}: {_end_of(log)}"
+
+    def logs(self) -> str:
+        """Return the last lines of every terminal."""
+        numbers = range(1, len(self.programs) + 1)
+        return "\n".join(f"terminal {number}: {_end_of(self._home / f'terminal-{number}.log')}" for number in numbers)
+
     def stop(self) -> list[int]:
         """Press Ctrl-C in the terminals, the last one first; return the exit codes."""
         codes = []
@@ -128,6 +139,10 @@ class Reader:
             "PIP_NO_BUILD_ISOLATION": "0",
             "PIP_NO_INDEX": "1",
         }
+
+
+def _end_of(log: Path) -> str:
+    return log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
 
 def blocks_of(text: str) -> list[Block]:
@@ -172,7 +187,10 @@ def test_every_step(reader: Reader, tmp_path: Path) -> None:
         if block.file is not None:
             reader.save(block)
         elif block.language == "text":
-            wait_until(block.text, SECONDS, partial(_prints, reader, last, block.text))
+            try:
+                wait_until(block.text, SECONDS, partial(_prints, reader, last, block.text))
+            except StackError as error:
+                raise AssertionError(f"{error}\n{reader.logs()}") from error
             shown += 1
         elif block.text.startswith("# terminal"):
             reader.start(block.text)
@@ -206,6 +224,7 @@ def _succeeds(reader: Reader, command: str) -> bool:
 
 def _prints(reader: Reader, command: str, expected: str) -> bool:
     """Run a command, and tell whether it prints what the page shows; a table may not exist yet."""
+    reader.check()
     try:
         return is_shown(expected, reader.run(command))
     except AssertionError as error:
