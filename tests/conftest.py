@@ -1,4 +1,4 @@
-"""What tests of every folder may ask for."""
+"""Fixtures for the tests of every folder."""
 
 import signal
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 from dev.servers.broker import Broker, hold_port
 from tests import sizes
 
-# A shell ignores SIGINT for what it runs in its background; so would every process that a test starts and interrupts.
+# A shell ignores SIGINT in its background jobs, and every process that a test starts and interrupts would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 sizes.register()
@@ -16,21 +16,21 @@ sizes.register()
 
 @pytest.fixture(scope="session")
 def broker() -> Iterator[Broker]:
-    """A running Kafka broker, one for the whole session: use topic names of your own, and never stop it."""
+    """A running Kafka broker shared by the whole session. Use your own topic names, and never stop it."""
     with Broker() as running:
         yield running
 
 
 @pytest.fixture
 def free_port() -> Iterator[int]:
-    """A loopback port that nobody listens on, and that nobody else is given while the test runs."""
+    """A free loopback port that no other test gets while this one runs."""
     with hold_port() as reserved:
         port: int = reserved.getsockname()[1]
         yield port
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for the broker is an integration test, said or not."""
+    """Mark every test that uses the broker as an integration test."""
     for item in items:
         if "broker" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.integration)

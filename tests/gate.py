@@ -1,6 +1,6 @@
-"""A gate before a server: open, everything goes through; shut, nobody answers at its port, as if the server had ended.
+"""A gate in front of a server. When open, it forwards everything. When shut, its port refuses connections.
 
-For what is said and done while a server is away. A real end and a start would take seconds, most of them processors'.
+It simulates a server outage. Stopping and starting a real server would take seconds, most of them CPU time.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from dev.servers.broker import LOOPBACK, hold_port
 
 
 class Gate:
-    """A port of its own before the port of a server; shut at first."""
+    """A port of its own in front of a server's port, initially shut."""
 
     def __init__(self, port: int) -> None:
         self.behind = port
@@ -26,7 +26,7 @@ class Gate:
         self._server: Server | None = None
 
     def open(self) -> None:
-        """Connections go through when it returns."""
+        """Open the gate. Connections work when this returns."""
         self._server = self._new_server()
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
@@ -34,7 +34,7 @@ class Gate:
         return Server(self.port, self.behind)
 
     def shut(self) -> None:
-        """Whoever is connected no longer is, and nobody else gets in; nothing happens when it is shut."""
+        """Drop all connections and refuse new ones. Do nothing if the gate is already shut."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()
@@ -52,7 +52,7 @@ class Gate:
 
 
 class Server(ThreadingTCPServer):
-    """What listens at the port of a gate that is open."""
+    """The listener on the port of an open gate."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -64,9 +64,9 @@ class Server(ThreadingTCPServer):
         super().__init__((LOOPBACK, port), _Passage)
 
     def between(self, ends: list[socket.socket]) -> None:
-        """Carry bytes from each end to the other, until one closes."""
+        """Copy bytes in both directions until one end closes."""
         self._ends += ends
-        if self._shut:  # it came in a moment before
+        if self._shut:  # it connected just before the gate was shut
             return
         other = dict(zip(ends, reversed(ends), strict=True))
         with suppress(OSError):
@@ -79,7 +79,7 @@ class Server(ThreadingTCPServer):
     def disconnect(self) -> None:
         self._shut = True
         for end in [*self._ends]:
-            with suppress(OSError):  # it is closed already
+            with suppress(OSError):  # already closed
                 end.shutdown(socket.SHUT_RDWR)
 
 

@@ -1,6 +1,6 @@
-"""A receiver of OpenTelemetry's protocol that keeps what it was sent, read by the protocol's own classes.
+"""An OTLP receiver that keeps the reports it gets, parsed with the protocol's own classes.
 
-`make interop` sends the same reports to OpenTelemetry's collector.
+`make interop` sends the same reports to the OpenTelemetry Collector.
 """
 
 import gzip
@@ -18,14 +18,14 @@ Series = Mapping[tuple[str, tuple[tuple[str, str], ...]], Any]
 
 
 class Report(NamedTuple):
-    """One request: attributes of the process, and each point by its metric's name and its labels."""
+    """One request: the resource attributes, and each data point by metric name and labels."""
 
     identity: Mapping[str, str]
     series: Series
 
 
 class Receiver(ThreadingHTTPServer):
-    """Takes reports of who sends the token, and refuses others."""
+    """Accept reports that carry the token and reject all others."""
 
     def __init__(self) -> None:
         self.reports: list[Report] = []
@@ -36,7 +36,7 @@ class Receiver(ThreadingHTTPServer):
         return f"http://127.0.0.1:{self.server_port}/v1/metrics"
 
     def newest(self, name: str) -> Any:
-        """The newest point of a metric without labels; None where none came."""
+        """Return the latest point of a metric without labels, or None if there is none."""
         return next((found for report in reversed(self.reports) if (found := report.series.get((name, ())))), None)
 
 
@@ -56,7 +56,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, format: str, *args: object) -> None:
-        """Tests say what they miss."""
+        """Log nothing: a failing test reports what is missing."""
 
 
 def _reports(body: bytes) -> Iterator[Report]:
@@ -75,7 +75,7 @@ def _reports(body: bytes) -> Iterator[Report]:
 
 @contextmanager
 def receiver() -> Iterator[Receiver]:
-    """A receiver at a port of its own."""
+    """A receiver on its own port."""
     with Receiver() as made:
         thread = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
         thread.start()

@@ -1,4 +1,4 @@
-"""What a consumer makes of records, by cdc_core.reader: for tests that look at rows and not at types."""
+"""Read records as a consumer does, with cdc_core.reader, for tests that check rows rather than types."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from cdc_core.wire_format import IMAGES
 
 
 def decode(value: bytes | None) -> dict[str, Any]:
-    """The fields of an event, with its images as objects."""
+    """Return the fields of an event, with its images as objects."""
     assert value is not None
     fields: dict[str, Any] = msgspec.to_builtins(event_of(value))
     return fields | {name: fields[name] and json.loads(fields[name]) for name in IMAGES}
 
 
 class ReadTable:
-    """The rows of one table; `left_out` counts changes of rows that have no key."""
+    """The rows of one table. `left_out` counts changes to rows without a key."""
 
     def __init__(self) -> None:
         self._store = DictStore()
@@ -36,6 +36,6 @@ class ReadTable:
 
     @property
     def rows(self) -> dict[str, Any]:
-        """The rows by their key as text."""
+        """Return the rows by key, as text."""
         found = [item for table in self._store.tables() for item in self._store.rows(table).items()]
         return {json.dumps(dict(zip(self._key, key, strict=True))): row for key, row in found}

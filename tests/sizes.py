@@ -1,19 +1,20 @@
-"""How many examples the property tests try: profiles by name, chosen with `--hypothesis-profile=NAME`."""
+"""The number of examples of the property tests, as profiles selected with `--hypothesis-profile=NAME`."""
 
 import math
 
 from hypothesis import HealthCheck, settings
 
 PROFILES = {"quick": 25, "ci": 100, "long": 2_000}
-"""The examples of a property of weight 1. `quick` is the default; `.ci/run` chooses `ci`."""
+"""Number of examples for a property of weight 1. The default is `quick`; `.ci/run` selects `ci`."""
 
 LEAST = 5
 
 
 def register() -> None:
-    """Make the profiles known to hypothesis and load the default."""
+    """Register the profiles with hypothesis and load the default."""
     for name, count in PROFILES.items():
-        # A timing is a benchmark, never a test: on a busy machine an example may take long, and finding one, too.
+        # Tests have no deadlines. On a busy machine, running or generating an example can be slow; benchmarks measure
+        # time.
         settings.register_profile(
             name, max_examples=count, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
         )
@@ -21,10 +22,10 @@ def register() -> None:
 
 
 def count(weight: float) -> int:
-    """Return how often a test does what it repeats: `weight` times the examples of the profile."""
+    """Return how often a test repeats its work: `weight` times the number of examples of the profile."""
     return max(1, math.ceil(settings.default.max_examples * weight))
 
 
 def examples(weight: float) -> settings:
-    """Decorate a property that needs `weight` times the usual examples: more of a wide space, fewer of a slow one."""
+    """Decorate a property that needs `weight` times the usual examples: more for a wide space, fewer for a slow test."""
     return settings(max_examples=max(LEAST, math.ceil(settings.default.max_examples * weight)))

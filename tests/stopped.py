@@ -1,4 +1,4 @@
-"""A program that is told to stop at the worst moments of its imports."""
+"""Stop a program at the worst moments of its imports."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ main()
 def stopped_while_it_imports(
     directory: Path, program: str, settings: Mapping[str, Any], module: str, moment: str
 ) -> subprocess.CompletedProcess[str]:
-    """Runs `PROGRAM run`, which gets SIGTERM when it imports `module`."""
+    """Run `PROGRAM run` and send it SIGTERM when it imports `module`."""
     config = directory / "config.yaml"
     config.write_text(yaml.safe_dump(settings), encoding="utf-8")
     script = _SCRIPT.format(program=program, module=module, when=MOMENTS[moment], config=str(config))

@@ -13,19 +13,19 @@ TESTS = Path(__file__).parent
 
 @pytest.mark.parametrize("weight", [0.001, 0.25, 1, 7])
 def test_weight(weight: float) -> None:
-    """A weight is a share of the profile that was chosen, and never almost nothing."""
+    """A weight scales the number of examples of the selected profile, and the result is never close to zero."""
     share = settings.default.max_examples * weight
     assert max(LEAST, share) <= examples(weight).max_examples < max(LEAST, share) + 1
 
 
 def test_every_profile_is_known() -> None:
-    """Each has its number of examples, and none a deadline."""
+    """Every profile sets a number of examples and no deadline."""
     for name, count in PROFILES.items():
         profile = settings.get_profile(name)
         assert (count, None) == (profile.max_examples, profile.deadline)
 
 
 def test_no_file_has_a_number_of_its_own() -> None:
-    """Who wants more examples or fewer says so by weight: the profile stays the one place for the size."""
+    """Tests change their number of examples through a weight only, so that the profile remains the single place for it."""
     own = re.compile(r"max_examples\s*=")
     assert [TESTS / "sizes.py"] == [path for path in TESTS.rglob("*.py") if own.search(path.read_text())]

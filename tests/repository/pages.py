@@ -1,4 +1,4 @@
-"""What a page says, for tests: its sections, code blocks and tables."""
+"""Read the sections, code blocks and tables of a page."""
 
 from __future__ import annotations
 
@@ -11,34 +11,34 @@ DOCS = ROOT / "docs"
 
 
 def page(name: str) -> str:
-    """The text of a page under docs/."""
+    """Return the text of a page under docs/."""
     return (DOCS / name).read_text(encoding="utf-8")
 
 
 def section(text: str, heading: str) -> str:
-    """The text under a heading of the second level."""
+    """Return the text under a second-level heading."""
     (found,) = re.findall(rf"^## {re.escape(heading)}\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL)
     return str(found)
 
 
 def blocks(text: str, language: str) -> list[str]:
-    """The code blocks of a language."""
+    """Return the code blocks in a language."""
     return re.findall(rf"^```{language}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL)
 
 
 def table(text: str, head: str) -> list[list[str]]:
-    """The rows of the table whose first column has that head, cell by cell."""
+    """Return the rows of the table whose first column has that heading, as cells."""
     (body,) = re.findall(rf"^\| {re.escape(head)} \|.*\n\|[ |-]+\|\n((?:\|.*\n)+)", text, re.MULTILINE)
     return [[cell.strip() for cell in re.split(r"(?<!\\)\|", line.strip("|"))] for line in body.splitlines()]
 
 
 def names(rows: list[list[str]]) -> list[str]:
-    """Every word in code marks in the first column."""
+    """Return every word in code marks in the first column."""
     return [name for row in rows for name in re.findall(r"`([^`]+)`", row[0])]
 
 
 def run(*sources: str) -> dict[str, Any]:
-    """The names that snippets define, run one after the other."""
+    """Run the snippets in order and return the names they define."""
     defined: dict[str, Any] = {}
     for source in sources:
         exec(compile(source, "a snippet of docs", "exec"), defined)

@@ -1,4 +1,4 @@
-"""docs/cli.md says what the commands say, and every command says something."""
+"""docs/cli.md matches the help of the commands, and every command has help."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ def _paths(group: click.Group, *names: str) -> Iterator[tuple[str, ...]]:
     ids=lambda part: part if isinstance(part, str) else " ".join(part),
 )
 def test_every_command_runs(program: str, path: tuple[str, ...]) -> None:
-    """Its help cuts no summary, and each option has an explanation; a call with an unknown option is exit code 2."""
+    """The help shows every summary in full and explains each option. An unknown option exits with code 2."""
     ran = CliRunner().invoke(PROGRAMS[program], [*path, "--help"])
     assert 0 == ran.exit_code, ran.output
     assert "...\n" not in ran.output.partition("Options:")[2]

@@ -1,4 +1,4 @@
-"""docs/consumers.md: its SQL runs in DuckDB and ends with the rows of a shop; its versions are those installed."""
+"""The SQL of docs/consumers.md runs in DuckDB and produces the rows of a shop. Its versions match the installed ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ CONSUMERS = page("consumers.md")
 
 
 def lines(codec: Codec, events: list[Translated]) -> Iterator[str]:
-    """The records of a projection as the page wants them."""
+    """Return the records of a projection in the form that the page expects."""
     records = [record for event, schema in events for record in codec.encode(event, schema)]
     for offset, record in enumerate(records):
         texts = {"key": record.key, "value": record.value}
@@ -42,7 +42,7 @@ def rows(sql: str, folder: Path) -> list[tuple[Any, ...]]:
 
 
 def test_duckdb(tmp_path: Path) -> None:
-    """Both queries, with changed keys, deletes and, where the form has a word for it, a truncate."""
+    """Both queries handle changed keys, deletes and, where the format supports it, truncates."""
     source = shop_sources(41)[3]
     events = translated(source, source.messages(400, grow=False))
     rows_there = source.shop.rows["orders"]
@@ -67,13 +67,13 @@ VERSIONS = {"Spark": "pyspark", "`cdc_core.reader`": "fastavro", "Python, Apache
 
 @pytest.mark.parametrize("reader", VERSIONS)
 def test_versions(reader: str) -> None:
-    """Whoever raises a version runs the tests with it, and says so on the page."""
+    """The page lists the versions that the tests run with."""
     (line,) = [line for line in CONSUMERS.splitlines() if line.startswith("|") and reader in line.split("|")[1]]
     assert importlib.metadata.version(VERSIONS[reader]) in line.split("|")[2]
 
 
 def test_versions_of_interop() -> None:
-    """The page names the versions that `make interop` runs."""
+    """The page lists the versions that `make interop` runs."""
     wanted = dict(re.findall(r'name="([\w-]+)" rev="([\d.]+)', (ROOT / "dev" / "interop" / "jars.xml").read_text()))
     told = {
         name: f"| {wanted[jar]}"
@@ -93,7 +93,7 @@ def test_versions_of_interop() -> None:
 
 
 def test_statements_of_interop() -> None:
-    """`make interop` finds the statement for Flink on the page, and makes the other of it."""
+    """`make interop` finds the Flink statement on the page and derives the other statement from it."""
     assert "'upsert-kafka', 'topic' = 'rows.canal.shop.orders'" in flink_statement("here:1")
     assert "'topic' = 'debezium.canal.shop.orders'" in debezium_statement("here:1")
     assert "'debezium-json'" in debezium_statement("here:1")
@@ -101,7 +101,7 @@ def test_statements_of_interop() -> None:
 
 
 def test_statements_in_avro() -> None:
-    """Columns have the types of the schema in the registry: keys are wide, times are text, a decimal has its scale."""
+    """Columns get their types from the registry schema: wide keys, times as text, decimals with their scale."""
     types = {
         "id": "int32",
         "customer_id": "int64",
@@ -120,7 +120,7 @@ def test_statements_in_avro() -> None:
 
 
 def test_statements_of_clickhouse() -> None:
-    """Those of the page, for any table."""
+    """The ClickHouse statements of the page work for any table."""
     _, create, insert, select = clickhouse.clickhouse_statements(LINES, Path("there.jsonl"))
     assert "CREATE TABLE order_lines (" in create
     assert "ORDER BY (order_id, line)" in create

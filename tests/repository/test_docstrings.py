@@ -1,4 +1,4 @@
-"""A docstring is a sentence with a subject, or an order: not a question without its mark."""
+"""Docstrings are statements or imperatives, not indirect questions without a question mark."""
 
 import ast
 import re
@@ -13,12 +13,12 @@ FRAGMENT = re.compile(r"(What|Whether|Where|How|Why|Who|Which|Tells?|Says?) ")
 
 
 def fragments(source: str) -> list[str]:
-    """The docstrings of a module that begin as a question without a mark."""
+    """Return the docstrings of a module that begin like a question."""
     return [text.splitlines()[0] for text in _docstrings(ast.parse(source)) if FRAGMENT.match(text)]
 
 
 def _docstrings(tree: ast.Module) -> Iterator[str]:
-    """Every docstring, those behind a field or a constant included."""
+    """Return every docstring, including those of fields and constants."""
     for node in ast.walk(tree):
         match node:
             case ast.Expr(value=ast.Constant(value=str() as text)):
@@ -27,7 +27,7 @@ def _docstrings(tree: ast.Module) -> Iterator[str]:
 
 @pytest.mark.parametrize("package", PACKAGES)
 def test_docstrings_are_sentences(package: str) -> None:
-    """In every file of the package."""
+    """No docstring in the package is a fragment of a question."""
     files = sorted((ROOT / package).rglob("*.py"))
     assert files
     found = {str(file.relative_to(ROOT)): fragments(file.read_text(encoding="utf-8")) for file in files}
@@ -35,7 +35,7 @@ def test_docstrings_are_sentences(package: str) -> None:
 
 
 def test_the_checker_sees() -> None:
-    """A fragment of a module, a function, a class and a field is told; a sentence is none."""
+    """The check finds fragments in modules, functions, classes and fields, and accepts sentences."""
     function = 'def f():\n    """Whether so."""\n'
     record = 'class C:\n    """A class."""\n    x = 1\n    """How many."""\n'
     found = fragments(f'"""What it is."""\n{function}{record}')

@@ -1,4 +1,4 @@
-"""The house is in order: nothing of one machine is committed, the entry points work, the versions agree."""
+"""The repository contains nothing specific to one machine, its entry points work, and its versions agree."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from packaging.utils import canonicalize_name
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
-# Folders that exist on somebody's machine, and hosts that only some networks reach.
+# Folders of a single machine, and hosts that are reachable from some networks only.
 FORBIDDEN = {
     "a path of one machine": re.compile(r"(^|[^.a-zA-Z0-9])/(work|root|farm|home)/"),
     "the address of a package registry": re.compile(r"https?://[^ ]*(maven2|pypi|hosted[.]org|npmjs|/@v/|crates)"),
@@ -25,7 +25,7 @@ PINNED = re.compile(r"^([A-Za-z0-9._-]+)==([^ ;]+)(?: ; .*?)? \\$", re.MULTILINE
 
 
 def _committed() -> list[Path]:
-    """Every file that is committed, or would be by `git add --all`."""
+    """Return every file that is committed or that `git add --all` would add."""
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"],
         cwd=ROOT,
@@ -38,7 +38,7 @@ def _committed() -> list[Path]:
 
 
 def _complaints(text: str) -> list[str]:
-    """Line numbers and what is wrong there."""
+    """Return line numbers and the problem on each line."""
     return [
         f"line {number}: {what}"
         for number, line in enumerate(text.splitlines(), 1)
@@ -48,7 +48,7 @@ def _complaints(text: str) -> list[str]:
 
 
 def test_no_file_knows_a_machine() -> None:
-    """No committed text names a folder of one machine or the address of a package registry."""
+    """No committed text contains a folder of one machine or the address of a package registry."""
     found = {}
     for path in _committed():
         content = path.read_bytes()
@@ -67,17 +67,17 @@ def test_no_file_knows_a_machine() -> None:
     ],
 )
 def test_the_search_finds(line: str) -> None:
-    """The search above can fail."""
+    """The search finds machine-specific paths and registry addresses."""
     assert 1 == len(_complaints(line))
 
 
 def test_the_search_is_not_too_eager() -> None:
-    """Relative paths and other addresses are fine."""
+    """The search accepts relative paths and other addresses."""
     assert [] == _complaints("build/work/x ./root/ https://kafka.apache.org/documentation ~/.cache")
 
 
 def test_nothing_built_is_committed() -> None:
-    """Jars, wheels, byte code, locks of other tools and state of daemons are never committed."""
+    """The repository contains no jars, wheels, bytecode, lock files of other tools or daemon state."""
     wrong = {".jar", ".whl", ".pyc"}
     names = {"uv.lock", "package-lock.json", ".dmypy.json"}
     assert [] == [path for path in _committed() if path.suffix in wrong or path.name in names]
@@ -85,12 +85,12 @@ def test_nothing_built_is_committed() -> None:
 
 @pytest.mark.parametrize("script", [".ci/run", "dev/setup.sh", "dev/lock.sh"])
 def test_scripts_have_their_run_bit(script: str) -> None:
-    """What is called by its name can be."""
+    """Scripts that are called by name are executable."""
     assert os.access(ROOT / script, os.X_OK)
 
 
 def test_help_lists_every_target() -> None:
-    """`make` alone prints every target, each with a sentence."""
+    """`make` without a target prints every target with a sentence."""
     makefile = (ROOT / "Makefile").read_text()
     (phony,) = re.findall(r"^\.PHONY: (.*)$", makefile, re.MULTILINE)
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
@@ -100,7 +100,7 @@ def test_help_lists_every_target() -> None:
 
 
 def test_changelog_knows_this_version() -> None:
-    """The newest release of the changelog is the version of the package; `Unreleased` may stand above it."""
+    """The latest release in the changelog is the package version. An `Unreleased` section can precede it."""
     changelog = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     headings = re.findall(r"^## \[?([^\]\s]+)", changelog, re.MULTILINE)
     releases = [heading for heading in headings if heading.lower() != "unreleased"]
@@ -108,7 +108,7 @@ def test_changelog_knows_this_version() -> None:
 
 
 def test_the_version_stands_in_one_place() -> None:
-    """In pyproject.toml; what repeats it for a reader outside of Python says the same, tags of our images included."""
+    """The version is defined in pyproject.toml. Copies for readers outside Python match it, including our image tags."""
     charts = {path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / "helm").glob("*/Chart.yaml")}
     assert {"translator", "spark-sink"} == charts.keys()
     assert {PROJECT["version"]} == {chart["appVersion"] for chart in charts.values()}
@@ -124,7 +124,7 @@ def test_the_version_stands_in_one_place() -> None:
 
 
 def test_lock_satisfies_the_project() -> None:
-    """Every dependency, of every extra, is in the lock in a version that pyproject.toml allows."""
+    """The lock contains every dependency of every extra, in a version that pyproject.toml allows."""
     lock = (ROOT / "requirements.lock").read_text()
     pinned: dict[str, list[str]] = {}
     for name, version in PINNED.findall(lock):
@@ -140,7 +140,7 @@ def test_lock_satisfies_the_project() -> None:
 
 @pytest.mark.parametrize("name", ["requirements.lock", "requirements-docs.lock", "requirements-audit.lock"])
 def test_lock_is_exact_and_hashed(name: str) -> None:
-    """Every entry of a lock is one exact version with at least one hash, and no address of an index."""
+    """Every lock entry has one exact version and at least one hash. The lock contains no index address."""
     lock = (ROOT / name).read_text()
     entries = [entry for entry in re.split(r"\n(?=[A-Za-z0-9])", lock) if not entry.startswith("#")]
     assert [] == [entry.splitlines()[0] for entry in entries if "--hash=sha256:" not in entry]

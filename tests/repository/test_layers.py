@@ -1,7 +1,7 @@
-"""Arrows point one way: who may import whom, held by walking the imports of every file.
+"""Dependencies point one way. The tests check the imports of every file.
 
-The rooms of a package are listed in the order in which data passes through them. A room imports `cdc_core` and the
-rooms listed before it. Inside a room, files import each other without circles (docs/architecture.md).
+The rooms of a package are listed in the order in which data passes through them. A room can import `cdc_core` and the
+rooms listed before it. Inside a room, files must not import each other in circles (docs/architecture.md).
 """
 
 import ast
@@ -32,13 +32,13 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
 }
 PROGRAMS = ("translator", "spark_sink")
 
-# These do no I/O and know no configuration: what they need to look up arrives as a callable.
+# These do no I/O and know no configuration. They receive lookups as callables.
 PURE = frozenset({"message", "values", "_native", "codecs", "dialects", "translation"})
-# What these may take from `config`: rules that are built from settings, and know nothing of a file.
+# What these can import from `config`: rules that are built from settings and do not depend on a file.
 PURE_CONFIG = frozenset({"mask_rules", "options", "table_filter"})
 IO_LIBRARIES = frozenset({"aiohttp", "asyncio", "http", "httpx2", "requests", "socket", "ssl", "subprocess", "urllib"})
 
-# Siblings: neither knows the other, though one of them has to stand first.
+# Siblings: neither can import the other, although one comes first in the list.
 SIBLINGS = {"codecs": "dialects", "dialects": "codecs"}
 
 STREAM_LIBRARIES = frozenset({"faust", "mode", "aiokafka"})
@@ -64,7 +64,7 @@ SETTINGS = frozenset({"translator.config.settings", "spark_sink.config.settings"
 
 
 def violations(module: str, source: str, *, package: bool = False) -> list[str]:
-    """What the imports of one module break, in words; `package` when the source is an `__init__.py`."""
+    """Describe the forbidden imports of one module. Set `package` if the source is an `__init__.py`."""
     broken = []
     for imported in _imports(module, source, package=package):
         reasons = (rule(module, imported) for rule in RULES)
@@ -73,7 +73,7 @@ def violations(module: str, source: str, *, package: bool = False) -> list[str]:
 
 
 def _room(module: str) -> tuple[str, str]:
-    """The package of a module, and its room there; no room is the package itself."""
+    """Return a module's package and its room there. The package itself has no room."""
     package, _, inside = module.partition(".")
     return package, inside.partition(".")[0]
 
@@ -205,12 +205,12 @@ RULES = (
 
 
 def _imports(module: str, source: str, *, package: bool) -> Iterator[str]:
-    """Full names of all that is imported anywhere in the source: in functions and for type checking too."""
+    """Return the full names of all imports in the source, including those in functions and for type checking."""
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            # `from . import x` counts from the package: for an __init__.py, that is the module itself.
+            # `from . import x` is relative to the package. In an __init__.py, that is the module itself.
             above = module.split(".")[: None if package and node.level == 1 else int(package) - node.level]
             base = ".".join([*(above if node.level else []), *([node.module] if node.module else [])])
             if base != "__future__":
@@ -225,7 +225,7 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return the groups of modules that import each other, by way of others too, imports for type checking included."""
+    """Return the groups of modules that import each other, directly or indirectly, including imports for type checking."""
     order = TopologicalSorter({module: [one for one in wanted if one != module] for module, wanted in imports.items()})
     try:
         order.prepare()
@@ -235,7 +235,7 @@ def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
 
 
 def _module_of(imported: str, modules: Container[str]) -> str | None:
-    """The module that a full name is in, or is."""
+    """Return the module that a full name is in, or that it is."""
     parts = imported.split(".")
     names = (".".join(parts[:length]) for length in range(len(parts), 0, -1))
     return next((name for name in names if name in modules), None)
@@ -243,12 +243,12 @@ def _module_of(imported: str, modules: Container[str]) -> str | None:
 
 @pytest.mark.parametrize(("module", "path"), [pytest.param(*found, id=found[0]) for found in _modules()])
 def test_every_module_keeps_the_layers(module: str, path: Path) -> None:
-    """No file of the products imports what its room may not know."""
+    """No product file imports a module that is off limits for its room."""
     assert [] == violations(module, path.read_text(encoding="utf-8"), package=path.name == "__init__.py")
 
 
 def test_files_import_in_no_circle() -> None:
-    """Files inside a room may import each other, but in one direction."""
+    """The imports between the files of a room form no circle."""
     modules = dict(_modules())
     imports = {}
     for module, path in modules.items():
@@ -258,14 +258,14 @@ def test_files_import_in_no_circle() -> None:
 
 
 def test_the_search_for_circles_finds() -> None:
-    """A circle of three files is found, and so is one between a package and a file in it; a file may name itself."""
+    """The search finds circles of three files and circles between a package and its own file. A self-import is allowed."""
     assert circles({"a": ["b"], "b": ["c"], "c": ["a"]}) != []
     assert circles({"a": ["a.b"], "a.b": ["a"]}) != []
     assert circles({"a": ["a", "b"], "b": []}) == []
 
 
 def test_every_room_is_there() -> None:
-    """The walk finds the products, and the lists above name no room that is gone."""
+    """The walk covers the products, and the lists contain no room that no longer exists."""
     found = {_room(module) for module, _ in _modules()}
     assert found == {(package, room) for package, rooms in ROOMS.items() for room in (*rooms, "")}
 
@@ -327,7 +327,7 @@ def test_every_room_is_there() -> None:
     ],
 )
 def test_the_checker_sees(module: str, source: str, reason: str) -> None:
-    """A module that breaks a rule is told which."""
+    """The report of a violation states the rule that the module breaks."""
     (broken,) = violations(module, source)
     assert broken.startswith(f"{module} imports ")
     assert reason in broken
@@ -355,12 +355,12 @@ def test_the_checker_sees(module: str, source: str, reason: str) -> None:
     ],
 )
 def test_the_checker_allows(module: str, source: str) -> None:
-    """An import along the arrows is no violation."""
+    """An import in the allowed direction is not a violation."""
     assert [] == violations(module, source)
 
 
 def test_the_checker_resolves_packages() -> None:
-    """In an `__init__.py` one dot means the package itself."""
+    """In an `__init__.py`, one dot means the package itself."""
     assert [] == violations("translator.dialects", "from .canal import Canal", package=True)
     assert [] == violations("translator.dialects.canal", "from .rows import read", package=True)
     (broken,) = violations("translator.dialects.canal", "from ..qlik import Qlik", package=True)

@@ -1,4 +1,4 @@
-"""A public class name has one meaning in all that is shipped or run from this repository."""
+"""Each public class name has one meaning across all code that this repository ships or runs."""
 
 import ast
 from collections import defaultdict
@@ -7,7 +7,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cdc_core", "translator", "spark_sink", "dev", "bench")
 
-# Names that more than one class has, and why that is one meaning.
+# Names that several classes share, and why they have one meaning.
 SHARED = {
     "Head": "dialects: the fields of a message that do not depend on its rows",
     "Layout": "dialects: how rows of one shape are read",
@@ -32,14 +32,14 @@ def _public_classes() -> dict[str, list[str]]:
 
 
 def test_one_public_class_name_has_one_meaning() -> None:
-    """What is listed as shared still is."""
+    """Every name listed as shared is still shared."""
     shared = {name: paths for name, paths in _public_classes().items() if len(paths) > 1}
     assert {} == {name: paths for name, paths in shared.items() if name not in SHARED}
     assert set() == SHARED.keys() - shared.keys()
 
 
 def test_names_that_are_shared_within_a_role_stay_in_it() -> None:
-    """`Table` in a dialect is no licence for a `Table` elsewhere."""
+    """Sharing `Table` between dialects does not permit a `Table` elsewhere."""
     outside = [
         path
         for name, paths in _public_classes().items()

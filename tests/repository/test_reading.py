@@ -1,6 +1,6 @@
-"""docs/reading.md: its Python runs, and reads the shops of the demo; its Flink table names what there is.
+"""The Python of docs/reading.md runs and reads the demo shops. Its Flink table is complete.
 
-Its Java is run in tests/translator/codecs/test_second_reader.py, its Spark in tests/spark_sink/test_second_reader.py.
+tests/translator/codecs/test_second_reader.py runs its Java, and tests/spark_sink/test_second_reader.py its Spark code.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ READING = page("reading.md")
 
 @pytest.fixture(scope="module")
 def python() -> dict[str, Any]:
-    """What the snippets for Python define."""
+    """The names that the Python snippets define."""
     return run(*blocks(section(READING, "Python"), "python"))
 
 
 @pytest.fixture(scope="module")
 def shop() -> tuple[dict[str, Any], list[bytes], list[bytes]]:
-    """The rows of a shop, the values of its schemas, and those of its events."""
+    """The rows of a shop, the values of its schemas, and the values of its events."""
     source = shop_sources(7)[3]
     events = translated(source, source.messages(120, grow=False))
     schemas = [msgspec.json.encode(schema) for _, schema in events if schema is not None]
@@ -39,14 +39,14 @@ def shop() -> tuple[dict[str, Any], list[bytes], list[bytes]]:
 
 class TestPython:
     def test_rows(self, python: dict[str, Any], shop: tuple[dict[str, Any], list[bytes], list[bytes]]) -> None:
-        """The first snippet ends with the rows of the source."""
+        """The first snippet produces the rows of the source."""
         rows, schemas, values = shop
         assert {f"canal/shop//{name}": rows[name] for name in rows} == python["tables_of"](schemas, values)
 
     def test_kept_with_offsets(
         self, python: dict[str, Any], shop: tuple[dict[str, Any], list[bytes], list[bytes]]
     ) -> None:
-        """The second keeps rows and offsets in one transaction: a batch that fails leaves neither."""
+        """The second snippet stores rows and offsets in one transaction: a failed batch stores neither."""
         rows, _, values = shop
         records = [*enumerate(values)]
         connection, reader = sqlite3.connect(":memory:"), ChangeReader()
@@ -60,7 +60,7 @@ class TestPython:
         connection.close()
 
     def test_members(self) -> None:
-        """The table names members of a change."""
+        """The table lists the members of a change."""
         told = [name.partition("(")[0] for name in names(table(section(READING, "Python"), "of a `Change`"))]
         assert [] == [name for name in told if not hasattr(Change, name)]
 
@@ -69,7 +69,7 @@ FLINK = {"string": "STRING", "int": "INT", "long": "BIGINT", "boolean": "BOOLEAN
 
 
 def _flink(type_: Any) -> str:
-    """The Flink type of an Avro type in the JSON form."""
+    """Return the Flink type for the JSON form of an Avro type."""
     if isinstance(type_, list):
         return _flink(type_[1])
     if isinstance(type_, str):
@@ -87,7 +87,7 @@ def _flink_column(field: dict[str, Any]) -> str:
 
 
 def test_flink_columns() -> None:
-    """The table for Flink has every field in order, each with the type that holds its JSON form."""
+    """The Flink table lists every field in order, each with the type of its JSON form."""
     (statement,) = blocks(section(READING, "Flink SQL"), "sql")
     columns = re.findall(r"^  (`.*?),?$", statement, re.MULTILINE)
     assert [_flink_column(field) for field in avro_schema(logical=False)["fields"]] == columns

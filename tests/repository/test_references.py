@@ -50,7 +50,7 @@ def page_of(path: str) -> str | None:
 
 
 def broken(text: str, path: str = "README.md") -> Iterator[str]:
-    """The references of a text that lead nowhere; `path` is where it stands."""
+    """Return the references in a text that have no target. `path` is the file of the text."""
     yield from (f"{found} is no page of this project" for found in ELSEWHERE.findall(text))
     for named, section, rule, bare in REFERENCE.findall(text):
         page = named or page_of(path)
@@ -64,7 +64,7 @@ def broken(text: str, path: str = "README.md") -> Iterator[str]:
 
 
 def test_every_reference_leads_somewhere() -> None:
-    """In the code, the tests and the pages."""
+    """Every reference in the code, the tests and the pages has a target."""
     files = [
         path
         for folder in ("cdc_core", "translator", "spark_sink", "dev", "bench", "tests", "docs")
@@ -95,11 +95,11 @@ def test_every_reference_leads_somewhere() -> None:
     ],
 )
 def test_the_search_finds(text: str, path: str) -> None:
-    """The search above can fail."""
+    """The search finds references without a target."""
     assert 1 == len(list(broken(text, path)))
 
 
 def test_the_search_is_not_too_eager() -> None:
-    """A page alone, and a section or a rule that is there, are fine."""
+    """The search accepts a page without a section, and existing sections and rules."""
     assert [] == list(broken("docs/formats/canal.md, docs/formats/canal.md §6.5, docs/sink-design.md, R14 and C3"))
     assert [] == list(broken("(§6.5)", "translator/dialects/canal/rows.py"))

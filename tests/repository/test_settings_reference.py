@@ -1,4 +1,4 @@
-"""docs/settings/: the pages and schemas are those that the types give, and the schemas take and refuse real files."""
+"""The pages and schemas in docs/settings/ match the types, and the schemas accept and reject real files correctly."""
 
 from __future__ import annotations
 
@@ -21,18 +21,18 @@ TRANSLATOR: dict[str, Any] = {
 
 
 def test_the_files_are_what_the_types_say() -> None:
-    """`python -m dev.pages.settings_reference` writes them."""
+    """The committed files are those that `python -m dev.pages.settings_reference` writes."""
     assert pages() == {path.name: path.read_text(encoding="utf-8") for path in sorted(FOLDER.iterdir())}
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_schema_is_valid(program: str) -> None:
-    """It is a JSON Schema of the draft that it names."""
+    """Each file is valid JSON Schema of the draft that it declares."""
     Draft202012Validator.check_schema(schema(program))
 
 
 def test_schema_takes_good_files() -> None:
-    """The sample of the sink, and a translator's file."""
+    """The schemas accept the sink's sample file and a translator's file."""
     Draft202012Validator(schema("spark-sink")).validate(yaml.safe_load(SINK.read_text(encoding="utf-8")))
     Draft202012Validator(schema("translator")).validate(TRANSLATOR)
 
@@ -48,6 +48,6 @@ def test_schema_takes_good_files() -> None:
     ids=["unknown name", "empty list", "out of range", "unknown word"],
 )
 def test_schema_refuses_mistakes(change: dict[str, Any], place: list[str]) -> None:
-    """An editor marks what the program would refuse, at its place."""
+    """The schemas reject the mistakes that the program rejects, and point at the same place."""
     (error, *_) = Draft202012Validator(schema("translator")).iter_errors({**TRANSLATOR, **change})
     assert place == list(error.absolute_path)

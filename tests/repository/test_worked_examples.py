@@ -1,4 +1,4 @@
-"""The worked examples are what the product makes of their messages, byte for byte."""
+"""The worked examples match the product's output for their messages, byte for byte."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ WRITE = "python -m tests.repository.worked_examples"
 
 @pytest.mark.parametrize("name", PAGES)
 def test_page(name: str) -> None:
-    """Every marked place shows what comes out today."""
+    """Every marked place shows the current output."""
     assert page(name) == rewritten(page(name)), f"write it anew: {WRITE}"
 
 
 @pytest.mark.parametrize("name", PAGES)
 def test_marks(name: str) -> None:
-    """Every comment of the pages is the begin or the end of a marked place: a misspelt one would show nothing."""
+    """Every comment on the pages begins or ends a marked place. A misspelled mark would otherwise go unnoticed."""
     assert 2 * len(MARKED.findall(page(name))) == page(name).count("<!--")
 
 
 def test_vectors() -> None:
-    """The file for machines holds the same events."""
+    """The machine-readable file contains the same events."""
     assert vectors(cases_in(EXAMPLES)) == VECTORS.read_bytes(), f"write it anew: {WRITE}"
 
 
 def test_vectors_are_readable() -> None:
-    """Each line's Avro bytes and JSON are one event."""
+    """The Avro bytes and the JSON on each line represent one event."""
     for line in VECTORS.read_bytes().splitlines():
         vector = msgspec.json.decode(line, type=dict[str, msgspec.Raw])
         avro = bytes.fromhex(json.loads(bytes(vector["avro_hex"])))
@@ -44,7 +44,7 @@ def test_vectors_are_readable() -> None:
 
 
 def test_every_operation() -> None:
-    """Each operation, and each of the cases that make reading hard, is worked out."""
+    """The examples cover every operation and every case that is hard to read."""
     events = [event for case in cases_in(EXAMPLES) for event in events_of(case)]
     assert {"r", "c", "u", "d", "t", None} == {event.op for event in events}
     assert {"row", "schema"} == {event.kind for event in events}
@@ -54,7 +54,7 @@ def test_every_operation() -> None:
 
 
 def test_annotated_bytes() -> None:
-    """The hex of the annotated value is the value."""
+    """The hex of the annotated value equals the value."""
     (case,) = re.findall(r"<!-- avro: (\S+) -->", EXAMPLES)
     lines = VIEWS["avro"](case).splitlines()[1:-1]
     shown = bytes.fromhex("".join(line.split("|")[0] for line in lines))

@@ -1,4 +1,4 @@
-"""The prose of the project avoids the phrases that docs/writing.md lists, and its commits have subjects of one form."""
+"""The prose avoids the phrases that docs/writing.md lists, and commit messages follow one form."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from tests.repository.pages import names, page, section, table
 
 PHRASES = names(table(section(page("writing.md"), "Words to avoid"), "avoid"))
 _AVOIDED = re.compile(r"\b(" + "|".join(sorted(map(re.escape, PHRASES), key=len, reverse=True)) + r")\b", re.IGNORECASE)
-# A sentence whose subject is a relative clause, or that begins with a preposition in place of a noun.
+# A sentence whose subject is a relative clause, or that begins with a preposition instead of a noun.
 _OPENING = re.compile(r"(?:^|(?<=[.:] ))(Of (?!course)|Who (?![^.]*\?)|Whoever )")
 
-# Files in which a phrase is right, and why.
+# Files in which a listed phrase is allowed, and why.
 EXCEPTIONS = {
     "docs/writing.md": "lists the phrases",
 }
 
 
 def complaints(texts: Iterable[Text]) -> list[str]:
-    """Every phrase to avoid, with the file, the line and the words around it."""
+    """Return every listed phrase with its file, line and surrounding words."""
     found = []
     for text in texts:
-        # Code in marks, the names of arguments, and Python's None are not prose.
+        # Code in marks, argument names and Python's None are not prose.
         prosaic = re.sub(r"`[^`]*`|\bNone\b|^\s+\w+:(?= )", "`…`", text.text, flags=re.MULTILINE)
         plain = " ".join(prosaic.split())
         for match in (*_AVOIDED.finditer(plain), *_OPENING.finditer(plain)):
@@ -36,7 +36,7 @@ def complaints(texts: Iterable[Text]) -> list[str]:
 
 
 def test_the_prose_avoids_the_listed_phrases() -> None:
-    """Pages, docstrings, settings, help, log events and errors."""
+    """Pages, docstrings, settings, help, log events and errors contain no listed phrase."""
     found = complaints(text for text in prose() if str(text.path.relative_to(ROOT)) not in EXCEPTIONS)
     assert found == []
 
@@ -52,22 +52,22 @@ def test_the_prose_avoids_the_listed_phrases() -> None:
     ],
 )
 def test_the_search_finds(source: str, phrase: str) -> None:
-    """A phrase is found in every kind of text."""
+    """The search finds a phrase in every kind of text."""
     found = complaints(of_module(ROOT / "x.py", source))
     assert any(f"{phrase!r} in" in line for line in found)
 
 
 def test_the_search_leaves_code_alone() -> None:
-    """Names in code marks are not prose, and neither are single words in code."""
+    """The search ignores names in code marks and single words in code."""
     assert complaints(of_module(ROOT / "x.py", '"""The event `beside` a row."""\nKIND = "beside"')) == []
 
 
-# The last commit before the rule.
+# The last commit before this rule existed.
 _BEFORE_THE_RULE = "eb62ba77"
 
 
 def test_commits_have_an_area_and_an_imperative_subject() -> None:
-    """`area: imperative subject`, at most 72 characters, and a body that gives the reason."""
+    """Every commit has the subject `area: imperative subject` in at most 72 characters, and a body with the reason."""
     known = subprocess.run(["git", "cat-file", "-e", _BEFORE_THE_RULE], cwd=ROOT, capture_output=True, check=False)
     if known.returncode != 0:
         pytest.skip("the history of this checkout does not reach back to the commit before the rule")
@@ -83,7 +83,7 @@ def test_commits_have_an_area_and_an_imperative_subject() -> None:
 
 
 def well_formed(subject: str, body: str) -> bool:
-    """Whether a commit message follows the rule."""
+    """Return whether a commit message follows the rule."""
     return bool(re.match(r"[a-z][a-z_-]*: [a-z]", subject)) and len(subject) <= 72 and bool(body.strip())
 
 
@@ -98,5 +98,5 @@ def well_formed(subject: str, body: str) -> bool:
     ],
 )
 def test_the_rule_of_commits(subject: str, body: str, right: bool) -> None:
-    """The area comes first, the subject starts in lower case, and a reason follows."""
+    """A message starts with an area and a lower-case subject, and has a reason."""
     assert well_formed(subject, body) is right

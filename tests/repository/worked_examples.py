@@ -1,7 +1,7 @@
-"""Worked examples in the pages: real messages and the very bytes that the product makes of them.
+"""Worked examples for the pages: real messages and the exact bytes that the product writes for them.
 
-A page marks a place with `<!-- VIEW: CASE -->` and ends it with `<!-- end -->`; the case is a folder of the dialects'
-tests. `python -m tests.repository.worked_examples` writes all such places, and docs/envelope-examples.jsonl, anew.
+A page marks a place with `<!-- VIEW: CASE -->` and `<!-- end -->`. The case is a folder of the dialect tests. `python
+-m tests.repository.worked_examples` rewrites all such places and docs/envelope-examples.jsonl.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ VECTORS = DOCS / "envelope-examples.jsonl"
 PAGES_OF_VECTORS = ("envelope-examples.md", "envelope-examples-more.md")
 SOURCE = "shop"
 PLACE = {"partition": 3, "offset": 42, "timestamp_ms": 1_700_000_000_500}
-"""Where the messages of the examples lay; the topic is named after the dialect."""
+"""The position of the example messages. The topic is named after the dialect."""
 
 MARKED = re.compile(
     r"(?P<begin>^<!-- (?P<view>[a-z ]+): (?P<case>[\w/]+) -->\n)(?P<text>.*?)(?P<end>^<!-- end -->$)", re.M | re.S
@@ -38,13 +38,13 @@ HEX_A_LINE = 16
 
 
 def message_of(case: str) -> Message:
-    """The message of a case, at the place of the examples."""
+    """Return the message of a case, at the position of the examples."""
     _, message = opened(CASES / case)
     return msgspec.structs.replace(message, topic=f"raw.{Path(case).parent}", **PLACE)
 
 
 def events_of(case: str) -> list[ChangeEvent]:
-    """The events of that message."""
+    """Return the events of that message."""
     dialect, _ = opened(CASES / case)
     result = Translator(SOURCE, dialect, Limits()).translate(message_of(case))
     assert isinstance(result, Events), f"{case}: {result}"
@@ -56,11 +56,11 @@ def _record(codec: AvroCodec | JsonCodec, event: ChangeEvent) -> Record:
     return record
 
 
-# -- views: what a marked place shows of a case, as Markdown
+# -- views: Markdown for the marked places
 
 
 def _value(case: str) -> str:
-    """The raw value: text as it is, anything else in hex."""
+    """Return the raw value as text, or as hex if it is binary."""
     value = message_of(case).value or b""
     try:
         return f"```json\n{value.decode().rstrip()}\n```\n"
@@ -69,7 +69,7 @@ def _value(case: str) -> str:
 
 
 def _event(case: str, *, nulls: bool) -> str:
-    """The JSON form of each event, a field a line."""
+    """Return the JSON form of each event, one field per line."""
     return "".join(f"```json\n{_laid_out(event, nulls=nulls)}\n```\n" for event in events_of(case))
 
 
@@ -84,7 +84,7 @@ def _laid_out(event: ChangeEvent, *, nulls: bool) -> str:
 
 
 def _avro(case: str) -> str:
-    """The Avro value of the only event, field by field."""
+    """Return the Avro value of the only event, field by field."""
     (event,) = events_of(case)
     parts = [("marker", HEADER[:2]), ("fingerprint of the schema", HEADER[2:]), *_fields(event)]
     return "```\n" + "\n".join(_annotated(content, name) for name, content in parts) + "\n```\n"
@@ -117,7 +117,7 @@ def _hex_lines(content: bytes) -> str:
 
 
 def _kafka(case: str) -> str:
-    """Key and headers of each record."""
+    """Return the key and headers of each record."""
     lines = []
     for event in events_of(case):
         record = _record(AvroCodec(), event)
@@ -143,22 +143,22 @@ VIEWS: Mapping[str, Callable[[str], str]] = {
 
 
 def rewritten(text: str) -> str:
-    """A page with all marked places written anew."""
+    """Return a page with all marked places updated."""
     return MARKED.sub(lambda found: found["begin"] + VIEWS[found["view"]](found["case"]) + found["end"], text)
 
 
 def cases_in(text: str) -> list[str]:
-    """The cases that a page shows, in order."""
+    """Return the cases that a page shows, in order."""
     return list(dict.fromkeys(found["case"] for found in MARKED.finditer(text)))
 
 
 def examples() -> str:
-    """The pages whose cases are in the file for machines."""
+    """Return the pages whose cases are in the machine-readable file."""
     return "".join(page(name) for name in PAGES_OF_VECTORS)
 
 
 def vectors(cases: list[str]) -> bytes:
-    """A line for every event: what a reader in any language can be tested with."""
+    """Return one line per event, as test data for readers in any language."""
     return b"".join(_vector(case, event) + b"\n" for case in cases for event in events_of(case))
 
 
@@ -175,7 +175,7 @@ def _vector(case: str, event: ChangeEvent) -> bytes:
 
 
 def main() -> None:
-    """Overwrites: what changed is seen in the diff."""
+    """Overwrite the pages and the file. Review the changes in the diff."""
     for path in sorted(DOCS.glob("*.md")):
         path.write_text(rewritten(path.read_text(encoding="utf-8")), encoding="utf-8")
     VECTORS.write_bytes(vectors(cases_in(examples())))
