@@ -1,4 +1,4 @@
-"""Several translators of one group on a broker of their own, and what they leave behind."""
+"""Run several translators of one group on their own broker, and read what they wrote."""
 
 from __future__ import annotations
 
@@ -22,18 +22,20 @@ from dev.servers.stack import CANONICAL, DEAD_LETTERS, Stack, wait_until
 from dev.servers.stack import is_ready as is_ready_at
 
 PATIENCE = 180.0
-"""Seconds: a bound for what hangs. On a busy machine a start alone takes half a minute, that of a broker two."""
+"""Timeout in seconds for hanging tests. On a busy machine, a translator takes half a minute to start and a broker two.
+"""
 
 STEADY = {"session": 30}
-"""Timing, where nobody is killed and events are counted: a worker of which nothing is heard for the session of
-`dev.servers.stack`, as a busy machine may have it, loses its partitions, and rightly events are written twice."""
+"""Timing for tests that kill nobody and count events. With the session timeout of `dev.servers.stack`, a busy machine
+can delay a worker's heartbeats until it loses its partitions, and then the group rightly writes events twice.
+"""
 
 
 class Workers:
-    """Translators with one configuration; each has a folder and a port of its own.
+    """Translators that share a configuration. Each has its own folder and port.
 
     Args:
-        settings: what is put over those of `dev.servers.stack`, section by section.
+        settings: overrides for those of `dev.servers.stack`, section by section.
     """
 
     def __init__(
@@ -50,13 +52,15 @@ class Workers:
             file.write_text(yaml.safe_dump(config), encoding="utf-8")
 
     def create(self, **partitions: int) -> None:
-        """Creates raw topics; `_` in a name stands for a dot."""
+        """Create raw topics. A `_` in a name stands for a dot."""
         topics = [NewTopic(name.replace("_", "."), count, 1) for name, count in partitions.items()]
         for future in self._admin.create_topics(topics).values():
             future.result(30)
 
     def feed(self, topic: str, values: Iterable[bytes], partition: int = 0, key: bytes | None = None) -> None:
-        """Idempotent: what a killed broker had written but not answered is not to stand in the topic twice."""
+        """Send messages idempotently, so that a killed broker that had written but not acknowledged them causes no
+        duplicates.
+        """
         config = {"bootstrap.servers": self._bootstrap, "linger.ms": 5, "log_level": 0, "enable.idempotence": True}
         producer = Producer(config)
         for value in values:
@@ -65,17 +69,19 @@ class Workers:
         assert 0 == producer.flush(PATIENCE + 60), "a broker that was killed has to come back meanwhile"
 
     def start(self) -> None:
-        """Starts all of them."""
+        """Start all workers."""
         for stack in self.stacks:
             stack.start("translator")
 
     def wait_up(self, number: int) -> None:
-        """Returns when a worker that was started is at work: until then it knows no orderly end, nor has prepared."""
+        """Wait until a started worker is processing. Before that, it cannot shut down cleanly and has not prepared its
+        outputs.
+        """
         stack = self.stacks[number]
         wait_until(f"worker {number} is up", PATIENCE, lambda: is_ready(stack), stack)
 
     def committed(self, topic: str, partition: int = 0) -> int:
-        """The offset that the group has committed; 0 while the broker cannot say."""
+        """Return the committed offset of the group, or 0 while the broker cannot answer."""
         reader = Consumer({"bootstrap.servers": self._bootstrap, "group.id": "demo", "log_level": 0})
         try:
             (place,) = reader.committed([TopicPartition(topic, partition)], timeout=20)
@@ -90,19 +96,19 @@ class Workers:
         wait_until(what, PATIENCE, lambda: self.committed(topic, partition) >= offset, self.stacks[0])
 
     def members(self) -> int:
-        """How many workers are in the group."""
+        """Return the number of workers in the group."""
         (described,) = self._admin.describe_consumer_groups(["demo"]).values()
         return len(described.result(20).members)
 
     def events(self) -> list[Any]:
-        """The records of the canonical topic, each partition in order."""
+        """Return the records of the canonical topic, each partition in order."""
         return self.stacks[0].records(CANONICAL)
 
     def dead_letters(self) -> list[Any]:
         return self.stacks[0].records(DEAD_LETTERS)
 
     def said(self, text: str, number: int = 0) -> bool:
-        """Whether a worker has said this in its log."""
+        """Return whether a worker has logged this text."""
         return text in self.stacks[number].log("translator").read_text(errors="replace")
 
     def close(self) -> None:
@@ -111,11 +117,11 @@ class Workers:
 
 
 class Feeding:
-    """Messages that go on coming until it is left; how many there are is known then.
+    """A context manager that feeds messages until its block ends, and then knows how many it fed.
 
     Args:
-        feed: hands them over.
-        rows: makes those from a number to another.
+        feed: sends the messages.
+        rows: returns the messages from one number to another.
     """
 
     def __init__(
@@ -143,17 +149,17 @@ class Feeding:
 
 
 def is_ready(stack: Stack) -> bool:
-    """What the readiness probe of a worker says; false while it does not answer."""
+    """Return the answer of a worker's readiness probe, or False if it does not answer."""
     return is_ready_at(stack.web_port)
 
 
 def identity(record: Any) -> str:
-    """The id of an event."""
+    """Return the id of an event."""
     return str(dict(record.headers())["cdc-id"].decode())
 
 
 def identities(records: Iterable[Any]) -> list[str]:
-    """The ids of events in order, each at its first occurrence: what is written at least once may be there twice."""
+    """Return the ids of the events by first occurrence. At-least-once delivery can write an event twice."""
     return list(dict.fromkeys(map(identity, records)))
 
 
@@ -165,7 +171,7 @@ def dumps(document: Any) -> bytes:
 async def committing(
     bootstrap: str, group: str, topic: str
 ) -> AsyncIterator[Callable[[int, int, str], Awaitable[None]]]:
-    """Commits (partition, offset, note) as the service does: librdkafka's own client cannot write the end of a note."""
+    """Commit (partition, offset, note) as the service does. The librdkafka client cannot write the end of a note."""
     consumer = AIOKafkaConsumer(bootstrap_servers=bootstrap, group_id=group, enable_auto_commit=False)
     await consumer.start()
 
@@ -181,6 +187,6 @@ async def committing(
 
 
 async def commit_noted(bootstrap: str, group: str, topic: str, partition: int, offset: int, note: str) -> None:
-    """One commit of `committing`."""
+    """Make one commit with `committing`."""
     async with committing(bootstrap, group, topic) as commit:
         await commit(partition, offset, note)

@@ -1,4 +1,4 @@
-"""The shared broker, lent to one test after the other."""
+"""Lend the shared broker to one test at a time."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from dev.servers.stack import wait_until
 from tests.gate import Gate
 
 SECONDS = 240
-"""A bound for what hangs: the broker counts a killed worker as a member until its session is over."""
+"""Timeout for hanging tests. The broker counts a killed worker as a member until its session expires."""
 
 
 @pytest.fixture
 def empty_broker(broker: Broker) -> Iterator[Broker]:
-    """The shared broker without topics and groups of the names that `dev.servers.stack` gives; never stop it."""
+    """The shared broker, without the topics and groups that `dev.servers.stack` names. Never stop it."""
     with lent(broker):
         yield broker
 
 
 @pytest.fixture(scope="module")
 def module_broker(broker: Broker) -> Iterator[Broker]:
-    """The same, for all tests of a file."""
+    """The same for all tests of a file."""
     with lent(broker):
         yield broker
 
 
 @pytest.fixture(scope="session")
 def registry() -> Iterator[RegistryServer]:
-    """A schema registry, one for the whole session: use subjects of your own, and never stop it."""
+    """A schema registry shared by the whole session. Use your own subjects, and never stop it."""
     with RegistryServer() as running:
         yield running
 
 
 class RegistryGate(Gate):
-    """The registry behind a gate, so that it can be away."""
+    """The registry behind a gate that can simulate an outage."""
 
     def __init__(self, registry: RegistryServer) -> None:
         super().__init__(registry.settled_port())
@@ -49,14 +49,14 @@ class RegistryGate(Gate):
 
 @pytest.fixture
 def registry_gate(registry: RegistryServer) -> Iterator[RegistryGate]:
-    """Shut at first."""
+    """A registry behind a gate that is initially shut."""
     with RegistryGate(registry) as gate:
         yield gate
 
 
 @contextmanager
 def lent(broker: Broker) -> Iterator[None]:
-    """Deletes the topics and groups that came meanwhile, so that the next one may use their names."""
+    """Delete the topics and groups created meanwhile, so that the next test can reuse their names."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     topics, groups = _topics(admin), _groups(admin)
     yield
@@ -68,7 +68,7 @@ def lent(broker: Broker) -> Iterator[None]:
 
 
 def _topics(admin: AdminClient) -> set[str]:
-    """Return all but those that the broker keeps for itself."""
+    """Return all topics except the broker's internal ones."""
     return {name for name in admin.list_topics(timeout=SECONDS).topics if not name.startswith("__")}
 
 
@@ -77,7 +77,7 @@ def _groups(admin: AdminClient) -> set[str]:
 
 
 def _without(admin: AdminClient, groups: set[str]) -> bool:
-    """Return whether all of these groups are deleted, which those with members cannot be yet."""
+    """Return whether all these groups are deleted. A group with members cannot be deleted yet."""
     done = True
     for future in admin.delete_consumer_groups(sorted(groups)).values() if groups else ():
         try:

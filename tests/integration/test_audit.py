@@ -1,4 +1,4 @@
-"""The commands that check the service, on what a service left behind that was killed on the way."""
+"""The audit commands work on the output of a service that was killed along the way."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from dev.servers.stack import CANONICAL, Stack, wait_until
 pytestmark = pytest.mark.integration
 
 CHANGES = 300
-SECONDS = 300  # of each step: a bound for what hangs, not a measure
+SECONDS = 300  # for each step: a timeout for hanging tests, not a measurement
 SEED = 20220320
 
 
 @dataclass
 class Left:
-    """A broker with all that a service has read and written."""
+    """A broker with everything that a service read and wrote."""
 
     stack: Stack
     fed: int
@@ -43,7 +43,7 @@ class Left:
 
 @pytest.fixture(scope="module")
 def left(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
-    """Five sources, bad input among them; the service is killed once, soon after it began to work."""
+    """Run five sources, including bad input. The service is killed once, soon after it starts to process."""
     sources = shop_sources(SEED)
     messages = [*(bad.message for bad in bad_input()), *interleaved([s.messages(CHANGES, grow=True) for s in sources])]
     half = len(messages) // 2
@@ -64,7 +64,7 @@ def left(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 
 def test_the_service_loses_and_invents_nothing(left: Left) -> None:
-    """Every record that was fed has a fate, and what was written twice has the bytes of today's translation."""
+    """Every fed record is accounted for, and duplicates have the bytes of today's translation."""
     code, report = left.audit("--strict")
     accounts = report["accounts"]
     assert 0 == code, report
@@ -77,7 +77,7 @@ def test_the_service_loses_and_invents_nothing(left: Left) -> None:
 
 
 def test_another_configuration_is_seen(left: Left) -> None:
-    """Events that other options would give are told apart from lost ones."""
+    """The audit distinguishes events that other options would produce from lost events."""
     config = left.stack.directory / "translator.yaml"
     as_it_was = config.read_text()
     assert "profile: dts_legacy" in as_it_was
@@ -91,7 +91,7 @@ def test_another_configuration_is_seen(left: Left) -> None:
 
 
 def test_again_and_compared(left: Left) -> None:
-    """What is translated again is equal to what the service wrote: Qlik, whose metadata lie in another topic."""
+    """Translating again produces what the service wrote, also for Qlik, whose metadata is in another topic."""
     _, report = left.audit("--topic", "raw.qlik")
     for account in report["accounts"]:
         place = ["--topic", account["topic"], "--partition", str(account["partition"])]
@@ -105,7 +105,7 @@ def test_again_and_compared(left: Left) -> None:
 
 
 def test_what_was_not_translated_is_lost(left: Left) -> None:
-    """A record beyond the committed offset is nobody's loss, unless one asks; this stands last, for it adds one."""
+    """A record beyond the committed offset counts as lost only on request. This test adds a record, so it runs last."""
     producer = Producer({"bootstrap.servers": left.stack.bootstrap, "log_level": 0})
     (record,) = left.stack.records("raw.canal")[-1:]
     producer.produce("raw.canal", record.value(), record.key(), 0)

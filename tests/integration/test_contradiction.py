@@ -1,4 +1,4 @@
-"""A wrong declaration of a DTS instance, as an operator meets it: the service stops, is corrected, and goes on."""
+"""A wrongly declared DTS instance stops the service. After the correction, the service resumes."""
 
 import re
 from collections import defaultdict
@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 
 
 def offsets(stack: Stack) -> Mapping[int, list[int]]:
-    """Raw offsets of the canonical events, by raw partition."""
+    """Return the raw offsets of the canonical events, by raw partition."""
     found: dict[int, list[int]] = defaultdict(list)
     codec = AvroCodec()
     for record in stack.records(CANONICAL):
@@ -28,7 +28,9 @@ def offsets(stack: Stack) -> Mapping[int, list[int]]:
 
 
 def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(empty_broker: Broker, tmp_path: Path) -> None:
-    """Exit code 1 and the reason; nothing of that message or after it is written or committed, by no restart either."""
+    """The service exits with code 1 and the reason. It neither writes nor commits that message or later ones, even on
+    restart.
+    """
     (source,) = [source for source in shop_sources(1) if source.name == "legacy"]
     wrong: dict[str, Any] = {**source.settings, "options": {"profile": "dts"}}
     stack = Stack(empty_broker.bootstrap, tmp_path / "wrong", [wrong])
@@ -37,7 +39,7 @@ def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(empty_broke
         stack.create_raw_topics()
         fed = stack.feed(source.messages(500, grow=False))
         assert 1 == stack.start("translator").wait(PATIENCE)
-        # A change that contradicts another one, or a message that proves the other form: whichever comes first.
+        # Either a change that contradicts another one, or a message that proves the other form, whichever comes first.
         said = re.search(r"partition (\d+)(?:: the change at|,) offset (\d+) ", stack.log("translator").read_text())
         assert said is not None
         partition, contrary = int(said[1]), int(said[2])

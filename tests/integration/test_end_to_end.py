@@ -1,7 +1,8 @@
-"""The product as a user runs it: real broker, real translator process, real sink, and processes that die on the way.
+"""The product as a user runs it: a real broker, a real translator process, a real sink, and processes that die.
 
-Five shops change 21 000 times in all, each captured by another replication tool. The translator is killed twice and the
-sink once. The expected tables come from the shops themselves (dev/demo/shop.py), which do not depend on the product.
+Five shops make 21 000 changes in all, each captured by a different replication tool. The translator is killed twice and
+the sink once. The expected tables come from the shops themselves (dev/demo/shop.py), which do not depend on the
+product.
 """
 
 import subprocess
@@ -24,14 +25,14 @@ from dev.servers.stack import CANONICAL, DEAD_LETTERS, Account, Stack, wait_unti
 CHANGES = 4200
 SEED = 20220320
 KILL_TRANSLATOR_AFTER = 3000  # records that the process has accounted for
-SECONDS = 900  # of each step: a bound for what hangs, not a measure
+SECONDS = 900  # for each step: a timeout for hanging tests, not a measurement
 
 Coordinates = tuple[str, int, int]
 
 
 @dataclass
 class Run:
-    """What one run left behind."""
+    """The output of one run."""
 
     directory: Path
     sources: list[ShopSource]
@@ -47,7 +48,7 @@ class Run:
 
 @pytest.fixture(scope="module")
 def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """One run with its kills; every test below looks at what it left."""
+    """Make one run with its kills. All tests below check its output."""
     sources = shop_sources(SEED)
     directory = tmp_path_factory.mktemp("end-to-end")
     stack = Stack(module_broker.bootstrap, directory, [source.settings for source in sources], max_offsets=8000)
@@ -69,7 +70,7 @@ BAD = bad_input()
 
 
 def _messages(sources: list[ShopSource]) -> list[Raw]:
-    """Bad input early, so that the stream must survive it."""
+    """Return the messages. Bad input comes early, so that the stream has to survive it."""
     good = list(interleaved([source.messages(CHANGES, grow=True) for source in sources]))
     middle = len(good) // 3
     return [*good[:middle], *(bad.message for bad in BAD), *good[middle:]]
@@ -86,7 +87,7 @@ def _placed(messages: list[Raw]) -> dict[Coordinates, Raw]:
 
 
 def _drive(stack: Stack, result: Run, messages: list[Raw]) -> None:
-    """Two kills of the translator and one of the sink while there is work, then on to the end."""
+    """Kill the translator twice and the sink once while there is work, then process everything."""
     first = len(messages) - 2 * KILL_TRANSLATOR_AFTER
     stack.feed(messages[:first])
     stack.start("spark-sink")
@@ -94,7 +95,7 @@ def _drive(stack: Stack, result: Run, messages: list[Raw]) -> None:
         stack.start("translator")
         wait_until("the translator works", SECONDS, lambda: _accounted(stack) >= KILL_TRANSLATOR_AFTER, stack)
         stack.kill("translator")
-        # However far it came before we saw it: so many are left for the next one.
+        # However far it got before we noticed, this many messages remain for the next process.
         stack.feed(messages[begin : begin + KILL_TRANSLATOR_AFTER])
     stack.start("translator")
     wait_until("the sink has written tables", SECONDS, lambda: bool(list(stack.warehouse.glob("*/*"))), stack)
@@ -130,14 +131,14 @@ def headers(record: Any) -> dict[str, bytes]:
 
 
 def test_at_least_twenty_thousand_messages_were_fed(run: Run) -> None:
-    """The run is as large as it is meant to be, and every source took part."""
+    """The run has its intended size, and every source took part."""
     assert len(run.fed) >= 20_000
     assert {"raw.qlik", "raw.dts", "raw.shareplex", "raw.canal", "raw.legacy"} <= {place[0] for place in run.fed}
 
 
 @pytest.mark.parametrize("source", ["qlik", "dts", "shareplex", "canal", "legacy"])
 def test_every_cell_of_every_table_is_right(run: Run, source: str) -> None:
-    """Each table holds the rows of the shop, no more and no fewer, with every cell as it is there."""
+    """Each table has exactly the rows of the shop, and every cell matches."""
     (found,) = [candidate for candidate in run.sources if candidate.name == source]
     for name, rows in found.shop.rows.items():
         assert rows, "a table that ends empty shows nothing"
@@ -145,7 +146,7 @@ def test_every_cell_of_every_table_is_right(run: Run, source: str) -> None:
 
 
 def test_nothing_is_lost(run: Run) -> None:
-    """Every raw record is the origin of events, a dead letter, or was skipped or learned as it should be."""
+    """Every raw record produced events or a dead letter, or was correctly skipped or learned."""
     events = {_origin_of_event(record) for record in run.events}
     dead = {_origin_of_dead_letter(record) for record in run.dead_letters}
     silent = {place for place, bad in run.bad.items() if bad.code is None}
@@ -156,7 +157,7 @@ def test_nothing_is_lost(run: Run) -> None:
 
 
 def test_duplicates_have_the_same_bytes(run: Run) -> None:
-    """What a killed translator wrote twice is byte for byte the same: key, value, headers and partition."""
+    """Duplicates from a killed translator match byte for byte: key, value, headers and partition."""
     seen: dict[bytes, set[Any]] = defaultdict(set)
     for record in run.events:
         written = (record.partition(), record.key(), record.value(), tuple(record.headers() or ()))
@@ -165,7 +166,7 @@ def test_duplicates_have_the_same_bytes(run: Run) -> None:
 
 
 def test_order_is_kept_per_raw_partition(run: Run) -> None:
-    """First occurrences of the events of a raw partition lie in one canonical partition, in raw order."""
+    """The first occurrences of a raw partition's events are in one canonical partition, in raw order."""
     order: dict[tuple[str, int], list[tuple[int, int]]] = defaultdict(list)
     partitions: dict[tuple[str, int], set[int]] = defaultdict(set)
     seen = set()
@@ -181,7 +182,7 @@ def test_order_is_kept_per_raw_partition(run: Run) -> None:
 
 
 def test_the_account_holds_per_partition(run: Run) -> None:
-    """records in = translated + dead + skipped + learned, per partition, from the counters of the product."""
+    """For each partition, the product's counters satisfy: records in = translated + dead + skipped + learned."""
     assert run.account
     for where, counts in run.account.items():
         accounted = counts["translated"] + counts["dead"] + counts["skipped"] + counts["learned"]
@@ -189,14 +190,14 @@ def test_the_account_holds_per_partition(run: Run) -> None:
 
 
 def test_everything_is_committed(run: Run) -> None:
-    """The committed offset of every raw partition is its end."""
+    """The committed offset of every raw partition is its end offset."""
     fed = Counter(place[:2] for place in run.fed)
     assert fed == Counter({where: offset for where, offset in run.committed.items() if offset})
 
 
 @pytest.mark.parametrize("bad", BAD, ids=lambda bad: bad.what)
 def test_bad_input_is_skipped_or_kept_with_a_reason(run: Run, bad: Bad) -> None:
-    """A dead letter has the original bytes, a code, and a message that names place, value and what was allowed."""
+    """A dead letter has the original bytes, a code, and a message with the place, the value and what was allowed."""
     ((place, _),) = [item for item in run.bad.items() if item[1] == bad]
     letters = [record for record in run.dead_letters if _origin_of_dead_letter(record) == place]
     if bad.code is None:
@@ -230,7 +231,7 @@ def _origin_of_dead_letter(record: Any) -> Coordinates:
 
 
 def test_the_comparison_sees_what_differs() -> None:
-    """The comparison sees a missing row, a surplus row and a wrong cell."""
+    """The comparison finds a missing row, a surplus row and a wrong cell."""
     (source, *_) = shop_sources(SEED)
     for _ in source.messages(200, grow=True):
         pass
@@ -244,7 +245,7 @@ def test_the_comparison_sees_what_differs() -> None:
 
 
 def test_what_the_demo_tells_to_paste(run: Run) -> None:
-    """Each command runs as it stands while the broker does, and shows what it says."""
+    """Each command that the demo prints runs unchanged while the broker is up, and shows what the demo promises."""
     place = next(place for place in run.fed if place[0] == "raw.canal" and place not in run.bad)
     steps = [*asking_the_lakehouse(run.directory, "canal_shop.orders"), *asking_the_broker(run.directory, *place)]
     shown = {

@@ -1,4 +1,4 @@
-"""delivery: exactly_once. Whatever happens to processes and broker, readers of committed records see events once."""
+"""With `delivery: exactly_once`, readers of committed records see each event once, whatever fails."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ PARTITIONS = 4
 BY_TABLE = {"topic": "tables.{table}", "codec": "debezium"}
 SOURCE = {"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
 
-# The service, but its process stops (SIGSTOP) when the offsets of its third transaction were sent and the transaction
-# is still open: the worst moment, for it is not known yet where the group is.
+# The service, but its process stops (SIGSTOP) after it has sent the offsets of its third transaction and before that
+# transaction ends. This is the worst moment, because the position of the group is not known yet.
 STOPPING = f"""#!{sys.executable}
 import signal, sys, threading
 import confluent_kafka
@@ -46,10 +46,10 @@ sys.exit(main())
 
 
 class Group:
-    """Two workers, and how many messages they were fed."""
+    """Two workers, and the number of messages fed to them."""
 
     def __init__(self, broker: Broker, directory: Path, delivery_seconds: float) -> None:
-        # On a busy machine a stopped process may stand for long: the watchdog is not to end it.
+        # On a busy machine, a process can be stopped for long. The watchdog must not end it.
         timing = {"stuck": 600, "session": 6, "rebalance": delivery_seconds + 15, "delivery": delivery_seconds}
         self.workers = Workers(
             *(broker, directory, 2, [SOURCE]), delivery="exactly_once", timing=timing, projections=[BY_TABLE]
@@ -59,7 +59,7 @@ class Group:
         self.fed = 0
 
     def feed(self, messages: int) -> None:
-        """Feeds them to all partitions evenly and returns when some of them are committed."""
+        """Feed messages evenly to all partitions, and return when some of them are committed."""
         before = self.committed()
         numbers = range(self.fed, self.fed + messages)
         for partition in range(PARTITIONS):
@@ -79,7 +79,7 @@ class Group:
         wait_until("everything is committed", 2 * PATIENCE, lambda: self.committed() == self.fed)
 
     def check(self) -> None:
-        """Every event once, each raw partition in its order."""
+        """Check that each event exists once, in the order of its raw partition."""
         self._check(CANONICAL)
         self._check("tables.shop.t")
         assert [] == self.workers.dead_letters()
@@ -97,14 +97,15 @@ class Group:
 
 @pytest.fixture
 def broker() -> Iterator[Broker]:
-    """A broker of its own: the tests kill it, and all workers have one group."""
+    """A separate broker, because the tests kill it and all workers share a group."""
     with Broker() as running:
         yield running
 
 
 def test_no_fault_makes_a_duplicate(broker: Broker, tmp_path: Path) -> None:
-    """Processes that are killed, come and go, and a broker that is killed, all under load."""
-    # Longer than the broker is away. What a killed process leaves open would stay so as long, but for its successor.
+    """Under load, workers are killed, join and leave, and the broker is killed."""
+    # Longer than the broker outage. A killed process's open transaction would stay open this long without its
+    # successor.
     group = Group(broker, tmp_path, 120)
     first, second = group.stacks
     try:
@@ -118,7 +119,7 @@ def test_no_fault_makes_a_duplicate(broker: Broker, tmp_path: Path) -> None:
             stack.start("translator")
         group.feed(8_000)
         for number in (0, 1):
-            group.workers.wait_up(number)  # one that still starts would end, as the broker goes
+            group.workers.wait_up(number)  # a worker that is still starting would exit when the broker stops
         broker.kill()
         broker.start()
         group.feed(8_000)
@@ -132,8 +133,10 @@ def test_no_fault_makes_a_duplicate(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_a_stopped_process_writes_nothing_more(broker: Broker, tmp_path: Path) -> None:
-    """It lost its partitions while a transaction was open: the other one waits for its end, and it ends with code 1."""
-    group = Group(broker, tmp_path, 12)  # longer than the session: the partitions move while the transaction is open
+    """A process loses its partitions during a transaction. The other one waits for that transaction's end, and it exits
+    with 1.
+    """
+    group = Group(broker, tmp_path, 12)  # longer than the session, so that the partitions move during the transaction
     program = tmp_path / "stopping"
     program.write_text(STOPPING)
     program.chmod(0o755)
@@ -142,7 +145,7 @@ def test_a_stopped_process_writes_nothing_more(broker: Broker, tmp_path: Path) -
         process = zombie.start("translator", program=program)
         group.feed(4_000)
         other.start("translator")
-        for _ in range(20):  # in how many transactions it reads them depends on the machine, and on what the other has
+        for _ in range(20):  # the number of transactions depends on the machine and on the other worker's share
             group.feed(5_000)
             if _state(process.pid) == "T":
                 break
@@ -151,7 +154,7 @@ def test_a_stopped_process_writes_nothing_more(broker: Broker, tmp_path: Path) -
         group.wait()
         os.kill(process.pid, signal.SIGCONT)
         assert 1 == zombie.wait("translator", PATIENCE)
-        # Of its records, some may not have been sent yet: then these are too old first.
+        # It might not have sent some of its records yet. Then those expire first.
         assert group.workers.said("transaction failed") or group.workers.said("delivery failed")
         assert 0 == other.stop("translator")
         group.check()

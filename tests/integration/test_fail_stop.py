@@ -1,4 +1,4 @@
-"""A record that cannot be delivered stops the service; what it had read is still there for the next one."""
+"""A record that cannot be delivered stops the service, and the next process reads it again."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 
 
 def test_a_lost_output_topic_stops_it_with_the_offset_where_it_was(empty_broker: Broker, tmp_path: Path) -> None:
-    """Exit code 1, the reason in the log, nothing committed that was not delivered; the next start goes on."""
+    """The service exits with code 1, logs the reason and commits nothing undelivered. The next start resumes there."""
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
     workers = Workers(empty_broker, tmp_path, 1, [source.settings], timing={"delivery": 10})
     (stack,) = workers.stacks

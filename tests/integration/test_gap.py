@@ -1,4 +1,4 @@
-"""Records that are gone before they were read, topics that are made again, and where a new partition begins."""
+"""Records that retention deleted before they were read, recreated topics, and the start position of new partitions."""
 
 import asyncio
 import signal
@@ -48,12 +48,12 @@ def make_again(broker: Broker, workers: Workers, topic: str) -> None:
 
 
 def commit(broker: Broker, topic: str, offset: int, note: str) -> None:
-    """As the group would have committed, while none of it runs."""
+    """Commit as the group would, while none of its members runs."""
     asyncio.run(commit_noted(broker.bootstrap, "demo", topic, 0, offset, note))
 
 
 def wait_alone(workers: Workers) -> None:
-    """The group forgets a killed or crashed member after its session."""
+    """Wait until the group drops a killed or crashed member, after its session timeout."""
     wait_until("the group is empty", PATIENCE, lambda: workers.members() == 0)
 
 
@@ -63,13 +63,13 @@ def marks(stack: Stack) -> dict[str, Any]:
 
 
 def events(workers: Workers) -> list[tuple[str, str]]:
-    """Scope of the position, and id, of events in order, each at its first occurrence."""
+    """Return the position's scope and the id of each event, in order of first occurrence."""
     decoded = [AvroCodec().decode(record.value()) for record in workers.events()]
     return list(dict.fromkeys((event.pos_scope, event.id) for event in decoded))
 
 
 def test_records_that_retention_took(empty_broker: Broker, tmp_path: Path) -> None:
-    """The start ends with 1 and says all; with --accept-gap it goes on, once, and the gap is on record."""
+    """The start exits with code 1 and reports the gap. With --accept-gap it resumes once, and the gap is recorded."""
     workers = Workers(empty_broker, tmp_path, 1, [source("raw")])
     (stack,) = workers.stacks
     workers.create(raw=1)
@@ -104,7 +104,7 @@ def test_records_that_retention_took(empty_broker: Broker, tmp_path: Path) -> No
 
 
 def test_a_topic_that_was_made_again_while_nobody_read(empty_broker: Broker, tmp_path: Path) -> None:
-    """An offset that outlived its topic is a gap, beyond the end or not: never the place where the new one is read."""
+    """An offset of a deleted topic is a gap, beyond the end or not. The new topic is never read from it."""
     workers = Workers(empty_broker, tmp_path, 1, [source("raw")])
     (stack,) = workers.stacks
     workers.create(raw=1)
@@ -119,7 +119,7 @@ def test_a_topic_that_was_made_again_while_nobody_read(empty_broker: Broker, tmp
         make_again(empty_broker, workers, "raw")
         workers.feed("raw", rows(1000, 1040))
         wait_alone(workers)
-        commit(empty_broker, "raw", 50, "")  # an older release noted nothing
+        commit(empty_broker, "raw", 50, "")  # as committed by an older release, without a note
         assert 1 == stack.start("translator").wait(PATIENCE)
         assert workers.said("the topic ends before the committed offset")
         wait_alone(workers)
@@ -138,7 +138,7 @@ def test_a_topic_that_was_made_again_while_nobody_read(empty_broker: Broker, tmp
 
 
 def test_a_topic_that_is_made_again_while_it_is_read(empty_broker: Broker, tmp_path: Path) -> None:
-    """The process ends with 1 and says so; no record of the new topic bears the id of the old one."""
+    """The process exits with code 1 and reports the topic. No record of the new topic has an id of the old one."""
     workers = Workers(empty_broker, tmp_path, 1, [source("raw")], timing={"topic_refresh": 1})
     (stack,) = workers.stacks
     workers.create(raw=1)
@@ -147,8 +147,8 @@ def test_a_topic_that_is_made_again_while_it_is_read(empty_broker: Broker, tmp_p
         process = stack.start("translator")
         workers.wait_committed("raw", 50)
         make_again(empty_broker, workers, "raw")
-        # Not up to where the process stands: one that has not noticed that the topic was gone would read on there
-        # until its next look (docs/operate/topics.md).
+        # Not up to the current offset of the process: until its next check, a process that has not noticed the deletion
+        # would continue from there (docs/operate/topics.md).
         workers.feed("raw", rows(1000, 1040))
         assert 1 == process.wait(PATIENCE)
         assert workers.said("topic raw was deleted and recreated since the start")
@@ -166,7 +166,9 @@ def test_a_topic_that_is_made_again_while_it_is_read(empty_broker: Broker, tmp_p
 
 
 def test_where_a_partition_begins(empty_broker: Broker, tmp_path: Path) -> None:
-    """Without a committed offset: at the beginning, at the end, or at a time; decided once, and committed."""
+    """Without a committed offset, reading starts at the beginning, the end or a time. The decision is made once and
+    committed.
+    """
     noon = datetime(2026, 4, 13, 12, tzinfo=UTC)
     begins = {"early": None, "late": "latest", "timed": noon.isoformat(), "future": "2100-01-01T00:00:00Z"}
     sources = [source(topic, **({"start": start} if start else {})) for topic, start in begins.items()]
@@ -201,7 +203,7 @@ def test_where_a_partition_begins(empty_broker: Broker, tmp_path: Path) -> None:
 
 @pytest.mark.faults
 def test_records_that_retention_takes_while_they_are_read(empty_broker: Broker, tmp_path: Path) -> None:
-    """A stopped process that is overtaken by retention ends with 1 too, when it goes on."""
+    """A paused process that retention overtakes also exits with code 1 when it resumes."""
     workers = Workers(empty_broker, tmp_path, 1, [source("raw")])
     (stack,) = workers.stacks
     workers.create(raw=1)
@@ -209,8 +211,8 @@ def test_records_that_retention_takes_while_they_are_read(empty_broker: Broker, 
         workers.feed("raw", rows(0, 10))
         process = stack.start("translator")
         workers.wait_committed("raw", 10)
-        # A fetch that was under way when the process stopped may have been answered with what we feed then, if the
-        # broker is slow: nothing is missing, and it is done again.
+        # If the broker is slow, it can answer a fetch from before the pause with the records fed here. Then nothing is
+        # missing, and the test tries again.
         for end in range(60, 560, 50):
             process.send_signal(signal.SIGSTOP)
             try:

@@ -1,4 +1,4 @@
-"""A held table over all that may happen to it: a killed owner, a killed replay, and messages that never stop."""
+"""A held table survives a killed owner, a killed replay and an endless stream of messages."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def rows(begin: int, end: int) -> Iterator[bytes]:
 
 
 def replay(stack: Stack) -> subprocess.Popen[bytes]:
-    """The command, with a configuration that reads what was dead."""
+    """Run the command with a configuration that can read the dead letters."""
     config = yaml.safe_load((stack.directory / "translator.yaml").read_text(encoding="utf-8"))
     config["sources"][0]["options"] = CLEAR
     file = stack.directory / "corrected.yaml"
@@ -41,7 +41,7 @@ def replay(stack: Stack) -> subprocess.Popen[bytes]:
 
 
 def test_nothing_is_lost_and_nothing_overtaken(empty_broker: Broker, tmp_path: Path) -> None:
-    """Every event is there, in the order of its row, but for copies; and at last they come straight again."""
+    """Every event is written in row order, apart from duplicates, and in the end the table is released."""
     workers = Workers(empty_broker, tmp_path, 2, [SOURCE], on_error=HOLD)
     workers.create(shop=2)
     first, second = workers.stacks
@@ -63,7 +63,7 @@ def test_nothing_is_lost_and_nothing_overtaken(empty_broker: Broker, tmp_path: P
             killed.wait()
             first.start("translator")
             workers.wait_up(0)
-            # A replay hears nothing of an owner whose partitions move, and ends; the next one hands the table over.
+            # A replay gets no answer from an owner whose partitions move, and exits. The next one releases the table.
             for _ in range(5):
                 assert 0 == replay(second).wait(2 * PATIENCE), (second.directory / "replay.log").read_text()
                 dead, straight = len(workers.dead_letters()), len(workers.events())

@@ -1,4 +1,4 @@
-"""Metadata that comes late, elsewhere, or to another worker: no row is lost, none is guessed."""
+"""When metadata is late, in another topic or read by another worker, no row is lost and no type is guessed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ DELAY = 5.0
 
 
 def columns(version: int) -> list[str]:
-    """The columns of a version: each adds one."""
+    """Return the columns of a version. Each version adds one."""
     return ["ID", *(f"C{number}" for number in range(1, version + 1))]
 
 
@@ -68,13 +68,13 @@ def change(table: int, version: int, operation: str, row: dict[str, Any]) -> byt
 
 @dataclass
 class Model:
-    """50 tables that change through three versions, and what they hold in the end."""
+    """50 tables that change through three versions, and their final contents."""
 
     rows: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     messages: dict[int, list[bytes]] = field(default_factory=dict)  # by partition
 
     def play(self, seed: int) -> None:
-        """The versions of a table are interleaved: rows of an old one still come after the new one began."""
+        """Interleave the versions of a table, so that rows of an old version still come after the new one has begun."""
         dice = random.Random(seed)
         for step in range(VERSIONS * 6):
             for table in range(TABLES):
@@ -93,7 +93,7 @@ class Model:
 
 
 def tables_of(events: list[ChangeEvent]) -> dict[tuple[str, int], dict[str, Any]]:
-    """What the events make of the tables, read as docs/reading.md says: what was met before is a duplicate."""
+    """Return the tables that the events produce, read as docs/reading.md describes, without duplicates."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for event in events:
         if event.kind != "row":
@@ -107,7 +107,7 @@ def tables_of(events: list[ChangeEvent]) -> dict[tuple[str, int], dict[str, Any]
 
 
 def unique(records: list[Any]) -> list[ChangeEvent]:
-    """The events in order, each at its first occurrence."""
+    """Return the events by first occurrence."""
     found: dict[str, ChangeEvent] = {}
     for record in records:
         found.setdefault(identity(record), AvroCodec().decode(record.value()))
@@ -115,7 +115,9 @@ def unique(records: list[Any]) -> list[ChangeEvent]:
 
 
 def lake_of(stack: Stack) -> dict[tuple[str, int], dict[str, Any]]:
-    """The rows of all tables in the lakehouse. It has every column for every row: null says that one was not sent."""
+    """Return the rows of all tables in the lakehouse, with every column in every row. Null marks a column that was not
+    sent.
+    """
     return {
         (name, row["ID"]): {column: cell for column, cell in row.items() if cell is not None}
         for name in (f"T{number}" for number in range(TABLES))
@@ -124,12 +126,12 @@ def lake_of(stack: Stack) -> dict[tuple[str, int], dict[str, Any]]:
 
 
 def waiting(stack: Stack) -> int:
-    """How many partitions of a worker wait for metadata."""
+    """Return how many partitions of a worker wait for metadata."""
     return metric(stack, "cdc_partitions_waiting")
 
 
 def metric(stack: Stack, name: str) -> int:
-    """A value of a worker's /metrics; 0 while it does not answer."""
+    """Return a value from a worker's /metrics, or 0 if it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
@@ -139,13 +141,15 @@ def metric(stack: Stack, name: str) -> int:
 
 
 def told_lag(workers: Workers, unit: str) -> float:
-    """The lag of all partitions, as both workers tell it; less than none while one of them tells nothing."""
+    """Return the lag of all partitions as reported by both workers, or a negative number while one of them reports
+    nothing.
+    """
     found = [values(stack, f"cdc_partition_lag_{unit}") for stack in workers.stacks]
     return sum(map(sum, found)) if all(found) else -1
 
 
 def values(stack: Stack, name: str) -> list[float]:
-    """The values of all series of a worker's metric; none while it does not answer."""
+    """Return the values of all series of a worker's metric, or none if it does not answer."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
@@ -155,7 +159,9 @@ def values(stack: Stack, name: str) -> list[float]:
 
 
 def test_a_worker_that_never_sees_the_metadata_message(empty_broker: Broker, tmp_path: Path) -> None:
-    """Metadata on a topic of one partition, data on four, two workers: both translate rows, only one learns."""
+    """With metadata on one partition and data on four, two workers both translate rows although only one reads the
+    metadata.
+    """
     workers = Workers(empty_broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
     workers.create(erp_data=PARTITIONS, erp_md=1)
     first, second = workers.stacks
@@ -197,9 +203,9 @@ def test_a_worker_that_never_sees_the_metadata_message(empty_broker: Broker, tmp
 
 @pytest.mark.faults
 def test_fifty_tables_of_three_versions(empty_broker: Broker, tmp_path: Path) -> None:
-    """Metadata come five seconds after their rows; the worker is killed in the wait, and once more in the work.
+    """Metadata comes five seconds after its rows. The worker is killed during the wait and again during the work.
 
-    The sink reads the events once, at the end: it has duplicates and the versions of all tables in one batch.
+    The sink reads the events once, at the end, with duplicates and all table versions in one batch.
     """
     model = Model()
     model.play(seed=6)
@@ -246,7 +252,7 @@ def test_fifty_tables_of_three_versions(empty_broker: Broker, tmp_path: Path) ->
 
 
 def test_a_wait_does_not_hold_up_others(empty_broker: Broker, tmp_path: Path) -> None:
-    """A worker that waits gives its partitions to a new one at once, and stops at once; nothing is written."""
+    """A waiting worker hands its partitions to a new one without delay, stops without delay, and writes nothing."""
     workers = Workers(empty_broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
     workers.create(erp_data=PARTITIONS, erp_md=1)
     first, second = workers.stacks
@@ -271,7 +277,7 @@ def test_a_wait_does_not_hold_up_others(empty_broker: Broker, tmp_path: Path) ->
 
 
 def test_the_newest_document_is_not_forgotten(empty_broker: Broker, tmp_path: Path) -> None:
-    """Where an older document of an id came last, before the start or later, the newest is written once more."""
+    """If the last document of an id is an outdated one, at start or later, the newest document is written again."""
     qlik = Qlik(Setup("erp"), {})
     newest, older = (_document(qlik, version) for version in (2, 1))
     workers = Workers(empty_broker, tmp_path, 2, [SOURCE])
@@ -299,7 +305,7 @@ def test_the_newest_document_is_not_forgotten(empty_broker: Broker, tmp_path: Pa
 
 
 def _document(qlik: Qlik, version: int) -> bytes:
-    """What is kept of two metadata messages that disagree about one id."""
+    """Return the document stored for two metadata messages that disagree about one id."""
     message: Any = json.loads(metadata(1, version))
     message["messageSchemaId"] = message["message"]["schemaId"] = "same"
     learned = qlik.decode(Message("erp.md", 0, 0, 0, None, dumps(message)))
@@ -316,11 +322,11 @@ app.faust_settings = lambda *given: {**settings(*given), "broker_max_poll_interv
 sys.argv = ["translator", "run", "-c", sys.argv[1]]
 main()
 """
-"""The service, with a client library that takes a consumer for dead after 8 s without a fetch instead of 300."""
+"""The service, with a client library that considers a consumer dead after 8 s without a fetch instead of 300 s."""
 
 
 def test_a_long_wait_does_not_leave_the_group(empty_broker: Broker, tmp_path: Path) -> None:
-    """When everything that a worker has waits, nothing is fetched; it stays in its group all the same."""
+    """A worker stays in its group even if all its partitions wait and it fetches nothing."""
     source = {**SOURCE, "topics": ["erp.data"]}
     workers = Workers(empty_broker, tmp_path, 1, [source], timing=PATIENT | STEADY)
     workers.create(erp_data=1)
@@ -333,7 +339,7 @@ def test_a_long_wait_does_not_leave_the_group(empty_broker: Broker, tmp_path: Pa
     try:
         workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": 0, "C1": "x"})])
         wait_until("it waits", PATIENCE, lambda: waiting(stack) == 1)
-        for number in range(8):  # more fetches than a partition may have waiting
+        for number in range(8):  # more fetches than a partition can have waiting
             workers.feed("erp.data", [change(1, 1, "INSERT", {"ID": number, "C1": "x"})])
             time.sleep(0.5)
         time.sleep(15)

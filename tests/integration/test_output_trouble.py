@@ -1,4 +1,4 @@
-"""The outputs are away for a while: memory stays bounded, nothing is lost, and what does not pass is said."""
+"""During an output outage, memory stays bounded, nothing is lost, and the service reports the problem."""
 
 import os
 import random
@@ -25,11 +25,11 @@ pytestmark = pytest.mark.integration
 
 SOURCE = {"name": "raw", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
 GAUGES = ("cdc_batches_in_flight", "cdc_events_in_flight", "cdc_bytes_waiting")
-FETCH = 1024 * 1024  # a batch is one fetch: the bound of bytes is kept to within one
+FETCH = 1024 * 1024  # a batch is one fetch, so the limit on bytes can be exceeded by one
 
 
 def rows(begin: int, end: int, width: int = 1) -> Iterator[bytes]:
-    """Rows that do not compress."""
+    """Return rows that do not compress."""
     noise = random.Random(1)
     for number in range(begin, end):
         name = noise.randbytes(width // 2).hex()
@@ -37,7 +37,7 @@ def rows(begin: int, end: int, width: int = 1) -> Iterator[bytes]:
 
 
 def quota(broker: Broker, change: str, value: str) -> None:
-    """Sets or removes how many bytes a second librdkafka's producers may write."""
+    """Set or remove a limit on the bytes per second that librdkafka's producers can write."""
     class_path = os.pathsep.join(map(str, broker_jars()))
     where = ["--bootstrap-server", broker.bootstrap, "--alter", "--entity-type", "clients", "--entity-name", "rdkafka"]
     java = [find_java().executable, *JVM_OPTIONS, "-cp", class_path]
@@ -59,7 +59,7 @@ def offsets(workers: Workers) -> list[int]:
 
 
 def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
-    """While little is delivered, what is under way stays within `bounds`; then all arrives, once, in order."""
+    """While delivery is slow, the records in flight stay within `bounds`. In the end each arrives once, in order."""
     bounds = {"batches": 5, "events": 700, "bytes": 1_500_000}
     count = 5_000
     with Broker() as broker:
@@ -76,7 +76,9 @@ def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
             seen: list[dict[str, float]] = []
             end = time.monotonic() + 4
             while time.monotonic() < end or not seen:
-                seen += [found for found in [gauges(stack)] if found]  # one that does not answer in time says nothing
+                seen += [
+                    found for found in [gauges(stack)] if found
+                ]  # a worker that does not answer in time reports nothing
                 time.sleep(0.1)
             most = {name: max(found[name] for found in seen) for name in GAUGES}
             assert 0 < most["cdc_batches_in_flight"] <= bounds["batches"] + 2, "one more for each partition"
@@ -97,7 +99,7 @@ def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
 
 @pytest.mark.faults
 def test_a_broker_that_is_away_during_work(tmp_path: Path) -> None:
-    """Killed and started again: the same process goes on, nothing is lost, nothing out of order."""
+    """After the broker is killed and restarted, the same process resumes without loss or reordering."""
     with Broker() as broker:
         workers = Workers(broker, tmp_path, 1, [SOURCE], timing=STEADY | {"delivery": 280, "rebalance": 300})
         (stack,) = workers.stacks
@@ -125,7 +127,7 @@ def test_a_broker_that_is_away_during_work(tmp_path: Path) -> None:
 
 
 def slow(count: int) -> Iterator[bytes]:
-    """Rows for some seconds, so that there is always something in flight."""
+    """Return rows for several seconds, so that something is always in flight."""
     for number, row in enumerate(rows(0, count)):
         if number % 200 == 0:
             time.sleep(0.05)
@@ -134,7 +136,9 @@ def slow(count: int) -> Iterator[bytes]:
 
 @pytest.mark.faults
 def test_a_broker_that_hangs(tmp_path: Path) -> None:
-    """A broker that holds its connections and does not answer ends the process with 1 within the configured times."""
+    """A broker that keeps its connections open but does not answer stops the process with code 1 within the configured
+    times.
+    """
     with Broker() as broker:
         timing = {"delivery": 10, "rebalance": 15, "stuck": 20}
         workers = Workers(broker, tmp_path / "hurried", 1, [SOURCE], timing=timing)
@@ -145,7 +149,7 @@ def test_a_broker_that_hangs(tmp_path: Path) -> None:
         def hangs_in_work() -> bool:
             os.kill(broker.pid, signal.SIGSTOP)
             time.sleep(0.2)
-            # Only what is under way can be late.
+            # Only records in flight can be late.
             if gauges(stack).get("cdc_events_in_flight", 0) > 0:
                 return True
             os.kill(broker.pid, signal.SIGCONT)

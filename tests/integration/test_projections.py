@@ -1,6 +1,6 @@
-"""One stream in three ways: the canonical topic, a Debezium projection of it, and one with a topic for each table.
+"""One stream with three outputs: the canonical topic, a Debezium projection, and one with a topic for each table.
 
-A process writes them that dies on the way.
+The process that writes them dies along the way.
 """
 
 import json
@@ -29,18 +29,18 @@ KILL_AFTER = 500  # records that the process has accounted for
 
 @dataclass
 class Run:
-    """What lay in the topics at the end."""
+    """The final contents of the topics."""
 
     events: list[Any]
     projected: list[Any]
     dead_letters: list[Any]
     by_table: dict[str, list[Any]]
-    """The records of each topic of a table."""
+    """The records of each table's topic."""
 
 
 @pytest.fixture(scope="module")
 def run(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """Half of the changes, a kill, then bad input and the other half."""
+    """Feed half of the changes, kill the process, then feed bad input and the other half."""
     sources = shop_sources(7)
     good = list(interleaved([source.messages(CHANGES, grow=True) for source in sources]))
     first, second = good[: len(good) // 2], [*(bad.message for bad in bad_input()), *good[len(good) // 2 :]]
@@ -80,7 +80,7 @@ def _headers(record: Any) -> dict[str, str]:
 
 
 def test_every_row_is_in_both(run: Run) -> None:
-    """A row of the canonical topic is in the projection or was refused there; a crash leaves none behind."""
+    """Every row of the canonical topic is in the projection or was rejected there, despite the crash."""
     rows = {found["cdc-id"] for found in map(_headers, run.events) if found.get("cdc-op", "t") != "t"}
     projected = {_headers(record)["cdc-id"] for record in run.projected}
     assert len(rows) > 4 * CHANGES
@@ -91,7 +91,7 @@ def test_every_row_is_in_both(run: Run) -> None:
 
 
 def test_order_is_kept_per_raw_partition(run: Run) -> None:
-    """What comes of a raw partition lies in one partition of the projection, in raw order."""
+    """Records of one raw partition are in one partition of the projection, in raw order."""
     order: dict[tuple[str, str], list[tuple[int, int]]] = defaultdict(list)
     seen = set()
     for record in run.projected:
@@ -105,7 +105,9 @@ def test_order_is_kept_per_raw_partition(run: Run) -> None:
 
 
 def test_each_table_has_its_topic(run: Run) -> None:
-    """Together they hold what the one topic holds; each has the rows of one table, in two partitions."""
+    """The table topics together have the content of the single topic. Each has the rows of one table, in two
+    partitions.
+    """
     assert len(run.by_table) > 4
     tables = []
     for records in run.by_table.values():
@@ -122,7 +124,7 @@ def test_each_table_has_its_topic(run: Run) -> None:
 
 
 def test_what_a_reader_of_debezium_asks_for(run: Run) -> None:
-    """Every value is an envelope with one of the four operations; an update or delete has an old row."""
+    """Every value is an envelope with one of the four operations. An update or delete has an old row."""
     values = [json.loads(record.value()) for record in run.projected]
     operations = Counter(value["op"] for value in values)
     assert {"c", "u", "d", "r"} >= operations.keys() >= {"c", "u", "d"}
@@ -131,10 +133,10 @@ def test_what_a_reader_of_debezium_asks_for(run: Run) -> None:
 
 
 def test_bad_input_is_one_dead_letter(run: Run) -> None:
-    """A message that cannot be translated is one dead letter, however many outputs there are, and in none of them."""
+    """An untranslatable message becomes one dead letter, however many outputs exist, and appears in none of them."""
     found = [headers for headers in map(_headers, run.dead_letters) if "cdc-error-output" not in headers]
     expected = Counter(bad.code for bad in bad_input() if bad.code is not None)
-    # Of what was written twice, as a process that loses its partitions does, one counts.
+    # A process that loses its partitions can write a dead letter twice; count it once.
     codes = {tuple(headers[name] for name in ORIGIN): headers["cdc-error-code"] for headers in found}
     assert expected == Counter(codes.values())
     written = {_headers(record)["cdc-id"].rpartition("/")[0] for record in (*run.events, *run.projected)}
@@ -142,7 +144,7 @@ def test_bad_input_is_one_dead_letter(run: Run) -> None:
 
 
 def _by_raw_partition(records: list[Any]) -> dict[tuple[str, str], set[int]]:
-    """The partitions in which what comes of each raw partition lies."""
+    """Return, for each raw partition, the partitions that contain its records."""
     found: dict[tuple[str, str], set[int]] = defaultdict(set)
     for record in records:
         _, topic, partition, _, _ = _headers(record)["cdc-id"].split("/")
@@ -151,6 +153,6 @@ def _by_raw_partition(records: list[Any]) -> dict[tuple[str, str], set[int]]:
 
 
 def _messages(dead_letters: list[Any], output: str | None) -> set[str]:
-    """The messages that are dead for an output, or for all of them, as their events would be named."""
+    """Return the messages that are dead for one or all outputs, named like their events."""
     found = [headers for headers in map(_headers, dead_letters) if headers.get("cdc-error-output") == output]
     return {f"{headers['cdc-error-source']}/{'/'.join(headers[name] for name in ORIGIN)}" for headers in found}

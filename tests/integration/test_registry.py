@@ -1,4 +1,4 @@
-"""The service beside a real schema registry: waited for at start, missed by nobody afterwards."""
+"""The service with a real schema registry: required at startup, optional afterwards."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ pytestmark = pytest.mark.integration
 def test_the_registry_is_needed_at_start_only(
     empty_broker: Broker, registry: RegistryServer, registry_gate: RegistryGate, tmp_path: Path
 ) -> None:
-    """Nothing flows before the id is known; after that the registry may go, and every record has the id."""
+    """Nothing is written before the id is known. After that, the registry can stop, and every record has the id."""
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
     stack = Stack(empty_broker.bootstrap, tmp_path, [source.settings])
     use_registry(stack, registry_gate.url)
@@ -65,9 +65,9 @@ def test_the_registry_is_needed_at_start_only(
 def test_schemas_of_tables(
     empty_broker: Broker, registry: RegistryServer, registry_gate: RegistryGate, tmp_path: Path
 ) -> None:
-    """Each table has its schemas, as a reader of Confluent's finds them by topic; while the registry is away they wait.
+    """A Confluent consumer finds each table's schemas by topic. While the registry is down, the tables wait.
 
-    Rows are those of Debezium's JSON. Events of the codec avro are found by the same topics of theirs.
+    The rows use Debezium's JSON. Events of the codec avro are found by the same kind of topic name.
     """
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
     projections = [
@@ -111,7 +111,7 @@ def test_schemas_of_tables(
 
 
 def _row(envelope: Mapping[str, Any]) -> tuple[object, ...]:
-    """What both forms spell alike."""
+    """Return what both forms spell alike."""
     images = [envelope["before"] or {}, envelope["after"] or {}]
     return envelope["op"], envelope["source"]["lsn"], [image.get("id") for image in images]
 
@@ -119,5 +119,5 @@ def _row(envelope: Mapping[str, Any]) -> tuple[object, ...]:
 def use_registry(stack: Stack, url: str) -> None:
     config = stack.directory / "translator.yaml"
     settings = yaml.safe_load(config.read_text(encoding="utf-8"))
-    settings["timing"]["broker_wait"] = 2 * PATIENCE  # the registry's start on a busy machine is in it
+    settings["timing"]["broker_wait"] = 2 * PATIENCE  # includes the start of the registry on a busy machine
     config.write_text(yaml.safe_dump({**settings, "registry": {"url": url}}), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Schemas that messages name by their id in a real registry: fetched when needed, waited for while it is down."""
+"""Schemas that messages reference by registry id are fetched when needed, and awaited while the registry is down."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SCHEMA = json.dumps({"type": "record", "name": "DataRecord", "fields": [{"name":
 
 
 def test_down_up_and_gone(registry: RegistryServer, registry_gate: RegistryGate) -> None:
-    """A row waits while the registry is down, and is read when it is back; after that the registry is not missed."""
+    """A row waits while the registry is down and is read when it is back. After that, the registry is not needed."""
     with SchemaRegistryClient({"url": registry.url, "timeout": 30}) as client:
         schema_id = client.register_schema("lessons-value", Schema(SCHEMA, "AVRO"))
     asked = SchemaRegistry(Registry(url=registry_gate.url))
@@ -53,7 +53,7 @@ def test_down_up_and_gone(registry: RegistryServer, registry_gate: RegistryGate)
 DECIMAL = {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}
 DATE = {"type": "int", "logicalType": "date"}
 NAMESPACE = "com.attunity.queue.msg.to_lake.HR.STAFF"
-"""Of letters of Avro: this registry takes no others, though Confluent's has been seen with them."""
+"""Letters that Avro allows. This registry accepts no others, although Confluent's has been seen with them."""
 COLUMNS: dict[str, Any] = {"id": "long", "name": "string", "pay": DECIMAL, "hired": DATE}
 ROW: dict[str, Any] = {"id": 7, "name": "a", "pay": b"\x04\xd2", "hired": 3}
 RAISED = {**ROW, "name": "b", "pay": b"\xff"}
@@ -64,7 +64,7 @@ def test_the_service_asks(
 ) -> None:
     """Messages in Confluent's frame, as Replicate registers them: data records and keys of two schemas.
 
-    While the registry is down, the partition that needs it waits, and the other goes on; then all is translated.
+    While the registry is down, the partition that needs it waits and the other one continues. Then all is translated.
     """
     source = {"name": "erp", "dialect": "qlik", "topics": ["erp"]}
     schemas = {"erp-value": data_schema(COLUMNS, NAMESPACE), "erp-key": key_schema({"id": "long"}, NAMESPACE)}
@@ -112,7 +112,7 @@ def test_the_service_asks(
 
 
 def _check_staff(events: list[Any]) -> None:
-    """One row that comes, changes and goes: its key by the key record, its values by the types of the schema."""
+    """Check one row that is inserted, updated and deleted: keys follow the key record, values the types of the schema."""
     first = {"id": 7, "name": "a", "pay": "12.34", "hired": "1970-01-04"}
     second = {"id": 7, "name": "b", "pay": "-0.01", "hired": "1970-01-04"}
     images = [("c", None, first), ("u", first, second), ("d", second, None)]

@@ -1,4 +1,4 @@
-"""TLS and every way to log in, for all clients of the service; what is refused, by whom, and that no secret is told."""
+"""All clients of the service support TLS and every login mechanism. Rejections are reported without secrets."""
 
 from __future__ import annotations
 
@@ -46,11 +46,11 @@ WRONG = "battery staple"
 KEY_PASSWORD = "stapled battery"
 
 Section = dict[str, Any]
-"""`kafka` of a configuration."""
+"""The `kafka` section of a configuration."""
 
 
 class World:
-    """A secured broker, and the files of its clients."""
+    """A secured broker and the files of its clients."""
 
     def __init__(self, folder: Path) -> None:
         self.broker = SecuredBroker(folder)
@@ -122,7 +122,7 @@ def create(broker: SecuredBroker, *topics: str) -> None:
         future.result(20)
 
 
-# -- what is let in
+# -- accepted logins
 
 ACCEPTED: dict[str, Callable[[World], Section]] = {
     "plain": lambda world: world.login("PLAIN"),
@@ -136,7 +136,9 @@ ACCEPTED: dict[str, Callable[[World], Section]] = {
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_every_client_is_let_in(world: World, name: str) -> None:
-    """Admin, producer and reader of the start, and the consumer of the service, by one block of settings."""
+    """One block of settings connects the admin client, producer and reader of the start and the consumer of the
+    service.
+    """
     create(world.broker, f"raw.{name}")
     settings = settings_of(ACCEPTED[name](world), name)
     ready = prepare(settings)
@@ -150,7 +152,7 @@ def test_every_client_is_let_in(world: World, name: str) -> None:
 
 
 async def _first(settings: Settings) -> bytes | None:
-    """The first record of the schemas topic, by the client that Faust drives."""
+    """Return the first record of the schemas topic, read with the client that Faust uses."""
     auth = credentials_to_aiokafka_auth(_credentials(settings.kafka))
     consumer = AIOKafkaConsumer(
         settings.output.schemas_topic,
@@ -165,7 +167,7 @@ async def _first(settings: Settings) -> bytes | None:
         await consumer.stop()
 
 
-# -- what is refused: by whom, and with which words
+# -- rejected logins: who rejects them, and the message
 
 CHECK_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 CHECK_CERTIFICATE = "the broker rejects this client: check kafka.ssl_certificate_file"
@@ -173,7 +175,7 @@ CHECK_TRUST = "the broker is not trusted: check kafka.ssl_ca_file"
 CHECK_PROTOCOL = "connections are closed without a reason: check kafka.security_protocol"
 CHECK_KEY = "kafka.ssl_certificate_file and ssl_key_file cannot be used (is ssl_key_password right?)"
 
-# Name -> settings, the class of the error (ConfigError: exit code 2; RetryableError: waited for, then 1), what it says.
+# Name -> settings, error class (ConfigError: exit code 2; RetryableError: retried, then exit code 1), message.
 REFUSED: dict[str, tuple[Callable[[World], Section], type[CdcError], tuple[str, ...]]] = {
     "plain password": (lambda w: w.login("PLAIN", sasl_password=WRONG), ConfigError, ("Invalid username", CHECK_LOGIN)),
     "scram password": (
@@ -243,10 +245,10 @@ REFUSED: dict[str, tuple[Callable[[World], Section], type[CdcError], tuple[str, 
 
 
 class Answer:
-    """What the start says with such settings.
+    """The result of a start with such settings.
 
     Args:
-        seconds: how long it may wait.
+        seconds: maximum wait.
     """
 
     def __init__(self, kafka: Section, seconds: float) -> None:
@@ -260,9 +262,9 @@ class Answer:
 
 @pytest.fixture(scope="module")
 def answers(world: World) -> dict[str, Answer]:
-    """All at once: librdkafka takes five seconds to say that nobody answers.
+    """Run all starts in parallel, because librdkafka takes five seconds to report that nobody answers.
 
-    What is refused ends its wait, and is given the time that it needs; what is waited for takes all that it is given.
+    A rejection ends the wait early and gets the time it needs. A retried start uses all of its time.
     """
     seconds: dict[type[CdcError], float] = {ConfigError: PATIENCE, RetryableError: 20}
     with ThreadPoolExecutor(len(REFUSED)) as pool:
@@ -272,16 +274,16 @@ def answers(world: World) -> dict[str, Answer]:
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_refused(answers: dict[str, Answer], name: str) -> None:
-    """What waiting does not cure is a mistake of the configuration, and the message names the setting to look at."""
+    """A mistake that waiting cannot cure is a configuration error, and the message names the setting to check."""
     answer = answers[name]
     _, kind, texts = REFUSED[name]
     assert kind is type(answer.error)
     assert [] == [text for text in texts if text not in str(answer.error)]
-    assert (kind is RetryableError) == bool(answer.said)  # it waits, and says so
+    assert (kind is RetryableError) == bool(answer.said)  # it retries and logs that
 
 
 def test_no_secret_is_told(world: World, answers: dict[str, Answer]) -> None:
-    """No password, no key and no secret is in errors, in what is said while waiting, or in printed settings."""
+    """No password, key or secret appears in errors, in log messages while waiting, or in printed settings."""
     told = [text for answer in answers.values() for text in (str(answer.error), repr(answer.error), *answer.said)]
     for section in [make(world) for make in ACCEPTED.values()] + [case[0](world) for case in REFUSED.values()]:
         settings = Settings(kafka=Kafka(**section), sources=(Source(name="s", dialect="canal", topics=("raw",)),))
@@ -290,7 +292,9 @@ def test_no_secret_is_told(world: World, answers: dict[str, Answer]) -> None:
 
 
 def test_exit_codes(world: World, tmp_path: Path) -> None:
-    """Commands that connect end with 2 on a wrong password; without brokers `check` takes it, and shows none of it."""
+    """Commands that connect exit with code 2 on a wrong password. `check` needs no broker, accepts it and prints no
+    secret.
+    """
     config = tmp_path / "translator.yaml"
     sources = [{"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}]
     config.write_text(yaml.safe_dump({"kafka": world.login(sasl_password=WRONG), "sources": sources}))
@@ -310,11 +314,11 @@ def test_exit_codes(world: World, tmp_path: Path) -> None:
     assert not [text for text in told.values() if WRONG in text or "Traceback" in text]
 
 
-# -- what a user may do
+# -- permissions
 
 
 def test_rights(world: World) -> None:
-    """The start names the right that is missing; with those of docs/operate/configuration.md alone it succeeds."""
+    """The start names the missing permission. It succeeds with only those in docs/operate/configuration.md."""
     create(world.broker, "raw.guest")
     settings = settings_of(world.login("SCRAM-SHA-512", sasl_username=GUEST), "guest")
     output = settings.output
@@ -334,7 +338,7 @@ def test_rights(world: World) -> None:
         return "nothing"
 
     def wait_refused(text: str) -> None:
-        """What is granted counts a moment later."""
+        """Wait until a changed permission takes effect."""
         wait_until(text, PATIENCE, lambda: text in refused())
 
     wait_refused(f"topic {output.topic}: this user can neither see nor create it")
@@ -355,11 +359,11 @@ def test_rights(world: World) -> None:
     wait_refused("nothing")
 
 
-# -- while it runs
+# -- at run time
 
 
 def test_a_login_that_ends_stops_the_service(world: World, tmp_path: Path) -> None:
-    """It works through a listener that asks for the login again and again; refused then, it ends with exit code 1."""
+    """The service runs on a listener that requires repeated logins. When one is rejected, it exits with code 1."""
     (source,) = [source for source in shop_sources(1) if source.name == "canal"]
     workers = Workers(world.broker, tmp_path, 1, [source.settings], kafka=world.login("SCRAM-SHA-256"))
     (stack,) = workers.stacks

@@ -1,4 +1,4 @@
-"""`translator send`: a message through the running service, as `helm test` has one sent."""
+"""`translator send` sends a message through the running service, as `helm test` does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dev.servers.broker import Broker
 from dev.servers.stack import Stack, is_ready, wait_until
 from tests.translator.commands import _program
 
-SECONDS = 240  # a bound for what hangs
+SECONDS = 240  # timeout for hanging tests
 
 BEAT = {
     "type": "UPDATE",
@@ -49,7 +49,7 @@ def stack(module_broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> It
 
 
 def test_a_heartbeat(stack: Stack) -> None:
-    """Its event is found, and stands for no row."""
+    """The command finds the heartbeat's event, which represents no row."""
     sent = _send(stack, json.dumps(BEAT), "--json")
     assert 0 == sent.returncode, sent.stderr
     found = json.loads(sent.stdout)
@@ -61,7 +61,7 @@ def test_a_heartbeat(stack: Stack) -> None:
 
 
 def test_a_dead_letter(stack: Stack) -> None:
-    """It is found, too, and told as a failure with its code."""
+    """The command finds the dead letter and reports a failure with its code."""
     sent = _send(stack, "no JSON at all")
     assert (1, "") == (sent.returncode, sent.stdout)
     assert "the message became a dead letter, " in sent.stderr
@@ -69,7 +69,7 @@ def test_a_dead_letter(stack: Stack) -> None:
 
 
 def test_nothing(stack: Stack) -> None:
-    """A message that leaves neither event nor dead letter is told after the time, with where it lies."""
+    """If a message produces neither an event nor a dead letter, the command times out and reports its position."""
     sent = _send(stack, "null", "--timeout", "1")
     assert 1 == sent.returncode
     assert "no event or dead letter of raw.shop/" in sent.stderr
@@ -77,7 +77,7 @@ def test_nothing(stack: Stack) -> None:
 
 
 def test_a_foreign_topic(stack: Stack) -> None:
-    """Nothing is written where no source reads."""
+    """The command writes nothing to a topic that no source reads."""
     sent = _send(stack, json.dumps(BEAT), topic="cdc.canonical")
     assert 2 == sent.returncode
     assert "no source reads the topic cdc.canonical; raw topics of this configuration: raw.shop" in sent.stderr

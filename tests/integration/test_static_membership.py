@@ -1,4 +1,4 @@
-"""`group_instance_id`: a process that comes back under its name moves no partitions."""
+"""With `group_instance_id`, a process that restarts under its name causes no rebalance."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = {"name": "shop", "dialect": "canal", "topics": ["shop"], "options": CLE
 
 
 def figure(stack: Stack, name: str) -> float:
-    """A metric without labels; -1 while the process does not answer."""
+    """Return a metric without labels, or -1 if the process does not answer."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{stack.web_port}/metrics", timeout=5) as answer:
             lines = answer.read().decode().splitlines()
@@ -29,12 +29,12 @@ def figure(stack: Stack, name: str) -> float:
 
 
 def owns_one(stack: Stack) -> bool:
-    """The figure is set whenever the process is asked whether it is ready."""
+    """Return whether the process owns one partition. A readiness request updates the figure."""
     return is_ready(stack) and figure(stack, "cdc_partitions_assigned") == 1
 
 
 def rebalances(stack: Stack) -> float:
-    """How often it gave its partitions up; on a busy machine it may be asked twice for an answer."""
+    """Return how often the process revoked its partitions. On a busy machine, it can need two requests to answer."""
     found = -1.0
 
     def answers() -> bool:
@@ -47,11 +47,11 @@ def rebalances(stack: Stack) -> float:
 
 
 def test_a_restart_moves_nothing(tmp_path: Path) -> None:
-    """The other process gives nothing up, and both read on."""
+    """The other process keeps its partitions, and both continue reading."""
     with Broker() as broker:
         workers = Workers(
             broker, tmp_path, 2, [SOURCE], timing={"session": 120}
-        )  # a restart on a busy machine is in it
+        )  # leaves time for a restart on a busy machine
         workers.create(shop=2)
         first, second = workers.stacks
         for stack, name in ((first, "translator-0"), (second, "translator-1")):

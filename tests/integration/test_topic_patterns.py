@@ -1,4 +1,4 @@
-"""Topics that come while the service runs: taken on without losing or repeating anything."""
+"""The service picks up topics created while it runs, without loss or duplicates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(begin: int, end: int) -> Iterator[bytes]:
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_new_topics_are_taken_on(empty_broker: Broker, tmp_path: Path, count: int) -> None:
-    """While data flows, two topics come: all rows of all topics become events, each once, in order."""
+    """Two topics are created while data flows. Every row of every topic becomes one event, in order."""
     workers = Workers(empty_broker, tmp_path, count, [SOURCE], timing=STEADY | {"topic_refresh": 1})
     workers.create(shop_a=2, other=1)
     try:
@@ -57,7 +57,9 @@ def test_new_topics_are_taken_on(empty_broker: Broker, tmp_path: Path, count: in
 
 
 def test_a_topic_that_two_sources_claim(empty_broker: Broker, tmp_path: Path) -> None:
-    """While running it is left alone and said, the others go on; the next start ends with 2 and names both."""
+    """The running service ignores and reports the topic, and others continue. The next start exits with 2 and names
+    both sources.
+    """
     other = {**SOURCE, "name": "till", "topics": ["till", "*.x"]}
     workers = Workers(empty_broker, tmp_path, 1, [SOURCE, other], timing=STEADY | {"topic_refresh": 1})
     workers.create(shop_a=1, till=1)
@@ -80,7 +82,7 @@ def test_a_topic_that_two_sources_claim(empty_broker: Broker, tmp_path: Path) ->
 
 
 def test_nothing_to_read_yet(empty_broker: Broker, tmp_path: Path) -> None:
-    """A pattern without a topic: the start waits and says so; a topic that comes is read from its beginning."""
+    """If a pattern matches no topic, the start logs that and waits. A topic created later is read from its beginning."""
     workers = Workers(empty_broker, tmp_path, 1, [SOURCE], timing=STEADY | {"topic_refresh": 1})
     try:
         workers.start()

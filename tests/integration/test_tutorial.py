@@ -1,4 +1,4 @@
-"""The tutorial (docs/tutorial.md): its files and commands, run as they are on the page."""
+"""The files and commands of the tutorial (docs/tutorial.md) work unchanged."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from dev.servers.broker import LOOPBACK
 from dev.servers.stack import StackError, descendants, wait_until
 from tests.repository.pages import ROOT, page
 
-SECONDS = 300  # a bound for what hangs
+SECONDS = 300  # timeout for hanging tests
 PORT = "9092"
 CLONED = ("cdc_core", "translator", "spark_sink", "dev", "pyproject.toml", "README.md", "LICENSE")
 BLOCK = re.compile(r"(?:`(?P<file>\w+\.\w+)`:\n\n)?^```(?P<language>\w+)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
@@ -29,7 +29,7 @@ STATEFUL = re.compile(r"(cd|export) ")
 
 
 class Block(NamedTuple):
-    """A code block of the page; `file` is the name under which the reader saves it."""
+    """A code block of the page. The reader saves it as `file`."""
 
     file: str | None
     language: str
@@ -37,12 +37,13 @@ class Block(NamedTuple):
 
 
 class Reader:
-    """Somebody who follows the page: a first terminal for what ends, and a terminal for each program that stays.
+    """A reader who follows the page, with one terminal for commands that end and one for each program that keeps
+    running.
 
     Args:
-        home: the home directory, which is empty at first.
-        clone: the directory in which the first terminal begins.
-        port: the broker's, instead of the one on the page.
+        home: the home directory, initially empty.
+        clone: the initial directory of the first terminal.
+        port: replaces the broker port on the page.
     """
 
     def __init__(self, home: Path, clone: Path, port: int) -> None:
@@ -58,7 +59,7 @@ class Reader:
         (self._home / "tutorial" / str(block.file)).write_text(self._local(block.text), encoding="utf-8")
 
     def run(self, command: str, code: int = 0) -> str:
-        """Run a command in the first terminal, and return what it printed; it has to end with that exit code."""
+        """Run a command in the first terminal, check its exit code and return its output."""
         script = "\n".join(["set -e", *self._state, self._local(command)])
         done = subprocess.run(
             ["/bin/bash", "-c", script],
@@ -75,9 +76,9 @@ class Reader:
         return done.stdout + done.stderr
 
     def start(self, command: str) -> None:
-        """Start a block in a terminal of its own."""
+        """Start a block in a new terminal."""
         log = self._home / f"terminal-{len(self.programs) + 1}.log"
-        # The shell becomes the program, so that Ctrl-C reaches it alone.
+        # The shell becomes the program, so that Ctrl-C reaches only the program.
         *before, program = self._local(command).strip().splitlines()
         script = "\n".join(["set -e", *before, f"exec {program}"])
         with log.open("wb") as output:
@@ -111,7 +112,7 @@ class Reader:
         return "\n".join(f"terminal {number}: {_end_of(self._home / f'terminal-{number}.log')}" for number in numbers)
 
     def stop(self) -> list[int]:
-        """Press Ctrl-C in the terminals, the last one first; return the exit codes."""
+        """Press Ctrl-C in the terminals, starting with the last one, and return the exit codes."""
         codes = []
         for program in reversed(self.programs):
             program.send_signal(signal.SIGINT)
@@ -119,7 +120,7 @@ class Reader:
         return codes
 
     def close(self) -> None:
-        """End what a failed test left running."""
+        """Stop the programs that a failed test left running."""
         for program in self.programs:
             if program.poll() is None:
                 for pid in [program.pid, *descendants(program.pid)]:
@@ -135,7 +136,7 @@ class Reader:
             "HOME": str(self._home),
             "CDC_CACHE": str(cache().parent),
             "JAVA_HOME": str(find_java().executable.resolve().parents[1]),
-            # The build backend and all dependencies are there: nothing is downloaded again.
+            # The build backend and all dependencies are installed, so nothing is downloaded again.
             "PIP_NO_BUILD_ISOLATION": "0",
             "PIP_NO_INDEX": "1",
         }
@@ -150,14 +151,14 @@ def blocks_of(text: str) -> list[Block]:
 
 
 def is_shown(expected: str, printed: str) -> bool:
-    """Tell whether the output has these lines, one after the other; `…` stands for the rest of a line."""
+    """Return whether the output contains these consecutive lines. `…` stands for the rest of a line."""
     lines = [re.escape(line).replace("…", ".*") for line in expected.splitlines()]
     return re.search("^" + r"\n".join(lines) + "$", printed, re.MULTILINE) is not None
 
 
 @pytest.fixture
 def reader(tmp_path: Path, free_port: int) -> Iterator[Reader]:
-    """Somebody with a clone, and a Python whose new environments have the packages of this one."""
+    """A reader with a clone, and a Python whose new environments contain the packages of this one."""
     clone = tmp_path / "clone"
     clone.mkdir()
     for name in CLONED:
@@ -173,14 +174,14 @@ def reader(tmp_path: Path, free_port: int) -> Iterator[Reader]:
 def lend_packages(environment: Path) -> None:
     """Give a new environment the packages of this one, so that pip finds them installed."""
     (folder,) = environment.glob("lib/python*/site-packages")
-    # That of Python 3.11 is too old for our pyproject.toml; isolated builds, which the reader has, fetch a new one.
+    # The setuptools of Python 3.11 is too old for our pyproject.toml. The reader's isolated builds fetch a newer one.
     for outdated in folder.glob("setuptools*"):
         shutil.rmtree(outdated)
     (folder / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
 
 def test_every_step(reader: Reader, tmp_path: Path) -> None:
-    """All files and commands of the page, in order; what it shows is what a reader sees."""
+    """Every file and command of the page works, in order, and prints what the page shows."""
     last, shown = "", 0
     ends = {"translator send -c translator.yaml shop.orders broken.json": (1, "MALFORMED_JSON")}
     for block in blocks_of(page("tutorial.md")):
@@ -197,9 +198,10 @@ def test_every_step(reader: Reader, tmp_path: Path) -> None:
         else:
             for command in block.text.splitlines():
                 last = command
-                # The page shows what the script prints once the sink is there: it is run until it prints that.
+                # The page shows what the script prints once the sink is running. Repeat the script until it prints
+                # that.
                 if command == "spark-sink check -c sink.yaml --connect":
-                    # The reader is slower than the translator, which creates the topics meanwhile.
+                    # A human reader is slower than the translator, which creates the topics meanwhile.
                     wait_until("the topics", SECONDS, partial(_succeeds, reader, command))
                 elif command != "python show.py":
                     code, part = ends.get(command, (0, ""))
@@ -212,7 +214,7 @@ def test_every_step(reader: Reader, tmp_path: Path) -> None:
 
 
 def _succeeds(reader: Reader, command: str) -> bool:
-    """Run a check, and tell whether all of its answers are right."""
+    """Run a check, and return whether all of its answers are right."""
     try:
         reader.run(command)
     except AssertionError as error:
@@ -246,5 +248,5 @@ def test_every_block_is_used() -> None:
     [("a … c", "x\na b c\n", True), ("a\nb", "a\nb\n", True), ("a\nb", "a\nx\nb\n", False), ("a", "ab\n", False)],
 )
 def test_outputs_are_compared(expected: str, printed: str, wanted: bool) -> None:
-    """Lines are whole and follow each other."""
+    """The comparison uses whole, consecutive lines."""
     assert wanted is is_shown(expected, printed)
