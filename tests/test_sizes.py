@@ -26,6 +26,6 @@ def test_every_profile_is_known() -> None:
 
 
 def test_no_file_has_a_number_of_its_own() -> None:
-    """Tests change their number of examples through a weight only, so that the profile remains the single place for it."""
+    """Tests change their number of examples through a weight only. The profile is the single place for the number."""
     own = re.compile(r"max_examples\s*=")
     assert [TESTS / "sizes.py"] == [path for path in TESTS.rglob("*.py") if own.search(path.read_text())]

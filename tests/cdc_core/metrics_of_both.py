@@ -1,4 +1,4 @@
-"""Registries of both programs with something in each kind of metric."""
+"""Metrics registries of both programs, with values in each kind of metric."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from translator.service.metrics import BatchAccount, Metrics
 
 
 def registries() -> Mapping[str, CollectorRegistry]:
-    """The registries by the name of their program."""
+    """Return the registries by program name."""
     return {"translator": _translator(), "spark-sink": _sink()}
 
 

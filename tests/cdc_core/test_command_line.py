@@ -1,4 +1,4 @@
-"""Both command lines: their summaries are those of the commands, and `--help` imports none of them."""
+"""Both command lines show the summaries of the commands, and `--help` imports no command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PROGRAMS = {"translator": translator.commands.cli, "spark_sink": spark_sink.comm
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_summaries_are_those_of_the_commands(program: str) -> None:
-    """The table from which `--help` is printed repeats the first sentence of each command."""
+    """The table behind `--help` repeats the first sentence of each command."""
     group = PROGRAMS[program]
     context = click.Context(group)
     commands = {name: group.get_command(context, name) for name in group.list_commands(context)}
@@ -26,7 +26,7 @@ def test_summaries_are_those_of_the_commands(program: str) -> None:
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_help_imports_no_command(program: str) -> None:
-    """`--help` needs neither the modules of commands nor the packages they import."""
+    """`--help` needs neither the command modules nor the packages they import."""
     script = (
         f"import sys; from {program}.commands import cli; cli(['--help'], standalone_mode=False); print(*sys.modules)"
     )
@@ -38,7 +38,7 @@ def test_help_imports_no_command(program: str) -> None:
 
 @pytest.mark.parametrize("arguments", [["run"], ["status"]])
 def test_the_sink_without_its_packages(arguments: list[str]) -> None:
-    """The error names the missing package and the command that installs it; `--help` works without them."""
+    """The error states the missing package and how to install it. `--help` works without it."""
     script = """
 import sys
 for name in ("pyspark", "deltalake", "pyiceberg", "pyarrow", "pandas"):

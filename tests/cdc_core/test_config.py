@@ -1,4 +1,4 @@
-"""The one loader of settings: what YAML means here, what is refused, and that no error shows text of the file."""
+"""The settings loader: its rules for YAML, the mistakes it rejects, and errors that do not quote the file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Login(Section):
 
 
 class Toy(Section):
-    """Settings with everything that the programs' settings have."""
+    """Settings with every feature that the programs' settings use."""
 
     name: str = ""
     count: int = 0
@@ -36,7 +36,7 @@ class Toy(Section):
 
 
 def refusal(text: str) -> str:
-    """What is said of a text, without the name of the file."""
+    """Return the error for a text, without the file name."""
     with pytest.raises(ConfigError) as caught:
         parse(Toy, text, {}, "toy.yaml")
     said = str(caught.value)
@@ -46,7 +46,7 @@ def refusal(text: str) -> str:
 
 class TestDuplicateKeys:
     def test_at_the_top(self) -> None:
-        """A key that stands twice is named with both lines: the last would win without a word."""
+        """A duplicate key is reported with both lines. YAML would silently use the last one."""
         assert "line 3: duplicate key 'name', first used in line 1" == refusal("name: g\ncount: 1\nname: h\n")
 
     @pytest.mark.parametrize(
@@ -59,11 +59,11 @@ class TestDuplicateKeys:
         ],
     )
     def test_anywhere(self, text: str) -> None:
-        """In every mapping of the file, however the key is written."""
+        """Duplicates are reported in every mapping of the file and in every spelling of the key."""
         assert ": duplicate key '" in refusal(text)
 
     def test_all_of_them(self) -> None:
-        """Every one is told in one go, those of a repeated section too."""
+        """One error reports all duplicates, including those in a repeated section."""
         said = refusal("login: {user: a}\nlogin: {user: a, user: b}\nlogin: {}\n")
         assert [
             "line 2: duplicate key 'login', first used in line 1",
@@ -72,7 +72,7 @@ class TestDuplicateKeys:
         ] == [line.strip() for line in said.splitlines()]
 
     def test_anchors_and_merges_stay(self) -> None:
-        """A merged mapping may be overridden, and what an anchor names may be used twice."""
+        """A merged mapping can be overridden, and an anchor can be used twice."""
         text = "logins:\n- &a {user: a, password: x}\n- {<<: *a, user: b}\n- *a\n- {<<: [*a, {user: c}]}\n"
         assert ["a", "b", "a", "a"] == [login.user for login in parse(Toy, text, {}, "toy.yaml").logins]
 
@@ -80,23 +80,23 @@ class TestDuplicateKeys:
 class TestBooleans:
     @pytest.mark.parametrize("name", ["NO", "no", "No", "ON", "off", "YES", "y", "n"])
     def test_names_are_texts(self, name: str) -> None:
-        """A column may be called NO, and a value may be `on`: YAML 1.2."""
+        """As in YAML 1.2, a column can be called NO and a value can be `on`."""
         settings = parse(Toy, f"name: {name}\ncolumns: {{{name}: {name}}}", {}, "toy.yaml")
         assert (name, {name: name}) == (settings.name, settings.columns)
 
     @pytest.mark.parametrize("word", ["false", "False", "FALSE", "no", "off", "'false'"])
     def test_a_boolean_setting(self, word: str) -> None:
-        """Where a boolean is expected, the words of older YAML still mean one, and so does a text of a variable."""
+        """For a boolean setting, the words of older YAML count as booleans, and so does the text of a variable."""
         assert not parse(Toy, f"create: {word}", {}, "toy.yaml").create
         assert not parse(Toy, "create: ${WORD}", {"WORD": word.strip("'")}, "toy.yaml").create
 
     @pytest.mark.parametrize("word", ["nein", "2", "[]", "'~'"])
     def test_another_word(self, word: str) -> None:
-        """Other words are told what is expected."""
+        """The error for another word states what is expected."""
         assert "line 1: create: expected true or false" == refusal(f"create: {word}")
 
     def test_a_boolean_is_no_text(self) -> None:
-        """`true` stays a boolean."""
+        """`true` is not accepted as text."""
         assert "line 1: name: expected text; quote a value that YAML would read as another type" == refusal(
             "name: true"
         )
@@ -133,12 +133,12 @@ class TestSecrets:
         ],
     )
     def test_no_error_shows_the_file(self, text: str) -> None:
-        """Whatever is wrong near a secret, it is told without quoting what stands there."""
+        """An error near a secret does not quote the file."""
         said = refusal(text)
         assert SECRET not in said
 
     def test_an_unclosed_quote(self) -> None:
-        """It is told where it begins, not only that the file ends."""
+        """The error states where the quote begins, not only that the file ends."""
         assert (
             "not YAML: while scanning a quoted scalar that begins in line 2: found unexpected end of stream "
             "(line 4, column 1)"
@@ -159,21 +159,21 @@ class TestSecrets:
         ],
     )
     def test_what_is_told(self, text: str, said: str) -> None:
-        """The problem in PyYAML's words, with line and column."""
+        """The error contains PyYAML's message with line and column."""
         assert refusal(text).startswith("not YAML: ")
         assert refusal(text).endswith(said)
 
 
 class TestFile:
     def test_not_utf_8(self, tmp_path: Path) -> None:
-        """A file of another encoding is one line."""
+        """A file in another encoding is reported in one line."""
         path = tmp_path / "toy.yaml"
         path.write_bytes("name: ä".encode("latin-1"))
         with pytest.raises(ConfigError, match=rf"^cannot read {path}: byte 6 is not utf-8$"):
             load(Toy, path, {})
 
     def test_absent(self, tmp_path: Path) -> None:
-        """So is one that is not there, and one that is a folder."""
+        """A missing file or a folder is reported in one line."""
         with pytest.raises(ConfigError, match=r": No such file or directory$"):
             load(Toy, tmp_path / "toy.yaml", {})
         with pytest.raises(ConfigError, match=r": Is a directory$"):
@@ -181,17 +181,19 @@ class TestFile:
 
     @pytest.mark.parametrize("text", ["", "- a", "a"])
     def test_no_mapping(self, text: str) -> None:
-        """And one that holds something else."""
+        """A file that contains no mapping is reported."""
         assert "expected a mapping at the top level" == refusal(text)
 
     @pytest.mark.parametrize("text", ["name: " + "[" * 5000, "list: &a [*a]"])
     def test_without_an_end(self, text: str) -> None:
-        """A structure that goes too deep, or into itself, is refused."""
+        """A structure that is nested too deeply or contains itself is rejected."""
         assert "nested too deeply, or an alias contains itself" == refusal(text)
 
 
 def test_all_mistakes_at_once() -> None:
-    """Types, names and values, each with its place; an unknown name with the nearest one of its section."""
+    """Wrong types, names and values are reported together, each with its place. An unknown name comes with the closest
+    match.
+    """
     text = "cuont: 1\ncount: many\nlogins: [{usr: a}]\nlogin: {usr: a}\nlist: []\n"
     assert [
         "line 1: cuont: unknown setting 'cuont' (did you mean count?); "
@@ -204,7 +206,7 @@ def test_all_mistakes_at_once() -> None:
 
 
 def test_variables() -> None:
-    """A variable is a value and nothing else, and one that is not set is an error."""
+    """A variable stands for a single value. An unset variable is an error."""
     settings = parse(Toy, "name: 'a${A}b'\ncount: ${N}\n", {"A": "x: [", "N": "7"}, "toy.yaml")
     assert ("ax: [b", 7) == (settings.name, settings.count)
     assert "environment variable A is not set" == refusal("name: ${A}")

@@ -1,4 +1,4 @@
-"""The contract: what a consumer may rely on stands here in literals, so that no release can change it unseen."""
+"""The contract with consumers, written as literals so that no release can change it unnoticed."""
 
 import itertools
 import json
@@ -22,7 +22,7 @@ from cdc_core.envelope import (
 from cdc_core.position import position
 from tests.translator.examples import AFTER, BEFORE, CONTEXT, DDL, DETAIL, KEY
 
-# docs/design.md §4.1, row by row: name -> type, `?` for "null or".
+# docs/design.md §4.1, row by row: name -> type, where `?` means "null or".
 FIELDS = {
     "v": "int",
     "id": "string",
@@ -64,7 +64,7 @@ FIELDS = {
 
 
 def _spelled(avro_type: Any) -> str:
-    """An Avro type in the words of the table above."""
+    """Return an Avro type in the notation of the table above."""
     if isinstance(avro_type, str):
         return avro_type
     if isinstance(avro_type, list):
@@ -79,7 +79,7 @@ def _spelled(avro_type: Any) -> str:
 
 
 def _records(avro_type: Any) -> list[dict[str, Any]]:
-    """Every record type inside an Avro type, itself included."""
+    """Return every record type inside an Avro type, including the type itself."""
     if isinstance(avro_type, list):
         return [found for arm in avro_type for found in _records(arm)]
     if not isinstance(avro_type, dict):
@@ -91,21 +91,21 @@ def _records(avro_type: Any) -> list[dict[str, Any]]:
 
 class TestAvroSchema:
     def test_file(self) -> None:
-        """The committed schema is the one generated from the classes (`python -m cdc_core.envelope` writes it)."""
+        """The committed schema is the one that `python -m cdc_core.envelope` generates from the classes."""
         assert schema_text() == envelope.SCHEMA_FILE.read_text()
 
     def test_fields(self) -> None:
-        """Names, order and types are those of the design."""
+        """Names, order and types match the design."""
         schema = json.loads(schema_text())
         assert list(FIELDS.items()) == [(field["name"], _spelled(field["type"])) for field in schema["fields"]]
 
     def test_name(self) -> None:
-        """The record's full name is part of its fingerprint."""
+        """The full name of the record is part of its fingerprint."""
         schema = avro_schema()
         assert "cdc.canonical.v1.ChangeEvent" == f"{schema['namespace']}.{schema['name']}"
 
     def test_null_defaults(self) -> None:
-        """Every field that may be null, at any depth, defaults to null, and no other field has a default."""
+        """Every nullable field at any depth defaults to null, and no other field has a default."""
         fields = [field for record in _records(avro_schema()) for field in record["fields"]]
         assert {field["name"] for field in fields if isinstance(field["type"], list)} == {
             field["name"] for field in fields if field.get("default", "none") is None
@@ -113,16 +113,16 @@ class TestAvroSchema:
         assert [] == [field["name"] for field in fields if field.get("default") is not None]
 
     def test_every_field_is_explained(self) -> None:
-        """The schema file is documentation too: each field of the event has its sentence."""
+        """The schema file documents each field of the event with a sentence."""
         assert [] == [field["name"] for field in avro_schema()["fields"] if not field.get("doc", "").endswith(".")]
 
     def test_logical_types_change_nothing_on_the_wire(self) -> None:
-        """With and without logical types the parsing canonical form is one, so the fingerprint is one."""
+        """The parsing canonical form and therefore the fingerprint are the same with and without logical types."""
         forms = {fastavro.schema.to_parsing_canonical_form(avro_schema(logical=logical)) for logical in (True, False)}
         assert 1 == len(forms)
 
     def test_without_logical_types(self) -> None:
-        """Without logical types no time becomes a datetime on the way."""
+        """Without logical types, no time is converted to a datetime."""
         assert "logicalType" in schema_text()
         assert "logicalType" not in json.dumps(avro_schema(logical=False))
 
@@ -190,30 +190,32 @@ class TestConstructors:
         ],
     )
     def test_sets_its_fields_only(self, event: ChangeEvent, expected: dict[str, Any]) -> None:
-        """A constructor sets what its operation has, and leaves every other field null or `none`."""
+        """A constructor sets the fields of its operation and leaves all others null or `none`."""
         assert {"v": 1, **IDENTITY, **EMPTY, **expected} == msgspec.structs.asdict(event)
 
     def test_detail_goes_along(self) -> None:
-        """Changed, unavailable, issues, notes and leftovers accompany any operation."""
+        """Any operation can have changed, unavailable, issues, notes and leftovers."""
         event = ChangeEvent.truncate(CONTEXT, DETAIL)
         names = ("changed", "unavailable", "issues", "notes", "ext")
         assert [getattr(DETAIL, name) for name in names] == [getattr(event, name) for name in names]
 
     def test_empty_is_null(self) -> None:
-        """An empty list is written as null, but in `changed`: there null means unknown, and empty means nothing."""
+        """An empty list is written as null, except in `changed`, where null means unknown and empty means nothing
+        changed.
+        """
         event = ChangeEvent.truncate(CONTEXT, Detail([], [], [], [], {}))
         assert [None] * 4 == [event.unavailable, event.issues, event.notes, event.ext]
         assert [] == event.changed
 
     def test_an_event_does_not_change(self) -> None:
-        """An event is a value: nobody down the line can edit it."""
+        """An event is immutable."""
         with pytest.raises(AttributeError):
             ChangeEvent.watermark(CONTEXT, Detail()).op = "d"  # type: ignore[misc]
 
 
 class TestPosition:
     def test_form(self) -> None:
-        """epoch(4).native(38).offset(19).n(6), zero-padded."""
+        """A position has the form epoch(4).native(38).offset(19).n(6), zero-padded."""
         assert "0000.00000000000000000000000000000000000000.0000000000000000042.000007" == position(42, 7)
         assert "0002.00020230911032325000000000000000000005.0000000000000000042.000007" == position(
             42, 7, native=20230911032325000000000000000000005, epoch=2
@@ -221,12 +223,12 @@ class TestPosition:
 
     @given(*[st.tuples(*(st.integers(0, 10**width - 1) for width in (4, 38, 19, 6)))] * 2)
     def test_sorts_as_numbers(self, one: tuple[int, ...], other: tuple[int, ...]) -> None:
-        """As text, positions compare like their numbers: epoch first, then native, offset, n."""
+        """Positions compare as text like their numbers: by epoch, then native, offset and n."""
         texts = [position(offset, n, native=native, epoch=epoch) for epoch, native, offset, n in (one, other)]
         assert (one < other, one == other) == (texts[0] < texts[1], texts[0] == texts[1])
 
     def test_fits_every_offset(self) -> None:
-        """The greatest offset that Kafka can give keeps the width."""
+        """The highest Kafka offset fits the width."""
         assert len(position(0, 0)) == len(position(2**63 - 1, 999_999))
 
 
@@ -239,9 +241,9 @@ ORDERS = (
 
 class TestTableSchema:
     def test_golden_fingerprint(self) -> None:
-        """The fingerprint of a column list never changes: rows written by older releases name it.
+        """The fingerprint of a column list never changes, because rows from older releases reference it.
 
-        By hand: the first 16 hex digits of `sha256sum` over
+        Computed by hand: the first 16 hex digits of `sha256sum` over
         ["primary",[["id","int64",false,1,"bigint(20)",null,null],
         ["price","decimal(9,2)",true,null,"decimal(9,2)",null,null],
         ["\\u540d","string",null,null,"varchar",40,"utf8mb4"]]] without the line breaks.
@@ -249,7 +251,7 @@ class TestTableSchema:
         assert "483e08809647bd7c" == TableSchema.of("shop", "shop", None, "orders", ORDERS, "primary").id
 
     def test_names_the_columns_and_not_the_table(self) -> None:
-        """Equal column lists have equal fingerprints, wherever they are."""
+        """Equal column lists have equal fingerprints in any table."""
         one = TableSchema.of("shop", "shop", None, "orders", ORDERS, "primary")
         other = TableSchema.of("till", None, "x", "copies", list(ORDERS), "primary")
         assert one.id == other.id
@@ -270,22 +272,22 @@ class TestTableSchema:
         ids=["order", "fewer", "name", "type", "nullable", "key", "native", "length", "charset"],
     )
     def test_every_property_counts(self, columns: tuple[Column, ...]) -> None:
-        """Another order, or any other property of a column, is another schema."""
+        """A different order or any different column property makes a different schema."""
         assert envelope.fingerprint(ORDERS, "primary") != envelope.fingerprint(columns, "primary")
 
     def test_kind_of_key_counts(self) -> None:
-        """A key that changed from unique to primary is another schema."""
+        """Changing a key from unique to primary makes a different schema."""
         assert envelope.fingerprint(ORDERS, "unique") != envelope.fingerprint(ORDERS, "primary")
 
     @given(st.permutations(["name", "type", "nullable", "key", "native", "length", "charset"]))
     def test_order_of_members(self, members: list[str]) -> None:
-        """A reader of the schemas topic finds the same fingerprint, whatever the order of the members is there."""
+        """A reader of the schemas topic computes the same fingerprint for any order of the members."""
         written = [{name: getattr(column, name) for name in members} for column in ORDERS]
         read = msgspec.json.decode(msgspec.json.encode(written), type=list[Column])
         assert envelope.fingerprint(ORDERS, "primary") == envelope.fingerprint(read, "primary")
 
     def test_key_columns(self) -> None:
-        """Key columns come in key order, which need not be table order."""
+        """Key columns are in key order, which can differ from table order."""
         columns = [Column("a", "int8", key=2), Column("b", "int8"), Column("c", "int8", key=1)]
         assert ("c", "a") == TableSchema.of("s", None, None, "t", columns, "unique").key_columns
 
@@ -300,12 +302,12 @@ class TestTableSchema:
         ],
     )
     def test_topic_key(self, db: str | None, schema: str | None, expected: str) -> None:
-        """Key in the schemas topic: source/db/schema/table/id, an absent level empty, / and % of names encoded."""
+        """A key of the schemas topic is source/db/schema/table/id, with missing levels empty and / and % encoded."""
         found = TableSchema.of("src", db, schema, "orders", ORDERS, "primary")
         assert expected + found.id == found.topic_key
 
     def test_topic_key_is_unambiguous(self) -> None:
-        """Two tables never share a key: compaction would drop the schema of one of them."""
+        """Two tables never share a key. Otherwise compaction would delete the schema of one of them."""
         names = ["".join(letters) for length in (1, 2) for letters in itertools.product("a/%2F", repeat=length)]
         tables = list(itertools.product((None, *names), (None, *names), names))
         keys = {TableSchema("src", db, schema, table, (), id="0").topic_key for db, schema, table in tables}

@@ -1,4 +1,4 @@
-"""Metrics reported by OpenTelemetry's protocol: what Prometheus would read, and nothing that stops the process."""
+"""OTLP reports contain what Prometheus would scrape, and no failure to report stops the process."""
 
 import math
 
@@ -21,7 +21,7 @@ def _otlp(receiving: Receiver, token: str = TOKEN) -> Otlp:
 
 @pytest.mark.parametrize("registry", registries().values(), ids=registries())
 def test_every_value_that_prometheus_reads_is_reports(registry: CollectorRegistry) -> None:
-    """Under the same names and labels; a histogram's buckets each hold those below there, and their own here."""
+    """Names and labels are the same. Prometheus buckets are cumulative, OTLP buckets are not."""
     expected = {}
     for sample in (sample for family in registry.collect() for sample in family.samples):
         if not sample.name.endswith("_created") and not math.isnan(sample.value):
@@ -45,7 +45,7 @@ def test_every_value_that_prometheus_reads_is_reports(registry: CollectorRegistr
 
 
 def test_times_and_kinds() -> None:
-    """Counters rise since they were made; a gauge that is not known is not told."""
+    """Counters start when they are created. A gauge without a value is not reported."""
     registry = CollectorRegistry()
     made = Counter("made", "Tells since when.", registry=registry)
     Gauge("unknown", "Not known.", registry=registry).set(math.nan)
@@ -62,7 +62,7 @@ def test_times_and_kinds() -> None:
 
 
 def test_a_last_report_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though the interval never ended; who we are can be said by OpenTelemetry's variables, too."""
+    """The process reports once more at exit. OpenTelemetry's environment variables can set the resource attributes."""
     monkeypatch.setenv("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment=test,service.version=9")
     warnings: list[str] = []
     with receiver() as receiving:
@@ -78,7 +78,7 @@ def test_a_last_report_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_who_is_refused_says_why() -> None:
-    """Where, and what was answered; never the token. The process goes on."""
+    """The log shows the endpoint and its answer but not the token, and the process continues."""
     lines: list[dict[str, object]] = []
     with receiver() as receiving:
         settings = _otlp(receiving, "stolen-token")
@@ -95,7 +95,7 @@ def test_who_is_refused_says_why() -> None:
 
 @pytest.mark.parametrize("endpoint", ["collector:4318", "http://me:secret@collector/v1/metrics", "grpc://collector"])
 def test_what_is_no_endpoint(endpoint: str) -> None:
-    """It is refused when the file is read, without being quoted: somebody may have put a password there."""
+    """A bad endpoint is rejected when the file is read, without quoting it, since it can contain a password."""
     with pytest.raises(ValidationError, match="endpoint") as refused:
         Otlp(endpoint=endpoint)
     assert "secret" not in str(refused.value.errors(include_input=False, include_context=False))

@@ -1,4 +1,4 @@
-"""OpenTelemetry's own collector takes our reports, and shows Prometheus what our page would."""
+"""The OpenTelemetry Collector accepts our reports and exposes the same metrics to Prometheus as our page."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ from cdc_core.otlp import Otlp, reports
 from dev.collector import BUILD_COMMAND, Collector, program
 from tests.cdc_core.metrics_of_both import registries
 
-# Of OpenTelemetry's process and scope, which our page does not tell.
+# OpenTelemetry's attributes of process and scope, which our page does not have.
 FOREIGN = {"instance", "job", "otel_scope_name", "otel_scope_schema_url", "otel_scope_version"}
 
 
@@ -18,7 +18,7 @@ FOREIGN = {"instance", "job", "otel_scope_name", "otel_scope_schema_url", "otel_
     not program().is_file(), reason=f"the collector was not built; it needs Go, and minutes: {BUILD_COMMAND}"
 )
 def test_prometheus_reads_the_same_of_the_collector() -> None:
-    """Every sample of both programs, by name and labels; only the buckets of a summary are more."""
+    """Every sample of both programs matches by name and labels. Only summaries have additional buckets."""
     warnings: list[str] = []
     expected = {}
     with Collector() as collector:
@@ -41,10 +41,10 @@ def _samples(families: Iterable[Metric]) -> dict[tuple[str, tuple[tuple[str, str
         ): sample.value
         for family in families
         for sample in family.samples
-        if not sample.name.endswith("_created") and sample.value == sample.value  # what is no number is not known
+        if not sample.name.endswith("_created") and sample.value == sample.value  # NaN means unknown
     }
 
 
 def _bound(key: str, value: str) -> str:
-    """A bucket's bound, which one writes as 5.0 and the other as 5."""
+    """Return the bound of a bucket, which one side writes as 5.0 and the other as 5."""
     return str(float(value)) if key == "le" else value

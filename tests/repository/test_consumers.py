@@ -1,4 +1,4 @@
-"""The SQL of docs/consumers.md runs in DuckDB and produces the rows of a shop. Its versions match the installed ones."""
+"""The SQL of docs/consumers.md runs in DuckDB and produces the rows of a shop. Its versions match the installed."""
 
 from __future__ import annotations
 

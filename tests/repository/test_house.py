@@ -108,7 +108,7 @@ def test_changelog_knows_this_version() -> None:
 
 
 def test_the_version_stands_in_one_place() -> None:
-    """The version is defined in pyproject.toml. Copies for readers outside Python match it, including our image tags."""
+    """The version is defined in pyproject.toml. Copies for readers outside Python match it, also our image tags."""
     charts = {path.parent.name: yaml.safe_load(path.read_text()) for path in (ROOT / "helm").glob("*/Chart.yaml")}
     assert {"translator", "spark-sink"} == charts.keys()
     assert {PROJECT["version"]} == {chart["appVersion"] for chart in charts.values()}

@@ -225,7 +225,7 @@ def _modules() -> Iterator[tuple[str, Path]]:
 
 
 def circles(imports: Mapping[str, Iterable[str]]) -> list[list[str]]:
-    """Return the groups of modules that import each other, directly or indirectly, including imports for type checking."""
+    """Return the groups of modules that import each other, even indirectly or only for type checking."""
     order = TopologicalSorter({module: [one for one in wanted if one != module] for module, wanted in imports.items()})
     try:
         order.prepare()
@@ -258,7 +258,7 @@ def test_files_import_in_no_circle() -> None:
 
 
 def test_the_search_for_circles_finds() -> None:
-    """The search finds circles of three files and circles between a package and its own file. A self-import is allowed."""
+    """The search finds a circle of three files and one between a package and its file. A self-import is allowed."""
     assert circles({"a": ["b"], "b": ["c"], "c": ["a"]}) != []
     assert circles({"a": ["a.b"], "a.b": ["a"]}) != []
     assert circles({"a": ["a", "b"], "b": []}) == []

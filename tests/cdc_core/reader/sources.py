@@ -1,4 +1,4 @@
-"""What the five shops of the demo come to in the canonical topic: records in the forms that the translator writes."""
+"""The canonical topic of the five demo shops, as records in the forms that the translator writes."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ FORMS: Mapping[str, Callable[[], Codec]] = {
     "avro with a registry": lambda: AvroCodec(confluent_header(7)),
     "json": JsonCodec,
 }
-"""Every form in which the canonical topic is written."""
+"""Every form in which the translator writes the canonical topic."""
 
 Translated = tuple[ChangeEvent, TableSchema | None]
 
 
 def translated(source: ShopSource, raws: Iterable[Raw]) -> list[Translated]:
-    """The events of a shop with their schemas, in the order of their raw messages. Nothing may be refused."""
+    """Return the events of a shop with their schemas, in the order of the raw messages. No message is rejected."""
     learned: dict[str, object] = {}
     tables = msgspec.convert(source.settings.get("tables", []), tuple[DeclaredTable, ...])
     setup = Setup(source.name, Limits(), tables, learned.get)
@@ -48,14 +48,14 @@ def translated(source: ShopSource, raws: Iterable[Raw]) -> list[Translated]:
 
 
 def value_of(codec: Codec, event: ChangeEvent, schema: TableSchema | None = None) -> bytes:
-    """The value of an event's record."""
+    """Return the record value of an event."""
     (record,) = codec.encode(event, schema)
     assert record.value is not None
     return record.value
 
 
 def known(events: Iterable[Translated]) -> KnownSchemas:
-    """What a reader knows that has read the schemas topic to its end."""
+    """Return the schemas known to a reader that has read the whole schemas topic."""
     schemas = KnownSchemas()
     for schema in {schema.topic_key: schema for _, schema in events if schema is not None}.values():
         schemas.learn(msgspec.json.encode(schema))

@@ -1,4 +1,6 @@
-"""The rules: random histories in any delivery against an oracle, in memory and in SQL; and case by case."""
+"""The reader's rules: random histories in any delivery, checked against an oracle in memory and in SQL, and single
+cases.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +28,7 @@ Rows = dict[Any, dict[str, Any]]
 
 
 def event_of(event: Event) -> ChangeEvent:
-    """An event of the sink's histories as it stands in the topic."""
+    """Return an event of the sink's histories as it appears in the topic."""
     return msgspec.structs.replace(
         BLANK,
         id=str(event.index),
@@ -53,7 +55,7 @@ def delivered(made: History) -> Iterator[Change]:
 
 
 def in_memory(store: DictStore) -> tuple[Rows, set[Any]]:
-    """Rows and the incomplete ones, by id, as the oracle has them: NULL where a column was never told."""
+    """Return the rows and the ids of incomplete rows in the oracle's form, with NULL for columns that were never sent."""
     blank = dict.fromkeys(COLUMNS)
     rows = {key[0]: blank | {**row} for key, row in store.rows(TABLE).items()}
     return rows, {key[0] for key in store.incomplete(TABLE)}
@@ -61,7 +63,7 @@ def in_memory(store: DictStore) -> tuple[Rows, set[Any]]:
 
 def in_sql(connection: sqlite3.Connection) -> tuple[Rows, set[Any]]:
     if not connection.execute("SELECT * FROM sqlite_master WHERE name = 'shop_sales_t'").fetchall():
-        return {}, set()  # it is made with the first row
+        return {}, set()  # created with the first row
     cursor = connection.execute("SELECT * FROM shop_sales_t")
     names = [column[0] for column in cursor.description]
     found = [dict(zip(names, row, strict=True)) for row in cursor]
@@ -82,8 +84,9 @@ def difference(made: History, found: tuple[Rows, set[Any]]) -> str | None:
 
 @pytest.mark.parametrize("part", range(3))
 def test_any_delivery_gives_the_rows(part: int) -> None:
-    """However a history is ordered (as far as its scopes allow), repeated and cut: the rows of the source; none is
-    marked that is known."""
+    """However a history is reordered within its scopes, repeated or split, it produces the rows of the source. No
+    complete row is marked as incomplete.
+    """
     wrong = {}
     for seed in range(part, COUNT, 3):
         made, store = history(seed), DictStore()
@@ -94,7 +97,7 @@ def test_any_delivery_gives_the_rows(part: int) -> None:
 
 
 def test_sql_as_memory() -> None:
-    """SQLite ends with the same rows and the same marks, also when it is opened anew for each batch."""
+    """SQLite ends with the same rows and marks, even if the store is reopened for each batch."""
     wrong = {}
     for seed in range(COUNT // 3):
         made, store, connection = history(seed), DictStore(), sqlite3.connect(":memory:")
@@ -109,7 +112,7 @@ def test_sql_as_memory() -> None:
 
 
 def test_what_was_read_changes_nothing() -> None:
-    """The whole topic again, as a reader without offsets reads it: where scopes keep order, everything is stale."""
+    """Reading the whole topic again, as a reader without offsets does, changes nothing where scopes keep order."""
     for seed in range(COUNT // 3):
         made, store = history(seed), DictStore()
         if made.native:
@@ -121,7 +124,7 @@ def test_what_was_read_changes_nothing() -> None:
 
 
 class Story:
-    """Changes of one table, one after the other."""
+    """Successive changes of one table."""
 
     def __init__(self, store: RowStore | None = None) -> None:
         self.store = store or DictStore()
@@ -162,14 +165,14 @@ class Story:
 
 class TestRules:
     def test_whole_row(self) -> None:
-        """A full image is the whole row, of an update too: a column that it lacks is gone from the table."""
+        """A full image replaces the whole row, even in an update. A column that it lacks was dropped from the table."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
         story.tell("u", {"id": 1}, {"id": 1, "a": 2}, after_state="full")
         assert [{"id": 1, "a": 2}] == story.rows
 
     def test_patch(self) -> None:
-        """A partial image changes the columns that it has; NULL is a value, and an absent column is none."""
+        """A partial image sets the columns that it has. NULL is a value, but an absent column is not."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1, "c": 1})
         story.tell("u", {"id": 1}, {"a": None, "b": 2})
@@ -177,14 +180,14 @@ class TestRules:
         assert set() == story.incomplete
 
     def test_a_new_state_of_an_image(self) -> None:
-        """A state of a later release is taken for partial."""
+        """An image state from a later release is treated as partial."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1, "a": 1})
         story.tell("u", {"id": 1}, {"b": 2}, after_state="later")
         assert [{"id": 1, "a": 1, "b": 2}] == story.rows
 
     def test_truncate(self) -> None:
-        """The table is emptied once: when it comes again, rows that came after it stay, and none from before return."""
+        """A truncate empties the table once. A duplicate neither deletes later rows nor restores earlier ones."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1})
         story.tell("t")
@@ -195,7 +198,7 @@ class TestRules:
         assert [{"id": 1, "a": "after"}] == story.rows
 
     def test_key_change(self) -> None:
-        """The row goes from one key to the other, and brings the columns that the image lacks."""
+        """The row moves from one key to the other and keeps the columns that the image lacks."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
         story.tell("u", {"id": 2}, {"id": 2, "a": 2}, key_old='{"id":1}')
@@ -203,20 +206,20 @@ class TestRules:
         assert 1 == story.tell("c", {"id": 1}, {"id": 1}, pos=position(1, 0)).stale
 
     def test_key_change_of_a_row_that_nobody_has(self) -> None:
-        """What it does not tell is not known: the row is marked."""
+        """If the old row is unknown, columns missing from the image are unknown too, and the row is marked."""
         story = Story()
         story.tell("u", {"id": 2}, {"a": 2}, key_old='{"id":1}')
         assert ([{"id": 2, "a": 2}], {(2,)}) == (story.rows, story.incomplete)
 
     def test_a_key_that_holds_null(self) -> None:
-        """The row of the key that went is deleted; the row goes on without one, and is counted."""
+        """The row of the old key is deleted. The row with a null key is counted and not stored."""
         story = Story()
         story.tell("c", {"id": 5}, {"id": 5})
         account = story.tell("u", None, {"id": None}, key_old='{"id":5}', notes=["KEY_INCOMPLETE"])
         assert ([], 1) == (story.rows, account.keyless)
 
     def test_keys_by_value(self) -> None:
-        """Two spellings of one number are one key."""
+        """Two spellings of one number are the same key."""
         for store in (DictStore(), SqlStore(sqlite3.connect(":memory:"))):
             one, other = (
                 Change.of(
@@ -233,7 +236,7 @@ class TestRules:
 
     @pytest.mark.parametrize("withheld", [{"unavailable": ["b"]}, {"issues": [Issue("b", "ZERO_DATE")]}])
     def test_withheld(self, withheld: dict[str, Any]) -> None:
-        """A column that is withheld keeps its value, and marks the row; a whole row makes it complete again."""
+        """A withheld column keeps its value, and the row is marked. A full row makes it complete again."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
         story.tell("u", {"id": 1}, {"a": 2}, **withheld)
@@ -242,7 +245,7 @@ class TestRules:
         assert ([{"id": 1, "a": 3, "b": 3}], set()) == (story.rows, story.incomplete)
 
     def test_withheld_but_not_changed(self) -> None:
-        """A column that the update did not change is known, and so is one whose new value stands in the image."""
+        """A column that the update did not change is known, and so is one whose new value is in the image."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1, "a": 1, "b": 1})
         story.tell("u", {"id": 1}, {"a": 2}, unavailable=["b"], changed=["a"])
@@ -251,13 +254,13 @@ class TestRules:
 
     @pytest.mark.parametrize("fields", [{"unavailable": ["b"]}, {"schema_id": "0" * 16}])
     def test_new_row_that_lacks_columns(self, fields: dict[str, Any]) -> None:
-        """Of a new row, what is withheld or missing of its schema is not known, and not NULL."""
+        """In a new row, withheld columns and columns missing from the image are unknown, not NULL."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1}, after_state="partial", **fields)
         assert ([{"id": 1}], {(1,)}) == (story.rows, story.incomplete)
 
     def test_snapshot_and_changes(self) -> None:
-        """Where positions are the source's, a load that nobody announced stops the reader, and undoes no change."""
+        """With native positions, an unannounced load stops the reader and does not revert any change."""
         story, native = Story(), "native:shop/task"
         story.tell("u", {"id": 1}, {"id": 1, "a": 2}, after_state="full", scope=native, pos=position(9, 0, native=5))
         story.tell("d", {"id": 2}, scope=native, pos=position(9, 0, native=6))
@@ -266,19 +269,19 @@ class TestRules:
         assert [{"id": 1, "a": 2}] == story.rows
 
     def test_snapshot_of_a_new_epoch(self) -> None:
-        """A reload that was announced stands beyond all before it."""
+        """An announced reload has a higher position than everything before it."""
         story, native = Story(), "native:shop/task"
         story.tell("u", {"id": 1}, {"id": 1, "a": 2}, after_state="full", scope=native, pos=position(9, 0, native=5))
         story.tell("r", {"id": 1}, {"id": 1, "a": 1}, scope=native, pos=position(10, 0, epoch=1))
         assert [{"id": 1, "a": 1}] == story.rows
 
     def native(self, story: Story, at: int, op: str, key: int, after: Any = None, **fields: Any) -> Any:
-        """A change at a position of the source."""
+        """Return a change with a native position."""
         place = {"scope": "native:shop/task", "pos": position(story.number, 0, native=at), **fields}
         return story.tell(op, {"id": key}, after, **place)
 
     def test_a_patch_again(self) -> None:
-        """Where positions are the source's, a patch that comes again is stale, and so is one before a whole row."""
+        """With native positions, a repeated patch is stale, and so is one from before a full row."""
         story = Story()
         self.native(story, 5, "c", 1, {"id": 1, "a": 1, "b": 1})
         self.native(story, 9, "u", 1, {"a": 9}, pos=(patch := position(0, 0, native=9)))
@@ -287,7 +290,7 @@ class TestRules:
         assert 1 == self.native(story, 3, "u", 1, {"a": 3}).stale
 
     def test_a_late_key_change(self) -> None:
-        """What the row of the new key was told since stands over what the change brings from the old row."""
+        """Later values of the new key's row take precedence over those from the old row."""
         story = Story()
         self.native(story, 1, "c", 1, {"id": 1, "a": 1, "b": 1})
         self.native(story, 9, "u", 2, {"b": 9})
@@ -295,21 +298,21 @@ class TestRules:
         assert ([{"id": 2, "a": 6, "b": 9}], {(2,)}) == (story.rows, story.incomplete)
 
     def test_a_key_change_of_a_row_that_came_again(self) -> None:
-        """The row that has the old key now is another one: nothing is taken from it."""
+        """Nothing is copied from the row that has the old key now, because it is a different row."""
         story = Story()
         self.native(story, 8, "c", 1, {"id": 1, "a": 8, "b": 8})
         self.native(story, 6, "u", 2, {"a": 6}, key_old='{"id":1}')
         assert ([{"id": 1, "a": 8, "b": 8}, {"id": 2, "a": 6}], {(2,)}) == (story.rows, story.incomplete)
 
     def test_a_key_change_before_an_earlier_patch(self) -> None:
-        """An earlier change of the old row may still be on its way, and would not be found: the row is marked."""
+        """An earlier change of the old row can still be on its way and would be lost, so the row is marked."""
         story = Story()
         self.native(story, 1, "c", 1, {"id": 1, "a": 1, "b": 1})
         self.native(story, 6, "u", 2, {"a": 6}, key_old='{"id":1}')
         assert ([{"id": 2, "a": 6, "b": 1}], {(2,)}) == (story.rows, story.incomplete)
 
     def test_another_kind(self) -> None:
-        """It is passed over, and counted; one which says that rows changed that no event has is named."""
+        """Other kinds are skipped and counted. The report includes those that changed rows without an event."""
         story = Story()
         story.tell(None, kind="later")
         account = story.tell(None, kind="schema", notes=["STATEMENT_NOT_APPLIED"])
@@ -326,12 +329,12 @@ class TestRules:
         ],
     )
     def test_statements_that_nobody_can_apply(self, note: str, *, named: bool) -> None:
-        """They are named, whatever table they are of."""
+        """The reader reports such statements for any table."""
         account = Story().tell(None, kind="schema", notes=[note])
         assert (["e1"] if named else []) == account.not_applied
 
     def test_the_default_of_a_new_column(self) -> None:
-        """Rows that are there get it, and those that come later say what they hold."""
+        """Existing rows get the default, and later rows bring their own value."""
         story = Story()
         story.tell("c", {"id": 1}, {"id": 1, "a": 1})
         story.tell("c", {"id": 2}, {"id": 2, "a": 1})
@@ -356,7 +359,7 @@ class TestRules:
         ("op", "key", "why"), [("later", {"id": 1}, "unknown operation 'later'"), ("c", None, "no key")]
     )
     def test_what_it_does_not_know(self, op: str, key: Any, why: str) -> None:
-        """An operation of a later release and a row without a name stop it; no message holds a value."""
+        """An unknown operation or a row without a name stops the reader. No message contains a value."""
         with pytest.raises(ApplyError, match=why) as caught:
             Story().tell(op, key, {"id": 1, "a": "secret"})
         assert "secret" not in str(caught.value)

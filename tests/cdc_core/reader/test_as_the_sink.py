@@ -1,4 +1,4 @@
-"""The reader and the sink fold in code of their own, and make the same rows of the same changes."""
+"""The reader and the sink fold with separate code and produce the same rows from the same changes."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ HISTORIES = 100
 
 KEYS = st.sampled_from(["1", "2", "3"])
 CELLS = st.none() | st.integers(0, 9)
-# Column c is gone from the table at last: an image without it can be full.
+# Column c was dropped from the table last, so an image without it can be full.
 AFTERS = st.fixed_dictionaries({}, optional={"a": CELLS, "b": CELLS, "c": CELLS})
 
 
 @st.composite
 def _changes(draw: st.DrawFn) -> list[dict[str, Any]]:
-    """Row events of one table in canonical order, from two scopes, some of them again."""
+    """Return row events of one table in canonical order, from two scopes, with some duplicates."""
     made: list[dict[str, Any]] = []
     for n in range(draw(st.integers(1, 12))):
         if made and draw(st.integers(0, 3)) == 0:
@@ -58,7 +58,7 @@ def _changes(draw: st.DrawFn) -> list[dict[str, Any]]:
 
 
 def _by_the_sink(changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The rows that spark_sink makes of them, as it folds them in one batch."""
+    """Return the rows that spark_sink produces by folding the events in one batch."""
     events = [
         Event(
             n,
@@ -104,13 +104,15 @@ def _by_the_reader(changes: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 @given(_changes())
 def test_as_the_sink(changes: list[dict[str, Any]]) -> None:
-    """Duplicates, key changes and partial images of two scopes lead to the same rows."""
+    """Duplicates, key changes and partial images of two scopes produce the same rows."""
     assert _by_the_sink(changes) == _by_the_reader(changes)
 
 
 @pytest.mark.parametrize("part", range(4))
 def test_histories_as_the_sink(part: int) -> None:
-    """Both native and arrival order, truncates, withheld columns, repeats: in batches, the sink has the same table."""
+    """Reader and sink produce the same table in batches, with native and arrival order, truncates, withheld columns and
+    repeats.
+    """
     differing = []
     for seed in range(part * HISTORIES, (part + 1) * HISTORIES):
         made = history(seed)
@@ -132,7 +134,7 @@ def _told_rows(rows: Mapping[Any, Mapping[str, Any]]) -> dict[Any, dict[str, Any
 
 
 def _change(event: Event) -> Change:
-    """The change that the sink's event was read from."""
+    """Return the change from which the sink's event was read."""
     after = None if event.after is None else event.after.decode()
     made = msgspec.structs.replace(
         BLANK,

@@ -1,4 +1,4 @@
-"""Debezium projections, read back: the rows of the source, and nothing that the form does not say."""
+"""Reading a Debezium projection restores the rows of the source and invents nothing."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def changes(event: ChangeEvent, **chosen: bool) -> list[Change]:
 @BLOCKS
 @pytest.mark.parametrize("number", [0, 1, 3, 4], ids=["qlik", "dts", "canal", "legacy"])
 def test_shops(number: int, block: bool) -> None:
-    """The shops of the demo come back, with their types, also when much comes again; not that of native Quest, whose
-    messages do not tell the whole row when a key changes: the projection refuses them."""
+    """The reader restores the demo shops with their types, even with many duplicates. Native Quest is the exception:
+    its messages lack the full row when a key changes, so the projection rejects them.
+    """
     source = shop_sources(51)[number]
     events = translated(source, source.messages(300, grow=True))
     codec, reader, store = DebeziumCodec(Options(schema_block=block)), ChangeReader(known(events)), DictStore()
@@ -50,7 +51,7 @@ def test_shops(number: int, block: bool) -> None:
 
 @BLOCKS
 def test_update(block: bool) -> None:
-    """All that the form tells of an event."""
+    """The reader restores everything that the form contains of an event."""
     (change,) = changes(CHANGE, schema_block=block)
     told = ("id", "op", "source", "dialect", "db", "schema", "table", "pos", "pos_scope", "server", "task", "key")
     assert {name: getattr(CHANGE, name) for name in told} == {name: getattr(change.event, name) for name in told}
@@ -63,7 +64,7 @@ SCHEMA = TableSchema.of("shop", "shop", "dbo", "orders", [Column("id", "int64"),
 
 
 def test_types() -> None:
-    """By the schema that the header names."""
+    """Types come from the schema that the header identifies."""
     schemas = KnownSchemas()
     schemas.add(SCHEMA)
     event = msgspec.structs.replace(CHANGE, schema_id=SCHEMA.id)
@@ -72,7 +73,7 @@ def test_types() -> None:
 
 
 def test_key_change() -> None:
-    """A delete and a create: the row goes from one key to the other, and stays there when they come again."""
+    """A delete and a create move the row from one key to the other, and duplicates leave it there."""
     store, moved = DictStore(), changes(MOVE)
     insert = msgspec.structs.replace(
         CHANGE, op="c", before=None, after='{"id":7,"price":"1.00"}', pos=CHANGE.pos.replace("42", "41")
@@ -84,24 +85,24 @@ def test_key_change() -> None:
 
 
 def test_the_halves_of_a_key_change() -> None:
-    """Both are whole: nothing of another row that had the new key stays."""
+    """Both halves are full images, so no column of an earlier row with the new key remains."""
     assert ["d", "c"] == [change.op for change in changes(MOVE)]
 
 
 def test_without_a_schema() -> None:
-    """Nobody knows whether a row is whole."""
+    """Without a schema, the reader cannot know whether a row is complete."""
     (change,) = changes(msgspec.structs.replace(CHANGE, schema_id=None))
     assert "partial" == change.event.after_state
 
 
 def test_names_with_slashes() -> None:
-    """The name of an event is read from its ends."""
+    """The name of an event is parsed from both ends."""
     (change,) = changes(msgspec.structs.replace(CHANGE, id="a/b/raw/3/42/0", source="a/b"))
     assert ("a/b/raw/3/42/0", "raw") == (change.event.id, change.event.origin.topic)
 
 
 def test_an_update_that_is_written_as_a_create() -> None:
-    """It is an update: a column that was not sent keeps its value."""
+    """Such a create counts as an update: a column that was not sent keeps its value."""
     sparse = msgspec.structs.replace(CHANGE, before=None, before_state="none", after='{"id":7}', schema_id=SCHEMA.id)
     (change,) = read(ChangeReader(), DebeziumCodec().encode(sparse, SCHEMA))
     assert ("u", False) == (change.op, change.is_full)
@@ -109,14 +110,14 @@ def test_an_update_that_is_written_as_a_create() -> None:
 
 @pytest.mark.parametrize("unavailable", ["omit", "placeholder"])
 def test_unavailable(unavailable: str) -> None:
-    """A placeholder is no value."""
+    """A placeholder is not a value."""
     event = msgspec.structs.replace(CHANGE, unavailable=["photo"])
     (change,) = read(ChangeReader(), DebeziumCodec(Options(unavailable=unavailable)).encode(event))  # type: ignore[arg-type]
     assert (Missing.UNAVAILABLE, "12.50") == (change.new("photo"), change.new("price"))
 
 
 def test_tombstones_and_truncates() -> None:
-    """A record without a value repeats a delete; a truncate is one."""
+    """A record without a value repeats a delete. A truncate is a truncate."""
     assert ["d"] == [change.op for change in changes(DELETE, tombstones=True)]
     truncate = ChangeEvent.truncate(CONTEXT, Detail())
     (change,) = read(ChangeReader(), DebeziumCodec(Options(truncate="emit")).encode(truncate))
@@ -135,7 +136,7 @@ def test_tombstones_and_truncates() -> None:
     ],
 )
 def test_what_is_none(value: bytes | None, headers: dict[str, bytes], why: str) -> None:
-    """It is refused; so are rows by key, in which there are no changes."""
+    """The reader rejects values that are not Debezium changes, including rows by key."""
     (record,) = DebeziumCodec().encode(CHANGE)
     with pytest.raises(ReadError, match=why):
         ChangeReader().read_record(value or record.value, record.key, headers.items())
@@ -143,13 +144,13 @@ def test_what_is_none(value: bytes | None, headers: dict[str, bytes], why: str) 
 
 @given(cases(), options())
 def test_nothing_is_invented(case: Case, chosen: Options) -> None:
-    """Whatever the options: what is read is what the row had and has, under its keys."""
+    """With any options, the reader restores only old and new values of the row, under its keys."""
     try:
         records = DebeziumCodec(chosen).encode(case.event, case.schema)
     except MessageError:
         assume(False)
     for change in read(ChangeReader(), records):
-        if not chosen.schema_block:  # it turns values that no schema declares into text
+        if not chosen.schema_block:  # it converts values without a declared type to text
             assert {**(change.after or {})}.items() <= (case.new or {}).items()
             assert {**(change.before or {})}.items() <= (case.old or {}).items()
         assert change.op in {case.event.op, "d", "c"}

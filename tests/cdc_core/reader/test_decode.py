@@ -1,4 +1,4 @@
-"""Records to changes: every form of every event is read to the same; what is none is refused, whatever it is."""
+"""Every form of an event decodes to the same change, and the reader rejects everything else."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ EVERY_FORM = pytest.mark.parametrize("make", FORMS.values(), ids=FORMS.keys())
 @EVERY_FORM
 @given(event=VERSION_1)
 def test_any_event(make: Callable[[], Codec], event: ChangeEvent) -> None:
-    """What the translator writes is read to the same event, to the text of its images."""
+    """An event survives encoding and decoding, including the text of its images."""
     assert event == decode(value_of(make(), event))
 
 
 @EVERY_FORM
 @pytest.mark.parametrize("name", CORPUS)
 def test_corpus(make: Callable[[], Codec], name: str) -> None:
-    """Every field, branch and edge of the schema."""
+    """Every field, branch and edge of the schema decodes correctly."""
     event = msgspec.structs.replace(CORPUS[name], v=1)
     assert event == decode(value_of(make(), event))
 
 
 def test_golden() -> None:
-    """Bytes that were worked out by hand from the Avro specification."""
+    """Bytes written by hand from the Avro specification decode to the event."""
     parts = [part for _, *parts in BY_HAND for part in parts]
     datum = b"".join(bytes.fromhex(part) if isinstance(part, str) else part for part in parts)
     for head in ("c3011aa4b45bd6db449a", "0000000007"):
@@ -77,14 +77,14 @@ DATUM = value_of(AvroCodec(), UPDATE).removeprefix(HEADER)
     ],
 )
 def test_what_is_no_event(value: bytes) -> None:
-    """It is refused, never read on a guess."""
+    """The reader rejects the value and never guesses."""
     with pytest.raises(ReadError, match="is not an event"):
         decode(value)
 
 
 @EVERY_FORM
 def test_another_version(make: Callable[[], Codec]) -> None:
-    """Version 2 means something else."""
+    """The reader rejects version 2, which has another meaning."""
     with pytest.raises(ReadError, match="version 2 of the envelope; this reader knows 1"):
         decode(value_of(make(), msgspec.structs.replace(UPDATE, v=2)))
 
@@ -92,7 +92,7 @@ def test_another_version(make: Callable[[], Codec]) -> None:
 @examples(4)
 @given(VERSION_1, st.sampled_from([*FORMS.values()]), st.data())
 def test_damaged(event: ChangeEvent, make: Callable[[], Codec], data: st.DataObject) -> None:
-    """A value of which bytes were changed is another event or none; no other error comes."""
+    """A value with changed bytes decodes to another event or raises a ReadError, never anything else."""
     value = bytearray(value_of(make(), event))
     for _ in range(data.draw(st.integers(1, 3))):
         value[data.draw(st.integers(0, len(value) - 1))] = data.draw(st.integers(0, 255))
@@ -113,10 +113,10 @@ def _later_datum() -> bytes:
 
 
 class TestLaterReleases:
-    """Fields that a later release adds stand behind those of this one."""
+    """Later releases add fields after those of this release."""
 
     def test_by_fingerprint(self) -> None:
-        """With its schema at hand the record is read; without it, it is refused."""
+        """The record is readable with its schema and rejected without it."""
         value = b"\xc3\x01\x01\x02\x03\x04\x05\x06\x07\x08" + _later_datum()
         with pytest.raises(ReadError, match="Avro with a known schema"):
             ChangeReader().read(value)
@@ -125,11 +125,11 @@ class TestLaterReleases:
 
     @pytest.mark.parametrize("later", [{}, {9: json.dumps(LATER)}])
     def test_by_id(self, later: dict[str | int, str]) -> None:
-        """The datum says that it is of version 1, so it begins with what is known here."""
+        """The datum declares version 1, so it begins with the fields known here."""
         assert UPDATE == ChangeReader(later=later).read(confluent_header(9) + _later_datum()).event
 
     def test_json(self) -> None:
-        """A further field is passed over, and a missing one is null."""
+        """Unknown fields are ignored, and missing ones are null."""
         fields = msgspec.json.decode(value_of(FORMS["json"](), UPDATE))
         del fields["ext"]
         value = msgspec.json.encode(fields | {"added_later": 1})
@@ -155,7 +155,7 @@ def schemas() -> KnownSchemas:
 
 class TestImages:
     def test_types(self, schemas: KnownSchemas) -> None:
-        """Values have the types of the schema that the event names."""
+        """Values have the types of the schema that the event references."""
         change = Change.of(_row(), schemas)
         assert ({"id": 7, "price": Decimal("9.90")}, {"id": 8, "price": Decimal("12.50")}) == (
             change.before,
@@ -164,29 +164,29 @@ class TestImages:
         assert ({"id": 8}, {"id": 7}, "shop/shop/dbo/orders") == (change.key, change.key_old, str(change.table))
 
     def test_no_schema_named(self, schemas: KnownSchemas) -> None:
-        """The newest of its table stands in; a value that is none of its type stays as it is."""
+        """The table's newest schema is used. A value that does not fit its type stays unchanged."""
         change = Change.of(_row(schema_id=None, before='{"price":"cheap"}'), schemas)
         assert (Decimal("12.50"), "cheap") == (change.new("price"), change.old("price"))
 
     def test_without_schemas(self) -> None:
-        """Values are as JSON has them."""
+        """Values have their JSON types."""
         change = ChangeReader().read(value_of(AvroCodec(), _row()))
         assert ("12.50", None) == (change.new("price"), change.schema)
 
     def test_a_schema_that_was_not_learned(self) -> None:
-        """Types on a guess would be wrong some day."""
+        """The reader rejects the event instead of guessing types."""
         with pytest.raises(UnknownSchema, match="read the schemas topic to its end"):
             Change.of(_row(), KnownSchemas())
 
     @pytest.mark.parametrize("after", ['{"id":8,"price":"cheap"}', '{"id":8,"price":[1]}', "[1]", "{"])
     def test_what_is_none_of_its_schema(self, schemas: KnownSchemas, after: str) -> None:
-        """It is refused, and the error does not tell it."""
+        """The value is rejected, and the error does not show it."""
         with pytest.raises(ReadError, match=r"price of after is not|after is not a JSON object") as caught:
             Change.of(_row(after=after), schemas)
         assert "cheap" not in str(caught.value)
 
     def test_absent_unavailable_and_null(self, schemas: KnownSchemas) -> None:
-        """The three are told apart, and a good value stands beside an issue of the old one."""
+        """The reader distinguishes the three, and keeps a good new value even if the old one has an issue."""
         change = Change.of(
             _row(
                 after='{"id":8,"price":null}',
@@ -201,12 +201,12 @@ class TestImages:
         assert frozenset({"photo", "born"}) == change.withheld
 
     def test_schemas_of_another_topic(self) -> None:
-        """A record that is no table schema is refused."""
+        """A record that is not a table schema is rejected."""
         with pytest.raises(ReadError, match="is this the right topic"):
             KnownSchemas().learn(b'{"v":1}')
 
     def test_newest(self, schemas: KnownSchemas) -> None:
-        """The schema that was learned last, until an event names one."""
+        """The last learned schema is the newest, until an event references one."""
         table = TableId.of(SCHEMA)
         later = TableSchema.of("shop", "shop", "dbo", "orders", [Column("id", "int64", key=1)], "primary")
         schemas.add(later)
@@ -220,12 +220,12 @@ before = set(sys.modules)
 import cdc_core.reader
 print(*{name.partition(".")[0] for name in set(sys.modules) - before} - set(sys.stdlib_module_names))
 """
-# What fastavro imports where it is there.
+# Optional imports of fastavro.
 OF_FASTAVRO = {"cramjam", "typing_extensions", "zstandard"}
 
 
 def test_few_dependencies() -> None:
-    """The reader is imported without Kafka, Spark or anything that only the programs need."""
+    """Importing the reader does not import Kafka, Spark or other packages that only the programs need."""
     ran = subprocess.run([sys.executable, "-c", IMPORTED], capture_output=True, text=True, check=True, timeout=60)
     imported = {name for name in ran.stdout.split() if "cython" not in name}
     assert {"cdc_core", "fastavro", "msgspec"} == imported - OF_FASTAVRO

@@ -1,4 +1,4 @@
-"""The five histories of the demo, read in every form into memory and into databases: the rows of the shops."""
+"""The five demo histories, read in every form into memory and databases, produce the rows of the shops."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOURCES = [source.name for source in shop_sources(0)]
 def _read(
     source: ShopSource, codec: Codec, again: random.Random | None = None, length: int = CHANGES
 ) -> Iterator[Change]:
-    """The changes of a shop; `again`: now and then all of a partition comes again, from some place on."""
+    """Return the changes of a shop. With `again`, a partition is sometimes read again from an earlier offset."""
     events = translated(source, source.messages(length, grow=True))
     reader = ChangeReader(known(events))
     changes = [reader.read(value_of(codec, event, schema)) for event, schema in events]
@@ -45,31 +45,31 @@ def _tables(source: ShopSource, found: Sequence[TableId]) -> Iterator[tuple[Tabl
 @pytest.mark.parametrize("make", FORMS.values(), ids=FORMS.keys())
 @pytest.mark.parametrize("number", range(len(SOURCES)), ids=SOURCES)
 def test_rows_of_the_source(number: int, make: Callable[[], Codec]) -> None:
-    """Cell by cell, with the types of the source, in memory; nothing is left incomplete."""
+    """In memory, every cell matches the source with its type, and no row is incomplete."""
     source, store = shop_sources(2022)[number], DictStore()
     account = apply(_read(source, make()), store)
     assert (0, 0) == (account.stale, account.keyless)
     for table, shape in _tables(source, store.tables()):
-        # A column that was added later is in the images of a row from its next change on.
+        # A row has a column that was added later only from its next change on.
         nulls: dict[str, Value] = {column.name: None for column in shape.columns}
         assert source.shop.rows[table.table] == {key: nulls | {**row} for key, row in store.rows(table).items()}
         assert set() == store.incomplete(table)
 
 
 def _duckdb() -> SqlDialect:
-    """That of docs/reading.md."""
+    """Return the DuckDB store of docs/reading.md."""
     found: SqlDialect = run(*blocks(section(page("reading.md"), "Python"), "python"))["DUCKDB"]
     return found
 
 
 @pytest.mark.parametrize("number", range(len(SOURCES)), ids=SOURCES)
 def test_sqlite_has_the_same_rows(number: int) -> None:
-    """With what comes again on the way: the rows of the source, and none that is marked."""
+    """SQLite has the rows of the source despite duplicates, and none is marked."""
     _check_database(number, sqlite3.connect(":memory:"), SQLITE, CHANGES)
 
 
 def test_another_database_has_them() -> None:
-    """DuckDB, whose columns have types. It takes milliseconds for a row: one shop is enough."""
+    """DuckDB, with typed columns, has the same rows. It takes milliseconds per row, so one shop is enough."""
     _check_database(3, duckdb.connect(), _duckdb(), CHANGES // 4)
 
 

@@ -1,6 +1,6 @@
-"""Keys that move inside a transaction: the reader ends with the rows of the source, in memory and in SQL.
+"""When keys shift within a transaction, the reader ends with the rows of the source, in memory and in SQL.
 
-`SHIFTS=100000` in the environment runs as many transactions as an acceptance run has.
+`SHIFTS=100000` in the environment runs the number of transactions of an acceptance run.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def in_memory(made: Shifts) -> Found:
 
 
 def in_sql(made: Shifts) -> Found:
-    """Each batch is read by a new reader, which knows what is stored and nothing else."""
+    """Read each batch with a new reader that knows only what is stored."""
     connection = sqlite3.connect(":memory:")
     for batch in made.batches:
         apply([Change.of(event_of(event), None) for event in batch], SqlStore(connection))
@@ -55,7 +55,7 @@ def test_rows_in_sql() -> None:
 
 
 def test_a_row_set_aside_in_sql() -> None:
-    """Its values pass through text, and are the same when they are written to the key that it moves to."""
+    """The values of a row set aside are stored as text and are unchanged when written to the new key."""
     connection = sqlite3.connect(":memory:")
     values: dict[str, Any] = {
         "amount": Decimal("12.50"),

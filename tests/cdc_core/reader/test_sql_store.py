@@ -1,4 +1,4 @@
-"""A store in a database: names, types, transactions."""
+"""The names, types and transactions of a store in a database."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ VALUES = {
 
 
 def test_sqlite_keeps_values(connection: sqlite3.Connection) -> None:
-    """Numbers, texts and bytes as they are, anything else as its canonical text; no text is taken for a number."""
+    """Numbers, texts and bytes are stored unchanged, anything else as canonical text. No text becomes a number."""
     columns = [Column("id", "int64", key=1), *(Column(name, type_) for name, (type_, *_) in VALUES.items())]
     schema = TableSchema.of("shop", None, None, "t", columns, "primary")
     after = {name: value for name, (_, value, _) in VALUES.items()}
@@ -83,7 +83,7 @@ LONG = "1" * 40 + ".5"
 
 
 def test_duckdb_rounds_nothing() -> None:
-    """By the dialect of docs/reading.md: what the driver would round is text, or refused."""
+    """With the dialect of docs/reading.md, a value that the driver would round is stored as text or rejected."""
     dialect = run(*blocks(section(page("reading.md"), "Python"), "python"))["DUCKDB"]
     sent: dict[str, tuple[str, Any, Any]] = {
         "i": ("uint64", "18446744073709551615", "18446744073709551615"),
@@ -107,14 +107,14 @@ def test_duckdb_rounds_nothing() -> None:
 
 
 def test_names(connection: sqlite3.Connection) -> None:
-    """A table or column has any name that its source gives it."""
+    """Tables and columns can have any name that the source uses."""
     table, column = 'a"; drop ?', 'x"y ?'
     apply(read(insert(1, {column: "?"}, table=table)), SqlStore(connection))
     assert [("?",)] == connection.execute('SELECT "x""y ?" FROM "shop_a""; drop ?"').fetchall()
 
 
 def test_two_tables_of_one_name(connection: sqlite3.Connection) -> None:
-    """The second one is refused, also by a store that is opened later, and has its own where it is given one."""
+    """The second table is rejected, even after reopening the store, unless it is given its own name."""
     first, second = insert(1, {}, db="a", table="b_c"), insert(2, {}, db="a_b", table="c")
     apply(read(first), SqlStore(connection))
     with pytest.raises(ApplyError, match="shop_a_b_c is the name of both shop/a_b//c and"):
@@ -124,14 +124,14 @@ def test_two_tables_of_one_name(connection: sqlite3.Connection) -> None:
 
 
 def test_a_column_that_comes_later(connection: sqlite3.Connection) -> None:
-    """It is added, and NULL in rows that do not have it yet."""
+    """The column is added and is NULL in rows that do not have it yet."""
     store = SqlStore(connection)
     apply(read(insert(1, {}), insert(2, {"a": 1})), store)
     assert [(1, None), (2, 1)] == connection.execute("SELECT id, a FROM shop_t ORDER BY id").fetchall()
 
 
 def test_a_column_of_another_type(connection: sqlite3.Connection) -> None:
-    """Where the database has types, the operator changes the column; nothing is written before."""
+    """If the database has types, the operator has to change the column. Nothing is written before that."""
     dialect = SqlDialect(lambda canonical: "TEXT" if canonical == "string" else "INTEGER", SQLITE.parameter_of)
     schemas = [
         TableSchema.of("shop", None, None, "t", [Column("id", "int64"), Column("a", type_)], "primary")
@@ -149,7 +149,7 @@ def test_a_column_of_another_type(connection: sqlite3.Connection) -> None:
 
 
 class _FailingCursor:
-    """Fails at a statement, as a lost connection does."""
+    """A cursor that fails at a statement, like a lost connection."""
 
     def __init__(self, cursor: sqlite3.Cursor, allowed: int) -> None:
         self._cursor = cursor
@@ -174,7 +174,7 @@ class _FailingConnection:
 
 
 def test_all_or_nothing(connection: sqlite3.Connection) -> None:
-    """Wherever a batch is cut off and rolled back: nothing of it is there, and later it is applied whole."""
+    """A batch that is interrupted and rolled back anywhere leaves nothing, and can be applied in full later."""
     made, store = history(11), DictStore()
     changes = [*delivered(made)]
     apply(changes, store)

@@ -1,4 +1,4 @@
-"""Values by canonical type: exact, or text; what is none of its type is refused."""
+"""Values of each canonical type are exact or text. A value that does not fit its type is rejected."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_values(canonical: str, value: Any, expected: Any) -> None:
 
 
 def test_every_type_takes_part() -> None:
-    """The table above has each canonical type."""
+    """The table above covers every canonical type."""
     assert set(CANONICAL_TYPES) <= {canonical for canonical, *_ in VALUES}
 
 
@@ -78,7 +78,7 @@ def test_every_type_takes_part() -> None:
     ids=str,
 )
 def test_what_is_none_of_its_type(canonical: str, value: Any) -> None:
-    """It is refused, and the error does not tell it."""
+    """The value is rejected, and the error does not show it."""
     with pytest.raises(ValueError, match=r"not in the form of|a list or an object") as caught:
         python_value(canonical, value)
     assert caught.value.__cause__ is None
@@ -91,12 +91,12 @@ def test_what_is_none_of_its_type(canonical: str, value: Any) -> None:
     | st.decimals(allow_nan=False, allow_infinity=False)
 )
 def test_text_and_back(value: Any) -> None:
-    """The text that the SQL store keeps is that of images, to the last digit."""
+    """The SQL store keeps values as the text of images, to the last digit."""
     types = {datetime: "timestamp", date: "date", timedelta: "time", Decimal: "decimal"}
     assert value == python_value(types[type(value)], canonical_text(value))
 
 
 @given(st.datetimes(timezones=st.just(UTC)))
 def test_zone_and_back(value: datetime) -> None:
-    """A moment is one in UTC."""
+    """A point in time is stored in UTC."""
     assert value == python_value("timestamptz", canonical_text(value))
