@@ -1,4 +1,4 @@
-"""The fault matrix: real workers on real brokers, things that are killed, and a count of what came of every message.
+"""The fault matrix: real workers on real brokers, faults, and an account of every message.
 
-`python -m tests.chaos --list` names the cases (tests/chaos/cases.py), `python -m tests.chaos CASE...` runs some.
+`python -m tests.chaos --list` lists the cases (tests/chaos/cases.py), and `python -m tests.chaos CASE...` runs some.
 """

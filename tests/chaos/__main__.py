@@ -1,4 +1,4 @@
-"""`python -m tests.chaos [CASE...]`: runs cases of the fault matrix and prints a row of a table for each."""
+"""`python -m tests.chaos [CASE...]` runs cases of the fault matrix and prints a table row for each."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def main() -> int:
         return 0
     if unknown := set(arguments.cases) - CASES.keys():
         parser.error(f"unknown: {', '.join(sorted(unknown))}; there are {', '.join(CASES)}")
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # what was started is ended, as after Ctrl-C
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # stop the started processes, as after Ctrl-C
     wanted = [CASES[name] for name in arguments.cases] or list(MATRIX)
     print(f"load of the machine: {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors")
     outcomes = []
@@ -51,7 +51,7 @@ def main() -> int:
                     print(f"  {problem}", flush=True)
             if arguments.table:
                 store(arguments.table, outcome)
-            if outcome.error:  # whatever was left half done to the brokers is no concern of the next case
+            if outcome.error:  # the next case must not depend on the state in which this one left the brokers
                 servers.pop(case.brokers).close()
     print("", COLUMNS, *map(row, outcomes), sep="\n")
     return 0 if all(outcome.good for outcome in outcomes) else 1

@@ -1,9 +1,9 @@
-"""The fault matrix as a table: what happens, on which brokers, how much of it in the long form and in the short one.
+"""The fault matrix as a table: the fault, the brokers, and the size of the case in its long and short forms.
 
-The long form (`make chaos`) has all of `MATRIX`. The short form, inside `make test`, has to be quick: a start of a
-worker costs seconds, a start of three brokers more. So it runs `SHORT`, three cases that do several things to one set
-of workers; `_short.py` says which of them every run has. Every line of the matrix says which of them stands for it
-(`short`), or why none does (`only_long`).
+The long form (`make chaos`) runs all of `MATRIX`. The short form is part of `make test` and has to be fast. Starting a
+worker takes seconds, and starting three brokers takes more. So it runs `SHORT`, three cases that combine several faults
+on one set of workers. `_short.py` says which of them every run includes. Every line of the matrix says which of them
+covers it (`short`), or why none does (`only_long`).
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ Brokers = Literal[1, 3]
 PIPELINE = ("poll", "translate", "produce", "report", "commit")
 LEARNING = ("learn-read", "learn-taught", "learn-told")
 
-# Where a broker has to be back within timing.delivery: its start took 16 s on a machine that did much else.
+# For brokers that must be back within timing.delivery. On a busy machine, a start took 16 s.
 PATIENT = {"delivery": 60.0, "rebalance": 75.0}
 
 
 @dataclass(frozen=True)
 class Size:
-    """How much of a case.
+    """The size of a case.
 
     Args:
-        messages: at least; as long as faults happen more are fed, `rate` a second.
-        head: which part of them is there before the workers start.
+        messages: the minimum. While faults happen, more are fed at `rate` per second.
+        head: the share that is fed before the workers start.
         parameters: of the scenario.
     """
 
@@ -45,9 +45,9 @@ class Case:
 
     Args:
         faults: what happens, in words.
-        brokers: how many; three are one cluster.
-        timing: over that of `run.TIMING`.
-        short: the case of the short form that stands for it.
+        brokers: their number. Three form a cluster.
+        timing: overrides for `run.TIMING`.
+        short: the case of the short form that covers it.
     """
 
     name: str
@@ -208,4 +208,4 @@ SHORT: tuple[Case, ...] = (
 
 CASES = {case.name: case for case in (*MATRIX, *SHORT)}
 
-BROKER_SETTINGS = {"log.cleaner.backoff.ms": "500"}  # compaction as soon as there is something to compact
+BROKER_SETTINGS = {"log.cleaner.backoff.ms": "500"}  # compact whenever possible

@@ -1,4 +1,4 @@
-"""Feeds a raw topic while things go wrong, and keeps what the brokers have acknowledged."""
+"""Feed a raw topic during faults, and record what the brokers acknowledged."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _SLICE = 20
 
 
 class Feeder:
-    """Messages in order, in a thread: some at once, then at a rate while faults happen, then the rest at once.
+    """Feed messages in order from a thread: first a burst, then a fixed rate during faults, then the rest in a burst.
 
     Args:
-        transactional: write in transactions, of which every fifth is aborted.
+        transactional: write in transactions, and abort every fifth.
     """
 
     def __init__(self, bootstrap: str, topic: str, messages: Iterator[Fed], *, transactional: bool = False) -> None:
         self.sent: dict[tuple[int, int], str] = {}
-        """(partition, offset) -> what must come of it, of what was acknowledged and committed."""
+        """(partition, offset) -> expected result, for acknowledged and committed messages."""
         self._topic = topic
         self._messages = messages
         self._transactional = transactional
@@ -51,16 +51,16 @@ class Feeder:
 
     @property
     def count(self) -> int:
-        """How many messages were handed over; aborted ones do not count."""
+        """Return the number of messages sent, without aborted ones."""
         return self._count
 
     def start(self, head: int, rate: float, least: int) -> None:
-        """Feeds `head` messages at once, then `rate` a second until `enough`, then what is missing of `least`."""
+        """Feed a burst of `head` messages, then `rate` per second until `enough`, then the rest of `least`."""
         self._plan = _Plan(head, rate, least)
         self._thread.start()
 
     def enough(self) -> None:
-        """Faults are over: feeds what is missing of `least` at once, and returns when brokers have all of it."""
+        """End the phase of faults: feed the rest of `least` in a burst, and return when the brokers have everything."""
         self._enough.set()
         self._thread.join()
         if self._failed:
@@ -77,7 +77,7 @@ class Feeder:
                 self._feed(_SLICE)
                 due = max(
                     due + (self._count - fed) / plan.rate, time.monotonic() - 1
-                )  # an outage is hardly made up for
+                )  # only a small part of an outage is made up for
                 time.sleep(max(0.0, due - time.monotonic()))
             self._feed(plan.least - self._count)
             self._producer.flush(300)
@@ -85,7 +85,7 @@ class Feeder:
             self._failed.append(repr(error))
 
     def _feed(self, count: int) -> None:
-        """In transactions, a multiple of a transaction."""
+        """Feed a multiple of the transaction size if transactional."""
         end = self._count + count
         while self._count < end:
             if self._transactional:

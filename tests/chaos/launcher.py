@@ -1,7 +1,7 @@
-"""`python -m tests.chaos.launcher [--die STAGE:N] run -c FILE`: the translator, which may kill itself at a stage.
+"""`python -m tests.chaos.launcher [--die STAGE:N] run -c FILE`: the translator, optionally killing itself at a stage.
 
-The product has no hooks for tests: methods of it are wrapped here, by name, before it starts. A name that is gone is an
-error. At the n-th call of the stage the process ends with SIGKILL, as if somebody had pulled the plug there.
+The product has no test hooks. Instead, methods are wrapped by name before it starts, and an unknown name is an error.
+At the n-th call of the stage, the process ends with SIGKILL, as in a power failure.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ SETTLE_SECONDS = 0.3
 
 @dataclass(frozen=True)
 class Stage:
-    """A moment of the pipeline.
+    """A point in the pipeline.
 
     Args:
         calls: `module:name` or `module:class.name` whose calls are counted.
-        before: die before the n-th call, otherwise after it.
-        within: count only calls out of a function of this name.
-        settle: before dying, hold the whole process so long that brokers answer, and nobody reads the answer.
-        most: the n-th call is chosen from 1 to this number.
+        before: die before the n-th call instead of after it.
+        within: count only calls from a function of this name.
+        settle: before dying, stop the process until the brokers have answered, so that nobody reads the answers.
+        most: upper limit of the n-th call, which is chosen from 1 on.
     """
 
     calls: str
@@ -55,7 +55,7 @@ STAGES = {
 }
 
 
-# What stands for a stage when delivery is exactly_once: records are written, and offsets committed, by transactions.
+# The stages for delivery exactly_once, where transactions write records and commit offsets.
 WITH_TRANSACTIONS = {"produce": "seal", "commit": "end", "learn-told": "learn-told-aside"}
 
 
@@ -65,7 +65,7 @@ class _Death:
         self._left = number
 
     def arm(self) -> None:
-        """Puts the counting wrapper in the place of what the stage names."""
+        """Wrap what the stage names in a function that counts calls."""
         where, _, path = self._stage.calls.partition(":")
         *owners, name = path.split(".")
         owner: Any = import_module(where)
@@ -110,7 +110,7 @@ class _Death:
 
     def _die(self) -> None:
         if self._stage.settle:
-            time.sleep(SETTLE_SECONDS)  # threads of librdkafka go on; ours do not
+            time.sleep(SETTLE_SECONDS)  # librdkafka's threads continue, ours do not
         os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -119,7 +119,9 @@ def main(arguments: list[str]) -> None:
         name, _, number = arguments[1].partition(":")
         _Death(STAGES[name], int(number)).arm()
         arguments = arguments[2:]
-    from translator.commands import main as translator  # armed first: others import names from what was changed
+    from translator.commands import (
+        main as translator,
+    )  # armed first, because others import names from the changed modules
 
     sys.argv = ["translator", *arguments]
     translator()

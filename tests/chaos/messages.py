@@ -1,4 +1,4 @@
-"""Seeded messages with key and sequence, each with a header that says what must come of it."""
+"""Seeded messages with key and sequence, each with a header that states the expected result."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from typing import Any
 PARTITIONS = 4
 KEYS = 2000
 EXPECT = "expect"
-"""The header: `row/<key>/<sequence>`, or one of the words below. The translator does not look at it."""
+"""The header: `row/<key>/<sequence>` or one of the words below. The translator ignores it."""
 
 DEAD = "dead"
-EVENT = "event"  # one that is no row
+EVENT = "event"  # not a row
 NOTHING = "nothing"
 
 
 @dataclass(frozen=True)
 class Fed:
-    """A raw message, and what it must become."""
+    """A raw message and its expected result."""
 
     partition: int
     key: bytes
@@ -30,14 +30,14 @@ class Fed:
 
 @dataclass(frozen=True)
 class Input:
-    """A stream of messages without end, and the source that reads it."""
+    """An endless stream of messages and the source that reads it."""
 
     source: dict[str, Any]
     messages: Callable[[random.Random], Iterator[Fed]]
 
 
 def _rows(dice: random.Random) -> Iterator[tuple[int, int]]:
-    """Changes of rows: key, and the sequence within the key. A key is always in the same partition."""
+    """Return changes of rows as key and sequence within the key. A key stays in its partition."""
     sequences = [0] * KEYS
     while True:
         key = dice.randrange(KEYS)
@@ -46,7 +46,7 @@ def _rows(dice: random.Random) -> Iterator[tuple[int, int]]:
 
 
 def canal(dice: random.Random) -> Iterator[Fed]:
-    """Inserts, then updates, of one table, spelled as Canal does: the native path takes them."""
+    """Return inserts and then updates of one table in Canal's format, which the native path accepts."""
     for key, sequence in _rows(dice):
         yield Fed(key % PARTITIONS, b"%d" % key, _canal(key, sequence, dice), f"row/{key}/{sequence}")
 
@@ -70,12 +70,12 @@ def _canal(key: int, sequence: int, dice: random.Random) -> bytes:
 
 
 def poisoned(dice: random.Random) -> Iterator[Fed]:
-    """As `canal`, and one message in a hundred that nobody can read."""
+    """Like `canal`, with one unreadable message in a hundred."""
     for row in canal(dice):
         yield row
         if dice.randrange(99) == 0:
             value = dice.choice(_POISON)(row.value, dice)
-            # A record without a message is nothing that could not be read.
+            # A record without a value does not count as unreadable.
             yield Fed(dice.randrange(PARTITIONS), b"poison", value, DEAD if value else NOTHING)
 
 
@@ -90,18 +90,18 @@ _POISON: tuple[Callable[[bytes, random.Random], bytes], ...] = (
 )
 
 
-METADATA_EVERY = 100  # messages of a partition
+METADATA_EVERY = 100  # messages of one partition
 
 
 def qlik(dice: random.Random) -> Iterator[Fed]:
-    """A table in each partition, whose metadata message of a new version comes after every hundred messages."""
+    """Return one table per partition. A metadata message with a new version follows every hundred messages."""
     version = [0] * PARTITIONS
     in_partition = [0] * PARTITIONS
     for key, sequence in _rows(dice):
         partition = key % PARTITIONS
         if in_partition[partition] % METADATA_EVERY == 0:
             version[partition] += 1
-            # The first version is the table itself; a later one is a change of it, which is announced.
+            # The first version creates the table. Later ones change it, which is announced.
             expect = NOTHING if version[partition] == 1 else EVENT
             yield Fed(partition, b"metadata", _qlik_metadata(partition, version[partition]), expect)
         in_partition[partition] += 1

@@ -1,4 +1,4 @@
-"""What a group has committed, over time: when faults may happen, and how long it took after each."""
+"""The commits of a group over time, which show when faults can happen and how long recovery takes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PAUSE = 0.2
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment from which recovery is counted."""
+    """A point in time from which recovery is measured."""
 
     what: str
     at: float
@@ -28,7 +28,7 @@ class Mark:
 
 @dataclass
 class Sample:
-    """What was committed, and where the raw topic ended."""
+    """The committed offsets and the end offsets of the raw topic."""
 
     at: float
     committed: Offsets
@@ -37,7 +37,7 @@ class Sample:
 
 @dataclass
 class Progress:
-    """Asks the brokers a few times a second."""
+    """Poll the brokers a few times per second."""
 
     bootstrap: str
     group: str
@@ -58,12 +58,12 @@ class Progress:
         return self.samples[-1].committed if self.samples else dict.fromkeys(range(PARTITIONS), 0)
 
     def asked_now(self, seconds: float = 300) -> Offsets:
-        """What is committed at a moment after the call; it waits for brokers that can say it.
+        """Return the offsets committed at some time after this call. Wait for brokers that can answer.
 
         Raises:
             AssertionError: none can within that time.
         """
-        enough = len(self.samples) + 2  # the next one may have been asked for before
+        enough = len(self.samples) + 2  # the next sample may have been requested earlier
         deadline = time.monotonic() + seconds
         while len(self.samples) < enough:
             assert time.monotonic() < deadline, f"nobody says what is committed within {seconds:g} s"
@@ -71,11 +71,11 @@ class Progress:
         return self.committed()
 
     def mark(self, what: str) -> None:
-        """Says that a fault has just happened, or that an outage has just ended."""
+        """Record that a fault has just happened or that an outage has just ended."""
         self.marks.append(Mark(what, time.monotonic(), self.committed()))
 
     def wait(self, what: str, partitions: int = PARTITIONS, seconds: float = 300) -> None:
-        """Returns when that many partitions have commits that they had not when this was called.
+        """Wait until that many partitions have new commits since the call.
 
         Raises:
             AssertionError: they have not within that time.
@@ -87,7 +87,9 @@ class Progress:
             time.sleep(0.05)
 
     def recovery(self, mark: Mark) -> float | None:
-        """Seconds from a mark until every partition that had more to come had a new commit; None: never."""
+        """Return the seconds from a mark until every partition with a backlog had a new commit, or None if that never
+        happened.
+        """
         last = self.committed()
         waiting = {number for number, offset in mark.committed.items() if last[number] > offset}
         if not waiting:
@@ -98,7 +100,7 @@ class Progress:
         return None
 
     def slowest(self) -> float | None:
-        """The longest recovery; where one fault struck before the last was over, it counts from the later one."""
+        """Return the longest recovery. For overlapping faults, it counts from the later one."""
         found = []
         for mark, following in zip(self.marks, [*self.marks, None][1:], strict=True):
             seconds = self.recovery(mark)
@@ -107,9 +109,9 @@ class Progress:
         return max(found, default=None)
 
     def commit_ages(self) -> list[tuple[float, float]]:
-        """(time, seconds for which the oldest record that is not committed has been there), by partition the worst."""
+        """Return (time, age in seconds of the oldest uncommitted record in the worst partition)."""
         ages = []
-        first = dict.fromkeys(range(PARTITIONS), 0)  # by partition, the sample in which the end was first beyond
+        first = dict.fromkeys(range(PARTITIONS), 0)  # by partition: the first sample with a higher end
         for now in self.samples:
             worst = 0.0
             for number, committed in now.committed.items():
@@ -125,7 +127,8 @@ class Progress:
     def _run(self) -> None:
         places = [TopicPartition(self.topic, number) for number in range(PARTITIONS)]
         while not self._ended.is_set():
-            # A new client after each failure: one that was there before a leader moved may ask the old one for minutes.
+            # Use a new client after each failure. An old one can query the former leader for minutes after a leader
+            # change.
             client: dict[str, str | int | float | bool] = {"bootstrap.servers": self.bootstrap, "log_level": 0}
             with closing(Consumer(client | {"group.id": self.group, "enable.auto.commit": False})) as reader:
                 try:

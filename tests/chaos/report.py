@@ -1,4 +1,4 @@
-"""Outcomes as rows of the table in docs/reliability.md."""
+"""Format outcomes as rows of the table in docs/reliability.md."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ COLUMNS = f"| {' | '.join(_NAMES)} |\n|{'---|' * len(_NAMES)}"
 
 
 def row(outcome: Outcome) -> str:
-    """One line; the recovery is the longest of all faults."""
+    """Return one line. Its recovery is the longest of all faults."""
     verdict = outcome.verdict
     counted = [
         *(f"{verdict.messages:,}".replace(",", " "), len(outcome.faults), verdict.lost, verdict.duplicates),
@@ -32,7 +32,7 @@ def row(outcome: Outcome) -> str:
 
 
 def store(page: Path, outcome: Outcome) -> None:
-    """Puts a row in the place of the one of the same case and delivery in a page."""
+    """Replace the row of the same case and delivery in a page."""
     begin = f"| {outcome.case} |"
     lines = page.read_text(encoding="utf-8").splitlines()
     new = row(outcome)
@@ -48,6 +48,6 @@ def store(page: Path, outcome: Outcome) -> None:
 
 
 def not_run(case: Case, delivery: str = "at_least_once") -> str:
-    """The line of a case that has no figures yet."""
+    """Return the line of a case without figures."""
     cells = [case.name, case.faults, delivery, *["-"] * (len(_NAMES) - 4), "not run"]
     return f"| {' | '.join(cells)} |"

@@ -1,4 +1,4 @@
-"""One case from its first message to the count of what came of all of them."""
+"""One case, from its first message to the final account of all messages."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 Servers = Broker | Cluster
 
-# Short, so that a worker that takes over from a dead one does not wait long.
+# Short, so that a worker replaces a dead one without a long wait.
 TIMING = {"session": 6, "rebalance": 20, "delivery": 10, "metadata_wait": 5, "topic_refresh": 1}
 CATCH_UP_SECONDS = 400.0
 
 
 @dataclass
 class Outcome:
-    """What one case came to."""
+    """The result of one case."""
 
     case: str
     delivery: str
@@ -53,13 +53,13 @@ class Outcome:
 
 
 class Run:
-    """A raw topic, who feeds it, who reads it, and what is done to them."""
+    """A raw topic, its feeder, its workers and the faults."""
 
     def __init__(self, case: Case, size: Size, servers: Servers, delivery: str, seed: int) -> None:
         self.case = case
         self.servers = servers
         self.dice = random.Random(f"{case.name}/{seed}")
-        # A name of its own for everything: brokers are shared by cases, and by runs of one.
+        # Use unique names, because cases and repeated runs share brokers.
         self.tag = f"{case.name}-{random.SystemRandom().randrange(16**6):06x}"
         self.directory = Path(tempfile.mkdtemp(prefix=f"chaos-{case.name}-"))
         self.raw = f"{self.tag}.raw"
@@ -79,7 +79,7 @@ class Run:
         self.feeder = self._new_feeder()
         self.progress = Progress(servers.bootstrap, self.tag, self.raw)
 
-    # -- what scenarios use
+    # -- for scenarios
 
     @property
     def cluster(self) -> Cluster:
@@ -92,7 +92,7 @@ class Run:
         return self.servers
 
     def worker(self, deaths: list[Death] | None = None, arguments: tuple[str, ...] = ()) -> Worker:
-        """Starts one more, under a supervisor."""
+        """Start another worker under a supervisor."""
         name = f"worker-{len(self.workers) + 1}"
         config = self.directory / f"{name}.yaml"
         config.write_text(yaml.safe_dump(self._config()), encoding="utf-8")
@@ -101,13 +101,13 @@ class Run:
         return worker
 
     def fault(self, what: str) -> None:
-        """Says what has just been done; recovery counts from here."""
+        """Record a fault that has just happened. Recovery is measured from here."""
         self.faults.append(what)
         self.progress.mark(what)
         self.say(what)
 
     def healed(self, what: str) -> None:
-        """Says that an outage is over; recovery counts from here."""
+        """Record the end of an outage. Recovery is measured from here."""
         self.progress.mark(what)
         self.say(what)
 
@@ -115,11 +115,11 @@ class Run:
         print(f"  [{time.monotonic() - self.began:6.1f}] {what}", flush=True)
 
     def pause(self, most: float = 1.5) -> None:
-        """A seeded moment."""
+        """Sleep for a seeded random time."""
         time.sleep(self.dice.random() * most)
 
     def make_raw_again(self) -> None:
-        """Deletes the raw topic, of which all must have been read, and feeds a new one of that name."""
+        """Delete the raw topic, which must have been read completely, and feed a new one of the same name."""
         self.feeder.enough()
         self.wait_caught_up()
         self._earlier |= verify.fed(self._topic_id(), self.feeder.sent)
@@ -132,7 +132,7 @@ class Run:
         self.start_feeding()
 
     def feed_more(self, head: int, rate: float) -> None:
-        """Goes on with another feeder, in the same topic."""
+        """Continue with another feeder in the same topic."""
         self.feeder = self._new_feeder()
         self.feeder.start(head, rate, 0)
 
@@ -143,14 +143,14 @@ class Run:
     # -- the frame of every case
 
     def finish(self) -> verify.Verdict:
-        """Feeds the rest, lets all of it be translated, stops the workers in order and counts."""
+        """Feed the rest, wait until all of it is translated, stop the workers cleanly and count."""
         self.feeder.enough()
         self.say(f"{self.feeder.count} messages are fed")
         self.wait_caught_up()
         self.say("all is committed")
         for worker in self.workers:
             code = worker.stop()
-            # Others may have done all the work while this one starts anew: before it has a handler, SIGTERM ends it.
+            # Others may finish the work while this one restarts. Before it installs a handler, SIGTERM kills it.
             assert code in (0, -9, -15), f"{worker.name} was told to stop and ended with {code}"
         topic_id = self._topic_id()
         allowed = self._earlier | verify.fed(topic_id, self.feeder.sent)
@@ -170,7 +170,7 @@ class Run:
             shutil.rmtree(self.directory, ignore_errors=True)
 
     def wait_caught_up(self) -> None:
-        """Until everything that was fed is committed; markers of transactions may stand beyond it."""
+        """Wait until everything fed is committed. Transaction markers can follow the last offset."""
         ends: dict[int, int] = {}
         for partition, offset in self.feeder.sent:
             ends[partition] = max(ends.get(partition, 0), offset + 1)
@@ -199,8 +199,8 @@ class Run:
             "output": {"topic": self.canonical, "codec": "json"},
             "topics": {"create": True, "partitions": PARTITIONS},
             "timing": TIMING | self.case.timing,
-            # With transactions the port is part of the worker's name, and must stay. Else each start asks for another:
-            # the one of before may be a client's by then.
+            # With transactions, the port is part of the worker's name and must not change. Otherwise, each start
+            # requests a new port, because a client may be using the previous one.
             "web": {"host": LOOPBACK, "port": free_port() if delivery else f"${{{PORT}}}"},
             "log_format": "json",
             "sources": [{"name": "raw", **INPUTS[self.case.input].source, "topics": [self.raw]}],
@@ -220,7 +220,7 @@ class Run:
 
 
 def execute(case: Case, size: Size, servers: Servers, delivery: str = "at_least_once", seed: int = 1) -> Outcome:
-    """Runs a case. What goes wrong in it is in the outcome; its directory is kept then."""
+    """Run a case. On failure, the outcome describes the problem, and the directory is kept."""
     run = Run(case, size, servers, delivery, seed)
     verdict, error = verify.Verdict(), None
     print(f"{case.name} ({delivery}), logs in {run.directory}", flush=True)

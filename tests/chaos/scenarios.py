@@ -1,4 +1,4 @@
-"""What is done to workers and brokers while messages are fed. Every fault waits until there was progress before it."""
+"""Faults for workers and brokers while messages are fed. Every fault waits for progress first."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def kills(run: Run, stages: tuple[str, ...], rounds: int) -> None:
-    """One worker, which dies at each of the stages, so many times."""
+    """One worker dies at each stage, the given number of times."""
     order = [stage for _ in range(rounds) for stage in run.dice.sample(stages, len(stages))]
     if run.delivery == "exactly_once":
         order = [WITH_TRANSACTIONS.get(stage, stage) for stage in order]
@@ -26,7 +26,7 @@ def kills(run: Run, stages: tuple[str, ...], rounds: int) -> None:
 
 
 def compacted_then_kills(run: Run, stages: tuple[str, ...], rounds: int) -> None:
-    """The broker compacts the raw topic before anybody reads it, and goes on while it is read."""
+    """The broker compacts the raw topic before and while it is read."""
     deadline = time.monotonic() + 120
     while True:
         fed = run.feeder.count
@@ -40,7 +40,7 @@ def compacted_then_kills(run: Run, stages: tuple[str, ...], rounds: int) -> None
 
 
 def terminations(run: Run, rounds: int) -> None:
-    """One worker is told to stop, and started again."""
+    """One worker is terminated and restarted."""
     worker = run.worker()
     for number in range(rounds):
         run.progress.wait("before SIGTERM")
@@ -52,7 +52,7 @@ def terminations(run: Run, rounds: int) -> None:
 
 
 def freezes(run: Run, rounds: int, seconds: float) -> None:
-    """One of two workers is stopped for longer than its session, and goes on when others have its partitions."""
+    """One of two workers is frozen for longer than its session, and resumes when others have its partitions."""
     workers = [run.worker(), run.worker()]
     for number in range(rounds):
         run.progress.wait("before SIGSTOP")
@@ -66,14 +66,14 @@ def freezes(run: Run, rounds: int, seconds: float) -> None:
 
 
 def scale(run: Run, rounds: int) -> None:
-    """One worker, three, one again."""
+    """The group grows from one worker to three, and shrinks back to one."""
     run.worker()
     for _ in range(rounds):
         run.progress.wait("with one worker")
         run.fault("1 to 3 workers")
         more = [run.worker(), run.worker()]
         run.progress.wait("with three workers")
-        time.sleep(5)  # they start one after the other, and each is a rebalance
+        time.sleep(5)  # they start in sequence, and each causes a rebalance
         run.progress.wait("with three workers")
         run.fault("3 to 1 workers")
         for worker in more:
@@ -82,7 +82,7 @@ def scale(run: Run, rounds: int) -> None:
 
 
 def churn(run: Run, seconds: float, every: float) -> None:
-    """A worker is added or removed at every beat; there are one to four of them."""
+    """At every beat, a worker is added or removed. The group has one to four workers."""
     running: list[Worker] = [run.worker(), run.worker()]
     run.progress.wait("before the churn")
     end = time.monotonic() + seconds
@@ -100,7 +100,7 @@ def churn(run: Run, seconds: float, every: float) -> None:
 
 
 def broker_kills(run: Run, rounds: int, down: float) -> None:
-    """The only broker is killed and comes back."""
+    """The only broker is killed and restarted."""
     run.worker()
     run.worker()
     for _ in range(rounds):
@@ -115,7 +115,7 @@ def broker_kills(run: Run, rounds: int, down: float) -> None:
 
 
 def leader_changes(run: Run, rounds: int) -> None:
-    """The leader of a partition that is written is killed, comes back, and leads again."""
+    """The leader of an output partition is killed, restarted, and becomes leader again."""
     run.worker()
     run.worker()
     for number in range(rounds):
@@ -129,7 +129,7 @@ def leader_changes(run: Run, rounds: int) -> None:
 
 
 def coordinator_moves(run: Run, rounds: int) -> None:
-    """The coordinator of the group goes away, in order and by a kill in turn."""
+    """The group coordinator is stopped cleanly and killed in turn."""
     run.worker()
     run.worker()
     for number in range(rounds):
@@ -147,9 +147,9 @@ def _away(run: Run, node: Node, *, hard: bool) -> None:
 
 
 def below_min_isr(run: Run, seconds: float, *, coordinator: bool = False) -> None:
-    """The canonical topic wants more replicas in sync than there are, for longer than `timing.delivery`.
+    """The canonical topic has fewer in-sync replicas than its minimum, for longer than `timing.delivery`.
 
-    The node that is away leads one of its partitions, or coordinates the group.
+    The stopped node is the leader of one of its partitions or the group coordinator.
     """
     workers = [run.worker(), run.worker()]
     run.progress.wait("before a replica goes")
@@ -158,10 +158,10 @@ def below_min_isr(run: Run, seconds: float, *, coordinator: bool = False) -> Non
     node.kill()
     run.fault(f"canonical topic below min.insync.replicas for {seconds:g} s")
     over = time.monotonic() + seconds
-    # What was written before is committed as soon as there is a coordinator; not after the end of those who wrote it.
+    # Earlier writes are committed once a coordinator is available, not after the writers have ended.
     _wait_ended(workers, ended)
     before = run.progress.asked_now()
-    _wait_ended(workers, [len(worker.codes) for worker in workers])  # they have tried again
+    _wait_ended(workers, [len(worker.codes) for worker in workers])  # they have retried
     time.sleep(max(0.0, over - time.monotonic()))
     assert before == run.progress.asked_now(), "what cannot be written was committed"
     node.start()
@@ -171,14 +171,14 @@ def below_min_isr(run: Run, seconds: float, *, coordinator: bool = False) -> Non
 
 
 def _wait_ended(workers: list[Worker], before: list[int]) -> None:
-    """Returns when each has ended more often than before."""
+    """Wait until each worker has ended more often than before."""
     for worker, times in zip(workers, before, strict=True):
         worker.wait_ended(times + 1)
 
 
 def made_again(run: Run, rounds: int) -> None:
-    """The raw topic is deleted when all of it was read, and made again under the running worker."""
-    # The operator knows that nothing is missing: an offset that outlived its topic is a gap, which needs a word.
+    """The raw topic is deleted after it was read completely, and recreated under the running worker."""
+    # The operator knows that nothing is missing. An offset from a deleted topic is a gap that has to be accepted.
     worker = run.worker(arguments=("--accept-gap",))
     for number in range(rounds):
         run.progress.wait("before the topic goes")
@@ -188,7 +188,7 @@ def made_again(run: Run, rounds: int) -> None:
 
 
 def mixed(run: Run, stop: float, down: float) -> None:
-    """A little of everything that one broker can show."""
+    """A few of all the faults that a single broker can show."""
     first = run.worker()
     run.progress.wait("with one worker")
     run.fault("1 to 2 workers")

@@ -1,9 +1,9 @@
-"""`python -m tests.chaos.soak`: one worker for a quarter of an hour at 80 % of what it can do.
+"""`python -m tests.chaos.soak` runs one worker for a quarter of an hour at 80 % of its capacity.
 
-First the peak is measured: messages are fed as fast as the worker takes a backlog, and what it takes meanwhile counts,
-for feeder and broker have their share of the processors all the time. Then messages are fed at 80 % of the peak while
-memory and the age of the oldest record that is not committed are watched. Flat memory means that the last third has no
-more than the middle one, but for a few per cent; a bounded age, that it is never above `AGE_SECONDS`.
+It first measures the peak: messages are fed as fast as the worker processes a backlog. Throughput is measured during
+feeding, because the feeder and broker always use part of the CPU. Then it feeds messages at 80 % of the peak and
+watches memory and the age of the oldest uncommitted record. Memory is flat if the last third uses at most a few per
+cent more than the middle third. The age is bounded if it never exceeds `AGE_SECONDS`.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ _EVERY = 5.0
 
 @dataclass
 class Soak:
-    """What was seen."""
+    """The measurements."""
 
-    peak: float  # messages a second
+    peak: float  # messages per second
     fed: int
     memory: list[float]  # MiB, every few seconds
-    ages: list[tuple[float, float]]  # (time, seconds), a few times a second
+    ages: list[tuple[float, float]]  # (time, seconds), a few times per second
     out_of_place: int
     codes: list[int]
 
@@ -49,7 +49,7 @@ class Soak:
 
     @property
     def worst(self) -> list[float]:
-        """The greatest age of each minute."""
+        """Return the greatest age in each minute."""
         minutes: dict[int, float] = {}
         for at, age in self.ages:
             minute = int(at - self.ages[0][0]) // 60
@@ -72,7 +72,7 @@ class Soak:
 
 
 def soak(broker: Broker, seconds: float) -> Soak:
-    """Feeds, watches, and counts."""
+    """Feed, watch and count."""
     case = Case("soak", "", lambda run: None, Size({}))
     run = Run(case, Size({}, messages=_BACKLOG, head=1.0, rate=1), broker, "at_least_once", seed=1)
     try:
@@ -106,20 +106,20 @@ def soak(broker: Broker, seconds: float) -> Soak:
 
 
 def _rate(run: Run, while_this: Callable[[], None]) -> float:
-    """Messages a second that are committed meanwhile."""
+    """Return the messages per second that are committed meanwhile."""
     began, before = time.monotonic(), sum(run.progress.committed().values())
     while_this()
     return (sum(run.progress.committed().values()) - before) / (time.monotonic() - began)
 
 
 def _resident(pid: int) -> float:
-    """MiB."""
+    """Return the resident memory in MiB."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _out_of_place(run: Run) -> int:
-    """Nothing was disturbed: the events of a raw partition are its records, each once and in order."""
+    """Check the order: without faults, the events of a raw partition match its records one to one."""
     reached = dict.fromkeys(run.progress.committed(), 0)
     wrong = 0
     for record in verify.records(run.servers.bootstrap, run.canonical):
@@ -133,7 +133,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.chaos.soak", description="Runs one worker for a long time.")
     parser.add_argument("--seconds", type=float, default=900)
     arguments = parser.parse_args()
-    # The feeder keeps millions of acknowledgements: to walk them again and again would be what is measured.
+    # The feeder keeps millions of acknowledgements. Iterating over them repeatedly would distort the measurement.
     gc.disable()
     with Broker() as broker:
         found = soak(broker, arguments.seconds)

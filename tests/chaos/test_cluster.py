@@ -1,6 +1,6 @@
-"""Three brokers replicate, one of them may go, and leaders and coordinators move; what workers make of that.
+"""Three brokers replicate. Workers cope when one stops and when leaders and coordinators move.
 
-One cluster for all of it: to start three brokers costs more than the tests.
+All tests share one cluster, because starting three brokers takes longer than the tests.
 """
 
 import time
@@ -23,7 +23,7 @@ from translator.kafka.admin import TopicAdmin
 
 pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
-SECONDS = 180  # of each step: a bound for what hangs, not a measure
+SECONDS = 180  # for each step: a timeout for hanging tests, not a measurement
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def cluster() -> Iterator[Cluster]:
 
 
 def test_a_record_survives_its_leader(cluster: Cluster) -> None:
-    """What all replicas in sync have is there when the leader was killed, under another leader."""
+    """A record on all in-sync replicas survives the death of the leader, under a new leader."""
     _create(cluster, "kept")
     _write(cluster, "kept", b"1")
     looking = [TopicAdmin({"bootstrap.servers": cluster.bootstrap}) for _ in range(6)]
@@ -42,9 +42,9 @@ def test_a_record_survives_its_leader(cluster: Cluster) -> None:
     first.kill()
     _write(cluster, "kept", b"2")
     with ThreadPoolExecutor(len(looking)) as pool:
-        # Some of them take the killed node for the controller, and look again.
+        # Some clients consider the killed node the controller, and retry.
         assert known == list(pool.map(_ids_at_last, looking))
-    # Each time another broker may be asked, and some hear of a leader later than others.
+    # Each request can reach another broker, and some learn of a new leader later than others.
     wait_until("another one leads", SECONDS, lambda: first is not cluster.leader("kept", 0))
     first.start()
     cluster.wait_in_sync(["kept"])
@@ -54,14 +54,14 @@ def test_a_record_survives_its_leader(cluster: Cluster) -> None:
 
 
 def test_the_coordinator_moves(cluster: Cluster) -> None:
-    """A group has a coordinator, and another one when that node is stopped."""
+    """The group gets a new coordinator when the node of the old one stops."""
     _create(cluster, "grouped")
     reader = Consumer(
         {"bootstrap.servers": cluster.bootstrap, "group.id": "moving", "enable.auto.commit": False, "log_level": 0}
     )
 
     def commits(offset: int) -> bool:
-        with suppress(KafkaException):  # while there is no coordinator, or the old one is taken for it
+        with suppress(KafkaException):  # no coordinator yet, or still the old one
             reader.commit(offsets=[TopicPartition("grouped", 0, offset)], asynchronous=False)
             return True
         return False
@@ -78,7 +78,9 @@ def test_the_coordinator_moves(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(("told", "copies"), [({}, NODES), ({"replication_factor": 1}, 1)])
 def test_topics_have_as_many_copies_as_the_brokers_make(cluster: Cluster, told: dict[str, int], copies: int) -> None:
-    """A topic with one copy is lost with its broker: only who asks for that gets it."""
+    """Topics get the brokers' default number of replicas. A single copy, which is lost with its broker, must be
+    requested.
+    """
     output = f"copied-{copies}"
     sources = [{"name": "a", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}]
     settings = {"kafka": {"bootstrap_servers": cluster.bootstrap}, "output": {"topic": output}, "sources": sources}
@@ -89,7 +91,7 @@ def test_topics_have_as_many_copies_as_the_brokers_make(cluster: Cluster, told: 
 
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers > 1])
 def test_the_short_form_of_the_matrix(name: str, cluster: Cluster) -> None:
-    """As in test_matrix.py, while leaders and the coordinator move."""
+    """The short form of the matrix passes while leaders and the coordinator move (as in test_matrix.py)."""
     outcome = execute(CASES[name], CASES[name].size, cluster)
     assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
 
@@ -104,14 +106,14 @@ def _create(cluster: Cluster, topic: str) -> None:
 def _copies(cluster: Cluster, topic: str) -> int:
     admin = AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
     partitions: dict[int, PartitionMetadata] = {}
-    while not partitions:  # the broker that is asked may not have heard of it yet
+    while not partitions:  # the broker asked may not know it yet
         partitions = admin.list_topics(topic, timeout=SECONDS).topics[topic].partitions
     return len(partitions[0].replicas)
 
 
 def _write(cluster: Cluster, topic: str, value: bytes) -> None:
     failures = []
-    # A leader may have it and not say so, while replicas go: it is sent again then, and must not be there twice.
+    # While replicas stop, a leader can store a record without acknowledging it. The retry must not create a duplicate.
     producer = Producer({"bootstrap.servers": cluster.bootstrap, "enable.idempotence": True, "log_level": 0})
     producer.produce(topic, value, on_delivery=lambda error, _: failures.append(error))
     assert 0 == producer.flush(SECONDS)

@@ -1,4 +1,4 @@
-"""The short form of the fault matrix; tests/chaos/cases.py says what stands for what, `make chaos` is the long form."""
+"""The short form of the fault matrix. tests/chaos/cases.py lists what it covers; `make chaos` runs the long form."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.chaos.worker import ROOT
 
 @pytest.fixture(scope="module")
 def own() -> Iterator[Broker]:
-    """A broker that cases may kill."""
+    """A broker that cases can kill."""
     with Broker(settings=BROKER_SETTINGS) as running:
         yield running
 
@@ -23,20 +23,20 @@ def own() -> Iterator[Broker]:
 @pytest.mark.faults
 @pytest.mark.parametrize("name", [case.name for case in SHORT if case.brokers == 1])
 def test_on_one_broker(name: str, own: Broker) -> None:
-    """Nothing lost, nothing invented, duplicates byte for byte the same, first occurrences in order."""
+    """Nothing is lost or invented, duplicates match byte for byte, and first occurrences are in order."""
     outcome = execute(CASES[name], CASES[name].size, own)
     assert outcome.good, f"{outcome.error or outcome.verdict}; logs in {outcome.directory}"
 
 
 def test_every_case_is_published() -> None:
-    """docs/reliability.md has a line of each case of the long form, in the words of the table, run or not."""
+    """docs/reliability.md has a line for each case of the long form, in the words of the table, whether run or not."""
     lines = (ROOT / "docs" / "reliability.md").read_text(encoding="utf-8").splitlines()
     for case in MATRIX:
         assert any(line.startswith(f"| {case.name} | {case.faults} |") for line in lines), case.name
 
 
 def test_every_case_has_a_short_form_or_a_reason() -> None:
-    """What stands for a case is there, and where nothing does it says why."""
+    """Every case has an existing short form or a reason why it has none."""
     short = {case.name for case in SHORT}
     for case in MATRIX:
         assert (case.short in short) != bool(case.only_long), case.name

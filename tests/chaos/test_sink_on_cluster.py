@@ -11,8 +11,9 @@ from tests.chaos.sink.on_cluster import DEATHS, run
 @pytest.mark.integration
 @pytest.mark.faults
 def test_deaths_in_mid_batch(broker: Broker) -> None:
-    """Whatever dies on a cluster in the middle of a batch, the tables are those of the histories, and each commit is
-    made once."""
+    """After any death in the middle of a batch on a cluster, the tables match their histories, and each commit exists
+    once.
+    """
     verdict = run(broker.bootstrap, 1, list(DEATHS), histories=3)
     assert [] == verdict.wrong
     assert list(DEATHS) == [death for death, _ in verdict.killed]

@@ -1,4 +1,4 @@
-"""The count of what came of all messages finds what it is there to find."""
+"""The verification finds every kind of fault that it is meant to find."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FED: dict[Place, str] = {
 
 @dataclass
 class Record:
-    """What is read of a record of the client library."""
+    """The fields read from a record of the client library."""
 
     document: Any
     headers_of: list[tuple[str, bytes]] = field(default_factory=list)
@@ -42,7 +42,7 @@ class Record:
 
 
 def event(offset: int, content: str | None = None, **more: Any) -> Record:
-    """As the translator writes it, of what was fed at that offset."""
+    """Return the event that the translator writes for the message at that offset."""
     said = content or FED["t", 0, offset]
     kind, after = "schema", None
     if said != EVENT:
@@ -66,7 +66,7 @@ def judged(events: list[Record], letters: list[Record] | None = None) -> Verdict
 
 
 def test_all_is_well() -> None:
-    """Everything once, in order: nothing to count."""
+    """If each event exists once and in order, every count is zero."""
     verdict = judged(ALL)
     assert verdict.good
     assert (6, 4, 1, 0) == (verdict.messages, verdict.events, verdict.dead_letters, verdict.duplicates)
@@ -74,18 +74,20 @@ def test_all_is_well() -> None:
 
 @pytest.mark.parametrize("offset", [0, 1, 3, 5])
 def test_lost(offset: int) -> None:
-    """An event that is not there."""
+    """A missing event counts as lost."""
     verdict = judged([record for record in ALL if record.document["origin"]["offset"] != offset])
     assert (1, False, [f"lost ('t', 0, {offset})"]) == (verdict.lost, verdict.good, verdict.examples)
 
 
 def test_a_dead_letter_is_lost() -> None:
-    """What could not be read must be a dead letter."""
+    """An unreadable message without a dead letter counts as lost."""
     assert 1 == judged(ALL, []).lost
 
 
 def test_invented() -> None:
-    """Events of nothing, of what should be dead, with another content, and dead letters of good messages."""
+    """Events without a message, of a dead message or with other content, and dead letters of good messages are
+    invented.
+    """
     assert 1 == judged([*ALL, event(7, "row/9/9")]).invented
     assert 1 == judged([*ALL, event(2, "row/9/9")]).invented
     assert 1 == judged([event(0, "row/1/7"), *ALL]).invented
@@ -93,7 +95,7 @@ def test_invented() -> None:
 
 
 def test_duplicates() -> None:
-    """They are counted; those with other bytes are wrong; the last record of a key may be an older one."""
+    """Duplicates are counted. Those with other bytes are wrong. The last record of a key can be an older one."""
     verdict = judged([*ALL, event(0), event(1)], [letter(2), letter(2)])
     assert (3, 0, 0, 1, True) == (
         *(verdict.duplicates, verdict.different, verdict.disorder, verdict.stale),
@@ -104,7 +106,7 @@ def test_duplicates() -> None:
 
 
 def test_out_of_order() -> None:
-    """First occurrences within a key, and within a raw partition."""
+    """The order of first occurrences is checked within a key and within a raw partition."""
     of_key = judged([event(1), event(3), event(0), event(5)])
     assert (1, False) == (of_key.disorder, of_key.good)
     of_partition = judged([event(1), event(0), event(3), event(5)])
@@ -112,7 +114,7 @@ def test_out_of_order() -> None:
 
 
 def test_what_compaction_took_is_not_lost() -> None:
-    """Required is what a reader finds; what was translated before it went is not invented either."""
+    """A message is required if a reader finds it. An event from before its compaction is not invented either."""
     required = {place: expect for place, expect in FED.items() if place != ("t", 0, 0)}
     assert judge(required, FED, ALL, [letter(2)]).good
     assert judge(required, FED, ALL[1:], [letter(2)]).good

@@ -1,4 +1,4 @@
-"""Holds what was fed against what came of it."""
+"""Compare the messages fed with the records written."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _SHOWN = 5
 
 @dataclass
 class Verdict:
-    """What is wrong is a count, with the first places of it in `examples`."""
+    """The faults as counts, with the first places of each in `examples`."""
 
     messages: int = 0
     events: int = 0
     dead_letters: int = 0
     lost: int = 0
-    invented: int = 0  # of nothing that was fed, or another content than was fed
+    invented: int = 0  # without a fed message, or with other content
     duplicates: int = 0
-    different: int = 0  # duplicates that are not byte for byte the first
-    disorder: int = 0  # first occurrences of a key, or of a raw partition, that are not in order
+    different: int = 0  # duplicates that differ from the first occurrence
+    disorder: int = 0  # first occurrences of a key or of a raw partition that are out of order
     stale: int = 0  # keys whose last record in the topic is an older duplicate; readers compare `pos`
     examples: list[str] = field(default_factory=list)
 
@@ -45,17 +45,17 @@ class Verdict:
 def judge(
     required: Mapping[Place, str], allowed: Mapping[Place, str], events: Iterable[Any], letters: Iterable[Any]
 ) -> Verdict:
-    """Counts.
+    """Count the faults.
 
     Args:
-        required: what must come of the messages that a reader of the raw topic finds.
-        allowed: the same of everything that was fed; compaction may have taken some of it.
+        required: expected results of the messages that a reader of the raw topic finds.
+        allowed: expected results of everything that was fed, including messages that compaction may have removed.
         events, letters: records of the canonical and the dead-letter topic, each partition in order.
     """
     verdict = Verdict(messages=len(required))
     seen: dict[tuple[Place, int], bytes] = {}
-    newest: dict[int, int] = {}  # sequence by key, of first occurrences
-    last: dict[int, int] = {}  # the same of all occurrences
+    newest: dict[int, int] = {}  # sequence by key, for first occurrences
+    last: dict[int, int] = {}  # sequence by key, for all occurrences
     reached: dict[tuple[str, int], tuple[int, int]] = {}
     for record in events:
         verdict.events += 1
@@ -96,7 +96,7 @@ def judge(
 
 
 def _first(verdict: Verdict, seen: dict[tuple[Place, int], bytes], name: tuple[Place, int], record: Any) -> bool:
-    """Whether this is the first record of that name; another one is counted."""
+    """Return whether this is the first record of that name, and count duplicates."""
     content = hashlib.sha256(repr((record.key(), record.value(), record.headers())).encode()).digest()
     if seen.setdefault(name, content) is content:
         return True
@@ -108,7 +108,7 @@ def _first(verdict: Verdict, seen: dict[tuple[Place, int], bytes], name: tuple[P
 
 
 def _event(event: dict[str, Any]) -> tuple[Place, int, str]:
-    """Its place, its number there, and what it says in the words of the feeder."""
+    """Return the event's position, its number there, and the feeder's word for it."""
     topic_id = event["pos_scope"].rpartition("@")[2]
     origin = event["origin"]
     after = event["after"]
@@ -123,12 +123,12 @@ def _letter(headers: dict[str, bytes]) -> Place:
 
 
 def fed(topic_id: str, sent: Mapping[tuple[int, int], str]) -> dict[Place, str]:
-    """What a feeder says it wrote."""
+    """Return what a feeder says it wrote."""
     return {(topic_id, partition, offset): expect for (partition, offset), expect in sent.items()}
 
 
 def found(bootstrap: str, topic: str, topic_id: str) -> dict[Place, str]:
-    """What a reader of the raw topic finds."""
+    """Return what a reader of the raw topic finds."""
     return {
         (topic_id, record.partition(), record.offset()): dict(record.headers())[EXPECT].decode()
         for record in records(bootstrap, topic)
@@ -136,7 +136,7 @@ def found(bootstrap: str, topic: str, topic_id: str) -> dict[Place, str]:
 
 
 def records(bootstrap: str, topic: str) -> Iterator[Any]:
-    """Every committed record of a topic, each partition in order."""
+    """Return every committed record of a topic, each partition in order."""
     reader = Consumer(
         {
             "bootstrap.servers": bootstrap,

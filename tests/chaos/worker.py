@@ -1,4 +1,4 @@
-"""A worker under a supervisor that starts it again whenever it ends, as in production."""
+"""A worker under a supervisor that restarts it whenever it ends, as in production."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from dev.servers.server import TETHER
 ROOT = Path(__file__).parents[2]
 _PAUSE = 0.3
 _STOP_SECONDS = 60.0
-_PATIENCE = 180.0  # on a busy machine a start alone takes half a minute
+_PATIENCE = 180.0  # on a busy machine, a start alone takes half a minute
 
 PORT = "WEB_PORT"
 """Environment variable: a port that is free at each start."""
 
 Death = tuple[str, int]
-"""Stage and number of `tests.chaos.launcher`."""
+"""The stage and number for `tests.chaos.launcher`."""
 
 
 class Worker:
     """One translator process at a time.
 
     Args:
-        deaths: each start takes the next of them, until none is left; one that ended otherwise gets the same again.
+        deaths: each start takes the next one until none is left. A start that ends otherwise keeps it for the next start.
         on_kill: called when a process has killed itself.
     """
 
@@ -61,13 +61,13 @@ class Worker:
 
     @property
     def pid(self) -> int:
-        """Of the process that runs; waits for one."""
+        """Return the pid of the running process. Wait for one if necessary."""
         while (process := self._process) is None or process.poll() is not None:
             time.sleep(0.02)
         return process.pid
 
     def _supervise(self) -> None:
-        # The path names this checkout: what is installed may be another.
+        # The path is that of this checkout. The installed package can be a different one.
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         while self._keep:
             environment[PORT] = str(free_port())
@@ -96,12 +96,12 @@ class Worker:
         os.kill(self.pid, number)
 
     def wait_killed(self, times: int) -> None:
-        """Returns when it has killed itself so often."""
+        """Wait until it has killed itself that many times."""
         for number in range(1, times + 1):
             self._wait(lambda number=number: self.killed >= number, "did not reach its stage")
 
     def wait_ended(self, times: int) -> None:
-        """Returns when it has ended so often."""
+        """Wait until it has ended that many times."""
         self._wait(lambda: len(self.codes) >= times, "did not end")
 
     def _wait(self, ready: Callable[[], bool], what: str) -> None:
@@ -111,7 +111,7 @@ class Worker:
             time.sleep(0.05)
 
     def stop(self) -> int:
-        """Ends it in order, for good; returns the exit code."""
+        """Stop it cleanly and permanently, and return the exit code."""
         self._keep = False
         if self._process is not None and self._process.poll() is None:
             self._process.send_signal(signal.SIGCONT)
@@ -122,7 +122,7 @@ class Worker:
         return self.codes[-1]
 
     def kill(self) -> None:
-        """Ends it at once, for good."""
+        """Kill it permanently."""
         self._keep = False
         if self._process is not None and self._process.poll() is None:
             self._process.kill()

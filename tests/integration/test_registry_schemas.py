@@ -112,7 +112,7 @@ def test_the_service_asks(
 
 
 def _check_staff(events: list[Any]) -> None:
-    """Check one row that is inserted, updated and deleted: keys follow the key record, values the types of the schema."""
+    """Check one row that is inserted, updated and deleted: its key follows the key record, its values the schema."""
     first = {"id": 7, "name": "a", "pay": "12.34", "hired": "1970-01-04"}
     second = {"id": 7, "name": "b", "pay": "-0.01", "hired": "1970-01-04"}
     images = [("c", None, first), ("u", first, second), ("d", second, None)]

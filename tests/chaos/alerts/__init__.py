@@ -1,1 +1,1 @@
-"""Each alert of the charts, driven once by the real product: it fires, and what its page says ends it."""
+"""Each alert of the charts, triggered once with the real product and resolved with the steps of its page."""

@@ -1,8 +1,8 @@
-"""`python -m tests.chaos.alerts [--pictures] [ALERT...]`: drives each alert with the real product.
+"""`python -m tests.chaos.alerts [--pictures] [ALERT...]` triggers each alert with the real product.
 
-It runs under a real Prometheus, and a minute of the rules is a second. It wants Helm (`make chart-check` builds it) and
-Debian's Prometheus, which is fetched. With `--pictures` the dashboards are drawn of what Prometheus saw meanwhile, and
-a panel without data is an error. With names only those alerts are driven; both programs are always started.
+It runs a real Prometheus in which a minute of the rules is a second. It needs Helm (`make chart-check` builds it) and
+downloads Debian's Prometheus. With `--pictures`, it draws the dashboards from the data that Prometheus collected, and a
+panel without data is an error. With names, it triggers only those alerts. Both programs always run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from dev.servers.broker import Broker
 from tests.chaos.alerts.bench import Bench
 from tests.chaos.alerts.drills import DRILLS
 
-# Panels that may show nothing here, and why.
+# Panels that can be empty here, and why.
 _EMPTY = {
     "translator: Native path": "an upsert projection forces every source onto the plain path",
     "spark-sink: Events that changed nothing": "no drill has an event come twice",

@@ -1,4 +1,4 @@
-"""The product under Prometheus: a broker, a translator and a sink, and the messages that trouble them."""
+"""The product under Prometheus: a broker, a translator, a sink, and messages that cause trouble."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _SOURCES: tuple[dict[str, Any], ...] = (
 
 
 class Bench:
-    """What a drill does things to."""
+    """The environment that a drill manipulates."""
 
     def __init__(self, broker: Broker, directory: Path) -> None:
         self.broker = broker
@@ -57,7 +57,7 @@ class Bench:
             directory / "prometheus", {"translator": self.stack.web_port, "spark-sink": self._sink_port}
         )
         self.metastore = HiveMetastore(directory=directory / "metastore")
-        self.gate = Gate(0)  # before the metastore, once that has started
+        self.gate = Gate(0)  # in front of the metastore, once that has started
         self._aside = self._taken = directory / "aside"
         self._number = 0
 
@@ -76,18 +76,18 @@ class Bench:
         file.write_text(yaml.safe_dump(settings), encoding="utf-8")
 
     def change_spark(self, conf: dict[str, str]) -> None:
-        """Add settings of Spark to those of the sink."""
+        """Add Spark settings to those of the sink."""
         settings = yaml.safe_load((self.stack.directory / "sink.yaml").read_text(encoding="utf-8"))
         self.change("sink", spark={"conf": {**settings["spark"]["conf"], **conf}})
 
     def sources(self) -> list[dict[str, Any]]:
-        """The sources as they are configured now."""
+        """Return the configured sources."""
         settings = yaml.safe_load((self.stack.directory / "translator.yaml").read_text(encoding="utf-8"))
         found: list[dict[str, Any]] = settings["sources"]
         return found
 
     def command(self, program: str, *arguments: str) -> str:
-        """Run a command of a program on its configuration, as its page says; returns what it printed."""
+        """Run a command of a program with its configuration, as on its page, and return its output."""
         module, name = {"translator": ("translator", "translator"), "sink": ("spark_sink", "sink")}[program]
         line = [sys.executable, "-m", module, *arguments, "-c", str(self.stack.directory / f"{name}.yaml")]
         done = subprocess.run(line, capture_output=True, text=True, check=False)
@@ -96,26 +96,26 @@ class Bench:
         return done.stdout
 
     def start_metastore(self) -> str:
-        """Start a Hive metastore behind the gate; returns its address."""
+        """Start a Hive metastore behind the gate and return its address."""
         self.metastore.start()
         self.gate.behind = self.metastore.settled_port()
         self.gate.open()
         return f"thrift://{LOOPBACK}:{self.gate.port}"
 
-    # -- files of tables
+    # -- table files
 
     def files(self, table: str) -> list[str]:
-        """The data files that the newest version of a table names; none while there is no table."""
+        """Return the data files of a table's newest version, or none if the table does not exist."""
         folder = str(self.stack.warehouse / Path(*table.split(".")))
         return DeltaTable(folder).file_uris() if DeltaTable.is_deltatable(folder) else []
 
     def put_aside(self, table: str) -> None:
-        """Take a data file away, as somebody does who tidies up a store by hand."""
+        """Move a data file away, as somebody who cleans up a store manually might do."""
         self._taken = Path(unquote(urlsplit(self.files(table)[0]).path))
         self._taken.rename(self._aside)
 
     def put_back(self) -> None:
-        """Put it back, as from a copy."""
+        """Restore the file, as from a backup."""
         self._aside.rename(self._taken)
 
     # -- messages
@@ -128,7 +128,7 @@ class Bench:
         assert 0 == producer.flush(PATIENCE)
 
     def rows(self, count: int, table: str = "t", **members: Any) -> list[bytes]:
-        """Canal inserts, committed now."""
+        """Return Canal inserts with the current commit time."""
         self._number += count
         numbers = range(self._number - count, self._number)
         now = int(time.time() * 1000)
@@ -139,13 +139,13 @@ class Bench:
 
     @contextmanager
     def streaming(self, make: Callable[[], list[bytes]], pause: float) -> Iterator[None]:
-        """Messages that do not stop."""
+        """Produce messages without end."""
         ended = threading.Event()
 
         def feed() -> None:
             producer = Producer({"bootstrap.servers": self.broker.bootstrap, "log_level": 0})
             while not ended.wait(pause):
-                # While no broker takes them a few thousand are enough.
+                # During a broker outage, a few thousand are enough.
                 for value in make() if len(producer) < _WAITING else ():
                     producer.produce(SHOP, value, partition=1)
                 producer.poll(0)
@@ -162,14 +162,14 @@ class Bench:
     # -- processes
 
     def signal(self, name: str, number: signal.Signals, *, of_children: bool = False) -> None:
-        """Send a signal to a program, or to what it started: of the sink, Spark."""
+        """Send a signal to a program or to its child process, such as the sink's Spark."""
         pid = self.stack.pid(name)
         for target in descendants(pid) if of_children else [pid]:
             os.kill(target, number)
 
     @contextmanager
     def second_translator(self) -> Iterator[None]:
-        """Another process of the group, which comes and goes in order."""
+        """Run another process of the group, which joins and leaves cleanly."""
         settings = yaml.safe_load((self.stack.directory / "translator.yaml").read_text(encoding="utf-8"))
         port = free_port()
         file = self.stack.directory / "second.yaml"
@@ -185,7 +185,7 @@ class Bench:
             process.wait(PATIENCE)
 
     def is_at_work(self) -> bool:
-        """Tell whether the translator has its partitions."""
+        """Return whether the translator has its partitions."""
         return is_ready(self.stack.web_port)
 
     def _create(self, topics: dict[str, int]) -> None:
@@ -195,5 +195,5 @@ class Bench:
 
 
 def unknown_row(schema_id: str) -> bytes:
-    """A row of Qlik that waits for its metadata."""
+    """Return a Qlik row that waits for its metadata."""
     return json.dumps({**QLIK_ROW, "messageSchemaId": schema_id}).encode()

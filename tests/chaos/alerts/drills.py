@@ -1,4 +1,4 @@
-"""The drills: what makes each alert fire, and the steps of its page."""
+"""The drills: how to trigger each alert, and the steps of its page that resolve it."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ NOT_REGISTERED = '"event": "table not registered"'
 
 
 class Drill(Struct, frozen=True):
-    """An alert driven.
+    """A drill for one alert.
 
     Args:
-        cause: what is done, in words; `ended`: what ends it.
-        begin: makes it fire; `end` follows its page. An alert about something new ends by itself ten minutes later.
+        cause: what triggers it, in words. `ended`: what resolves it.
+        begin: triggers it. `end` follows its page. An alert about something new ends on its own after ten minutes.
     """
 
     alert: str
@@ -35,12 +35,12 @@ class Drill(Struct, frozen=True):
 
     @property
     def is_at_rest_before(self) -> bool:
-        """Tell whether the cause is made; a program that was never started is one that is there."""
+        """Return whether the alert is inactive. A program that was never started counts as running."""
         return self.begin is not _nothing
 
 
 def _nothing(bench: Bench) -> None:
-    """The window of the rule passes."""
+    """Do nothing: the window of the rule passes."""
 
 
 def _start_translator(bench: Bench) -> None:
@@ -121,7 +121,7 @@ def _conflict(bench: Bench) -> None:
 
 
 def _broker_away(bench: Bench) -> None:
-    """Records flow before: what a partition needs at its first record is not looked for while no broker answers."""
+    """Feed records first, because a partition's first record needs a lookup that fails during an outage."""
     with bench.streaming(lambda: bench.rows(200), pause=0.01):
         while not _killed_in_mid_batch(bench):
             bench.broker.start()
@@ -130,11 +130,11 @@ def _broker_away(bench: Bench) -> None:
 
 
 def _killed_in_mid_batch(bench: Bench) -> bool:
-    """Kill the broker; it may be between two batches."""
+    """Kill the broker. It can be between two batches."""
     before = bench.stack.committed().get((SHOP, 1), 0)
     wait_until("records flow", PATIENCE, lambda: bench.stack.committed().get((SHOP, 1), 0) > before, bench.stack)
     bench.broker.kill()
-    time.sleep(3)  # Prometheus looks every second
+    time.sleep(3)  # Prometheus scrapes every second
     return bench.prometheus.value("cdc_batches_in_flight") > 0
 
 
@@ -145,7 +145,7 @@ def _come_and_go(bench: Bench) -> None:
 
 
 def _park(bench: Bench) -> None:
-    """The keyless rows of an earlier drill, and more of them."""
+    """Park the table with the keyless rows of an earlier drill and more of them."""
     bench.send(SHOP, *bench.rows(2, table="keyless", pkNames=None))
 
 
@@ -191,7 +191,7 @@ def _restart_sink(bench: Bench) -> None:
 
 
 def _too_much(bench: Bench) -> None:
-    """More comes than batches of a thousand events can take."""
+    """Feed more than batches of a thousand events can process."""
     with bench.streaming(lambda: bench.rows(1_000), pause=0.25):
         bench.prometheus.wait("SinkFallsBehind", fires=True)
 
@@ -203,7 +203,7 @@ def _larger_batches(bench: Bench) -> None:
 
 
 def _metastore_away(bench: Bench) -> None:
-    """What catalog the sink has is a matter of its start; the metastore is there then, and away later."""
+    """Start the sink while the metastore runs, because it opens its catalog at startup. Then cut the metastore off."""
     conf = {"spark.sql.catalogImplementation": "hive", "spark.hadoop.hive.metastore.uris": bench.start_metastore()}
     bench.stack.stop("spark-sink")
     bench.change("sink", catalog={"name": "spark_catalog"})
@@ -217,7 +217,7 @@ def _metastore_away(bench: Bench) -> None:
 
 
 def _metastore_back(bench: Bench) -> None:
-    """The log has a reason that a person can read."""
+    """Check that the log contains a readable reason."""
     (refused, *_) = (line for line in bench.stack.log("spark-sink").read_text().splitlines() if NOT_REGISTERED in line)
     assert "_LEGACY_ERROR" not in refused
     bench.gate.open()
@@ -225,7 +225,7 @@ def _metastore_back(bench: Bench) -> None:
 
 
 def _file_away(bench: Bench) -> None:
-    """A changelog, to which is added without reading, so that only maintenance meets what is missing."""
+    """Use a changelog. Appends do not read its files, so only maintenance finds the missing one."""
     bench.stack.stop("spark-sink")
     bench.change("sink", tables={"modes": dict.fromkeys((KEYLESS, CHANGELOG), "changelog")})
     bench.stack.start("spark-sink")
@@ -234,7 +234,7 @@ def _file_away(bench: Bench) -> None:
         wait_until("it is applied", PATIENCE, partial(_has_files, bench, count), bench.stack)
     bench.stack.stop("spark-sink")
     bench.put_aside(CHANGELOG)
-    # As often as can be: two commits are many, and every second is a turn.
+    # As often as possible: every two commits and every second.
     bench.change("sink", maintenance={"every_seconds": 1, "small_files": 2})
     bench.stack.start("spark-sink")
     with bench.streaming(lambda: bench.rows(1, table="log", pkNames=None), pause=1):
@@ -249,7 +249,7 @@ def _has_files(bench: Bench, count: int) -> bool:
 def _file_back(bench: Bench) -> None:
     bench.put_back()
     bench.command("sink", "maintain", CHANGELOG, "--wait", str(PATIENCE))
-    # A batch that was under way may add one.
+    # A batch in progress can add one.
     wait_until("the files are few", PATIENCE, lambda: len(bench.files(CHANGELOG)) <= 2, bench.stack)
 
 

@@ -1,4 +1,4 @@
-"""A real Prometheus with the rules of both charts, in which a minute is a second."""
+"""A real Prometheus with the rules of both charts, where a minute takes a second."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from dev.servers.stack import wait_until
 
 _SHORTER = {"m": "s", "h": "m"}
 _DURATION = re.compile(r"\b(\d+)([mh])\b")
-# The longest window of a rule, six hours, is six minutes.
+# The longest rule window, six hours, becomes six minutes.
 _HANGS = 600.0
 
-# What no cause of a drill has to wait for: seconds of lag, and of a batch that does not come.
+# Durations that no drill has to wait for: seconds of lag, and of a missing batch.
 THRESHOLDS = {"translator": {"lagSeconds": 5}, "spark-sink": {"batchSeconds": 20}}
 
 
 def rules(chart: str) -> list[dict[str, Any]]:
-    """The alerts of a chart with all times sixty times shorter."""
+    """Return the alerts of a chart with all durations divided by sixty."""
     overrides = {"prometheusRule": {"enabled": True, **THRESHOLDS[chart]}}
     (example, *_) = sorted((Path("helm") / chart / "ci").glob("*-values.yaml"))
     (found,) = (one for one in render(chart, example, overrides=overrides) if one["kind"] == "PrometheusRule")
@@ -40,10 +40,10 @@ def _shorter(text: str) -> str:
 
 
 class Prometheus:
-    """A server that looks at the programs once a second.
+    """A server that scrapes the programs once a second.
 
     Args:
-        ports: of the metrics, by chart.
+        ports: metrics ports by chart.
     """
 
     def __init__(self, directory: Path, ports: Mapping[str, int]) -> None:
@@ -82,17 +82,17 @@ class Prometheus:
         self._process.wait()
 
     def states(self, alert: str) -> set[str]:
-        """The states of an alert, `pending` and `firing`, over all that it is about; none where it is at rest."""
+        """Return the states of an alert's instances, `pending` or `firing`, or none if it is inactive."""
         alerts = self._ask("alerts").get("alerts", ())
         return {found["state"] for found in alerts if found["labels"]["alertname"] == alert}
 
     def value(self, metric: str) -> float:
-        """The newest value of a metric that has one series; 0 where it has none."""
+        """Return the latest value of a metric with one series, or 0 if it has none."""
         found: Any = self._ask(f"query?query={metric}").get("result") or [{"value": (0, "0")}]
         return float(found[0]["value"][1])
 
     def _ask(self, question: str) -> dict[str, Any]:
-        """What the server answers; nothing while it does not."""
+        """Return the server's answer, or nothing while it does not respond."""
         try:
             with urllib.request.urlopen(f"{self.address}/api/v1/{question}", timeout=5) as answer:
                 found: dict[str, Any] = json.load(answer)["data"]
@@ -101,6 +101,6 @@ class Prometheus:
         return found
 
     def wait(self, alert: str, *, fires: bool) -> None:
-        """Wait until an alert fires, or is at rest."""
+        """Wait until an alert fires or is inactive."""
         what = f"{alert} {'fires' if fires else 'ends'}"
         wait_until(what, _HANGS, lambda: "firing" in self.states(alert) if fires else not self.states(alert))

@@ -1,4 +1,4 @@
-"""`python -m tests.chaos.sink`: kills the sink at every point, with several seeds, and prints a row for each point."""
+"""`python -m tests.chaos.sink` kills the sink at every point, with several seeds, and prints a row for each point."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""In the place of `pyspark.daemon`: workers are made from this process, and die where the environment says."""
+"""A replacement for `pyspark.daemon`: it forks workers that die where the environment says."""
 
 from pyspark.daemon import manager
 

@@ -1,4 +1,4 @@
-"""The tables after a run that was killed, held to a plain oracle."""
+"""Compare the tables of a killed run with a simple oracle."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_sink.model.event import Event
 from tests.spark_sink.commit_markers import commit_markers, is_iceberg
 from tests.spark_sink.oracle import table_after
 
-# The statement of table `parted`, and the ten rows after it.
+# The event of table `parted` that parks it, and the ten rows after it.
 _AFTER_STATEMENT = 11
 
 Rows = Mapping[Any, Mapping[str, Any]]
@@ -24,13 +24,14 @@ Rows = Mapping[Any, Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Expected:
-    """
+    """The expected contents of all tables.
+
     Args:
-        histories: events by table, in the order of the source.
+        histories: events by table, in source order.
         tables: rows of further tables.
         broken: ids of the events of table `broken` that go to quarantine.
-        stopped: how many events of table `stops` it may take; it is parked with the others. In the batch that stops it,
-            it takes none.
+        stopped: maximum number of events that table `stops` can apply before it is parked with the others. It applies none
+            from the batch that stops it.
     """
 
     histories: Mapping[str, Sequence[Event]]
@@ -39,13 +40,13 @@ class Expected:
     stopped: int
 
     def wrong(self, warehouse: Path) -> list[str]:
-        """What is not as it must be; nothing when all is well."""
+        """Return the differences, or nothing if all is well."""
         return [*self._rows(warehouse), *self._aside(warehouse), *self._commits(warehouse)]
 
     def _rows(self, warehouse: Path) -> Iterator[str]:
         wanted: dict[str, Rows] = {name: table_after(events)[0] for name, events in self.histories.items()}
         wanted |= self.tables
-        # What fits of a broken event is applied.
+        # The valid columns of a broken event are applied.
         wanted["broken"] = {n: {"id": n, "n": None if n in self.broken else n} for n in range(20)}
         for name, rows in wanted.items():
             found = _read(warehouse / "shop_sales" / name)
@@ -70,10 +71,10 @@ class Expected:
             yield f"stops: took {taken}, parked {waiting}"
 
     def _commits(self, warehouse: Path) -> Iterator[str]:
-        """Commits that were made twice: the same marker in two versions of a table.
+        """Return commits that were made twice, with the same marker in two versions of a table.
 
-        A truncate that cuts rows short, as it can under native order, does so in a commit before its own. It has no
-        marker, which in an Iceberg table looks like the one before again.
+        Under native order, a truncate that removes only some rows does so in a separate commit before its own. That
+        commit has no marker, so in an Iceberg table it appears to repeat the previous one.
         """
         for table in {
             found.parent for folder in ("_delta_log", "metadata") for found in warehouse.glob(f"**/{folder}")

@@ -1,9 +1,8 @@
-"""A gate at the commits of mirrors, in the Python processes of Spark's workers wherever they run, and one before the
-driver merges what they staged: it holds one process in the middle of a batch, so that a test can kill what it likes at
-a moment that it knows.
+"""Gates at the commits of mirrors in Spark's Python workers and before the driver's merges. A gate holds one process in
+the middle of a batch, so that a test can kill processes at a known point.
 
-The gate is a folder. Every pass before and after a commit takes one of the files `pass-*` from it; who takes the last
-one leaves the file `held`, and waits for the file `released`.
+The gate is a folder. Every pass before and after a commit takes one of the files `pass-*` from it. The process that
+takes the last one creates the file `held` and waits for the file `released`.
 """
 
 from __future__ import annotations
@@ -17,30 +16,30 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = "CHAOS_SINK_GATE"
-"""Environment variable of the workers: the folder."""
+"""Environment variable of the workers: path of the folder."""
 
 MERGES_FOLDER = "CHAOS_SINK_MERGES_GATE"
-"""Environment variable of the driver: the folder."""
+"""Environment variable of the driver: path of the folder."""
 
 _PATIENCE_SECONDS = 600.0
 
 
 class CommitGate:
-    """The gate, on the side of the test."""
+    """The test's side of the gate."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         folder.mkdir(parents=True)
 
     def shut(self, passes: int) -> None:
-        """Let one process less than so many pass, and hold that one; `passes` counts before and after each commit."""
+        """Let `passes` - 1 processes pass and hold the next one. Each commit counts twice, before and after."""
         for name in ("held", "released"):
             (self.folder / name).unlink(missing_ok=True)
         for number in range(passes):
             (self.folder / f"pass-{number:03}").touch()
 
     def holds(self) -> int | None:
-        """The process that is held; None while none is."""
+        """Return the held process, or None."""
         with suppress(FileNotFoundError):
             return int((self.folder / "held").read_text(encoding="utf-8"))
         return None
@@ -50,7 +49,7 @@ class CommitGate:
 
 
 def arm() -> None:
-    """Put the gate around the commits of mirrors in this process, and around the staging of what Spark commits."""
+    """Put the gate around this process's commits of mirrors, and around the staging for Spark's commits."""
     from spark_sink.tables.delta.mirror import DeltaMirror
     from spark_sink.tables.staging import OrderingMirror
 
@@ -86,7 +85,7 @@ def arm_merges() -> None:
 
 def _pass(folder: Path) -> None:
     for ticket in sorted(folder.glob("pass-*")):
-        with suppress(FileNotFoundError):  # another process was quicker
+        with suppress(FileNotFoundError):  # another process was faster
             ticket.unlink()
             break
     else:

@@ -1,4 +1,4 @@
-"""In the place of `spark_sink.spark.worker_daemon`: workers are made from this process, and pass the gate."""
+"""A replacement for `spark_sink.spark.worker_daemon`: it forks workers that pass the gate."""
 
 from spark_sink.spark import worker_daemon
 from tests.chaos.sink.gate import arm

@@ -1,4 +1,4 @@
-"""`spark-sink run` whose merges pass a gate."""
+"""`spark-sink run` with a gate before its merges."""
 
 from spark_sink.commands import main
 from tests.chaos.sink.gate import arm_merges

@@ -1,4 +1,4 @@
-"""`spark-sink run` that dies where the environment says."""
+"""`spark-sink run`, killing itself where the environment says."""
 
 import os
 import sys
@@ -9,7 +9,7 @@ from tests.chaos.sink.points import GROUP, arm
 def main() -> None:
     os.environ[GROUP] = str(os.getpgrp())
     arm("driver")
-    from spark_sink.commands import main as sink  # armed first: others import names from what was changed
+    from spark_sink.commands import main as sink  # armed first, because others import names from the changed modules
 
     sys.argv = ["spark-sink", *sys.argv[1:]]
     sink()

@@ -1,7 +1,7 @@
-"""The sink on a standalone cluster, on which machines, executors and drivers die in mid-batch. Every second history is
-in an Iceberg table, which Spark merges.
+"""The sink on a standalone cluster whose machines, executors and drivers die in the middle of a batch. Every second
+history is in an Iceberg table, which Spark merges.
 
-`python -m tests.chaos.sink.on_cluster` makes a run for each of ten seeds, with every death in each, in any order.
+`python -m tests.chaos.sink.on_cluster` makes a run for each of ten seeds, each with every death in random order.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ from tests.chaos.worker import ROOT
 
 _PATIENCE_SECONDS = 600.0
 
-# A batch has some dozens of passes of the gate; with so many tickets one is held well inside it. Merges begin once.
+# A batch passes the gate several dozen times, so a process is held well inside it. Merges begin only once.
 _MOST_PASSES = 8
 _MOST_MERGES = 2
 
-# The merges of a batch take about so long.
+# The approximate duration of a batch's merges.
 _MERGE_SECONDS = 1.5
 
 _BATCHES = 12
 
 
 class ClusterRun:
-    """A topic, a cluster of two workers with a core each, a sink, and the gate at its commits.
+    """A topic, a cluster of two workers with one core each, a sink, and the gate at its commits.
 
     Args:
-        histories: of so many tables.
+        histories: number of tables.
     """
 
     def __init__(self, bootstrap: str, seed: int, folder: Path, cluster: SparkCluster, histories: int) -> None:
@@ -100,7 +100,7 @@ class ClusterRun:
             )
 
     def held(self, death: str) -> int | None:
-        """Wait for a process in mid-batch; None when the sink came to the end of the topic before."""
+        """Wait for a process held in the middle of a batch. Return None if the sink reaches the end of the topic first."""
         in_a_merge = death in IN_A_MERGE
         gate = self.merges if in_a_merge else self.commits
         gate.shut(self.random.randint(1, _MOST_MERGES if in_a_merge else _MOST_PASSES))
@@ -112,12 +112,12 @@ class ClusterRun:
         self.merges.release()
 
     def merge_for_a_while(self) -> None:
-        """Let the merges begin, and come to somewhere in them."""
+        """Let the merges begin and run for a while."""
         self.release()
         time.sleep(self.random.uniform(0.05, _MERGE_SECONDS))
 
     def end(self) -> None:
-        """Let the sink come to the end of the topic."""
+        """Let the sink reach the end of the topic."""
         self.release()
         code = self.sink.wait(_PATIENCE_SECONDS)
         assert code == 0, f"the sink ended with {code}\n{self.log()[-3000:]}"
@@ -133,7 +133,7 @@ class ClusterRun:
 
 
 def _worker_dies(run: ClusterRun, held: int) -> None:
-    """The machine on which the process is held is gone, with all that ran there; another one joins."""
+    """Kill the held process's machine with everything on it. Another machine joins."""
     worker = _of(run.cluster, held)
     worker.kill()
     for pid in worker.executors():
@@ -145,14 +145,14 @@ def _worker_dies(run: ClusterRun, held: int) -> None:
 
 
 def _executor_dies(run: ClusterRun, held: int) -> None:
-    """The Java process above the held one is gone; its worker starts another. The held one may wake up and go on."""
+    """Kill the executor JVM of the held process. The worker starts another. The held process may wake up and continue."""
     for pid in _of(run.cluster, held).executors():
         _kill(pid)
     run.release()
 
 
 def _driver_dies(run: ClusterRun, _held: int) -> None:
-    """The driver is gone; what is held goes on, until it finds that nobody waits for it."""
+    """Kill the driver. The held process continues until it finds that nobody is waiting for it."""
     run.sink.kill()
     run.sink.wait()
     run.release()
@@ -160,21 +160,21 @@ def _driver_dies(run: ClusterRun, _held: int) -> None:
 
 
 def _driver_is_stopped(run: ClusterRun, _held: int) -> None:
-    """A supervisor asks it to end: the batch ends, exit code 0."""
+    """Stop the driver as a supervisor would. The batch completes, and the exit code is 0."""
     run.sink.send_signal(signal.SIGTERM)
     run.end()
     run.sink = run.start()
 
 
 def _executor_dies_in_a_merge(run: ClusterRun, _held: int) -> None:
-    """Half of the executors are gone while Spark merges; their tasks run again elsewhere."""
+    """Kill half of the executors while Spark merges. Their tasks run again elsewhere."""
     run.merge_for_a_while()
     for pid in run.random.choice(run.cluster.workers).executors():
         _kill(pid)
 
 
 def _driver_dies_in_a_merge(run: ClusterRun, held: int) -> None:
-    """Some tables of the batch are merged, some are not, and one is in between."""
+    """Kill the driver when some tables of the batch are merged, some are not, and one is in progress."""
     run.merge_for_a_while()
     _driver_dies(run, held)
 
@@ -192,10 +192,10 @@ IN_A_MERGE = frozenset({"executor killed in a merge", "driver killed in a merge"
 
 
 def run(bootstrap: str, seed: int, deaths: Sequence[str], histories: int = 12) -> Verdict:
-    """One sink up to the end of its topic, and each of the deaths in a batch on the way.
+    """Run a sink to the end of its topic, with each of the deaths in a batch along the way.
 
     Raises:
-        AssertionError: the sink ended of its own.
+        AssertionError: the sink ended without being killed.
     """
     with tempfile.TemporaryDirectory(prefix="chaos-cluster-") as name, SparkCluster() as cluster:
         one = ClusterRun(bootstrap, seed, Path(name), cluster, histories)

@@ -1,4 +1,6 @@
-"""Where the sink is killed. The product has no hooks for tests: functions are changed before they are called."""
+"""The points at which the sink is killed. The product has no test hooks, so functions are patched before they are
+called.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +13,14 @@ from functools import wraps
 from typing import Any, Literal, NamedTuple
 
 DEATH = "CHAOS_SINK_DEATH"
-"""Environment variable: point and number of the call, `before the manifest:2`."""
+"""Environment variable: point and number of the call, such as `before the manifest:2`."""
 
 GROUP = "CHAOS_SINK_GROUP"
 """Environment variable: the process group of the driver and its JVM."""
 
 
 class Point(NamedTuple):
-    """A moment in the life of a batch: before or after a call of `module:qualified name`, in the driver or a worker."""
+    """A point in a batch: before or after a call of `module:qualified name`, in the driver or a worker."""
 
     what: str
     side: Literal["driver", "worker"]
@@ -56,7 +58,7 @@ POINTS: Mapping[str, Point] = {
 
 
 def arm(side: str) -> None:
-    """Let this process die where the environment says, if that is on its side."""
+    """Let this process die where the environment says, if the point is in this kind of process."""
     name, _, number = os.environ.get(DEATH, "").rpartition(":")
     if not name or POINTS[name].side != side:
         return
@@ -70,7 +72,7 @@ def arm(side: str) -> None:
 
     @wraps(call)
     def counted(*args: Any, **kwargs: Any) -> Any:
-        # Threads create tables side by side: each call has its own number, and dies by that.
+        # Threads create tables in parallel. Each call has its own number, which decides whether it dies.
         last_one = next(calls) == int(number)
         if last_one and point.before:
             _die()
@@ -84,4 +86,4 @@ def arm(side: str) -> None:
 
 def _die() -> None:
     os.killpg(int(os.environ[GROUP]), signal.SIGKILL)
-    os.killpg(0, signal.SIGKILL)  # a worker and its daemon have a group of their own
+    os.killpg(0, signal.SIGKILL)  # a worker and its daemon have their own process group

@@ -1,4 +1,4 @@
-"""One run: a topic, a sink that is killed at each of the given points and started again, and a verdict."""
+"""One run: a topic, a sink that is killed at each of the given points and restarted, and a verdict."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from tests.chaos.worker import ROOT
 from tests.spark_sink.changes import announced, record
 
 Death = tuple[str, int]
-"""Point and number of the call there."""
+"""A point and the number of the call there."""
 
 _PATIENCE = 300.0
 _BATCHES = 5
@@ -30,12 +30,12 @@ _BATCHES = 5
 
 @dataclass
 class Verdict:
-    """What came of a run.
+    """The result of a run.
 
     Args:
-        killed: the deaths that were met.
-        missed: those that were not, as there is no such call in the whole topic.
-        wrong: what the tables are and must not be.
+        killed: the deaths that happened.
+        missed: the deaths that did not, because the whole topic has no such call.
+        wrong: differences from the expected tables.
     """
 
     seed: int
@@ -46,13 +46,13 @@ class Verdict:
 
 
 def run(bootstrap: str, seed: int, deaths: Iterable[Death], histories: int = 12) -> Verdict:
-    """The sink reads a topic to its end; each start has the next death, until none is left.
+    """Run the sink over a topic. Each start dies at the next point, until no point is left.
 
-    A death that does not come before the end of the topic gets another sink, which begins anew. When it does not come
-    there either, it comes at the first call.
+    If a death does not happen before the end of the topic, a new sink starts from the beginning. If it does not happen
+    there either, it is set to the first call.
 
     Raises:
-        AssertionError: a start ended otherwise than by its death, or at the end of the topic.
+        AssertionError: a start ended neither by its death nor at the end of the topic.
     """
     workload = Workload(seed, histories)
     topic = f"sink-{seed}-{os.urandom(3).hex()}"
@@ -68,7 +68,7 @@ def run(bootstrap: str, seed: int, deaths: Iterable[Death], histories: int = 12)
 
 
 def _killed(folder: Path, left: list[Death], verdict: Verdict) -> None:
-    """One sink up to the end of the topic; takes from `left` what it died of, or cannot die of."""
+    """Run one sink to the end of the topic, and remove from `left` the deaths that happened or are impossible."""
     fresh = True
     while left:
         point, number = left[0]
@@ -85,7 +85,7 @@ def _killed(folder: Path, left: list[Death], verdict: Verdict) -> None:
 
 
 def feed(bootstrap: str, topic: str, workload: Workload) -> int:
-    """How many events there are."""
+    """Feed the topic and return the number of events."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     topics = [NewTopic(topic, PARTITIONS, 1), NewTopic(f"{topic}.schemas", 1, 1)]
     for created in admin.create_topics(topics).values():
@@ -119,7 +119,7 @@ def _configure(folder: Path, bootstrap: str, topic: str, workload: Workload, eve
 
 
 def _start(folder: Path, death: str) -> bool:
-    """Run the sink to the end of the topic; whether it died of what it was given."""
+    """Run the sink to the end of the topic, and return whether it died as planned."""
     command = [sys.executable, "-m", "tests.chaos.sink.launcher", "run", "-c", str(folder / "sink.yaml")]
     with (folder / "log").open("ab") as log:
         ended = subprocess.run(

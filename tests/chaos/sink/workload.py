@@ -1,4 +1,4 @@
-"""What the sink is fed while it is killed: many histories, each of a table, and what must become of them."""
+"""The input for the killed sink: many histories, each for one table, with their expected results."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ class Sent(NamedTuple):
 
 
 class Workload:
-    """Histories of a seed, keys that move, and five more tables: one has values that do not fit, one stops, one grows,
-    one is dropped and made again, and one loses a partition, so that it stops as well.
+    """Histories from a seed, shifting keys, and five more tables: one has values that do not fit, one stops, one grows,
+    one is dropped and recreated, and one loses a partition and therefore stops too.
 
-    The one that grows has no schema: nobody knows its third column before events name it, and its columns are texts.
+    The growing table has no schema. Its third column is unknown until an event has it, and its columns are texts.
     """
 
     def __init__(self, seed: int, count: int) -> None:
         self._random = Random(seed)
         seeds = (seed * 10_000 + number for number in range(100 * count))
         self.histories = [made for made in map(history, seeds) if made.sure][:count]
-        # A third as many: transactions that move keys over each other.
+        # A third as many: transactions that shift keys over each other.
         moving = (made for number in range(100 * count) if (made := shifts(seed * 10_000 + number)).told)
         self.shifts = [*islice(moving, -(-count // 3))]
         self._keyed = schema_of({"id": "int64", "n": "int64"}, table="stops")
@@ -49,7 +49,7 @@ class Workload:
         return [*plain, *moving, self._keyed, self._rekeyed, self._broken, self._dropped, self._parted]
 
     def records(self) -> list[Sent]:
-        """In the order of the topic: that of each table is kept, tables are mixed."""
+        """Return the records in topic order. Tables are interleaved, each in its own order."""
         queues = [
             [Sent(number % PARTITIONS, event) for event in events] for number, events in enumerate(self._tables())
         ]
@@ -74,13 +74,14 @@ class Workload:
         )
 
     def tables(self, warehouse: Path) -> dict[str, Any]:
-        """The section `tables` of the sink's configuration."""
+        """Return the `tables` section of the sink's configuration."""
         formats = dict.fromkeys(self.iceberg(), "iceberg")
         return {"warehouse": str(warehouse), "truncate": "all_scopes", "drops": "empty", "formats": formats}
 
     def iceberg(self) -> list[str]:
-        """The tables that are Iceberg tables: every second history. The first that has a truncate is none of them: the
-        points around a truncate are in Delta tables."""
+        """Return the Iceberg tables: every second history, except the first one with a truncate. The kill points around
+        a truncate are in Delta tables.
+        """
         ordered = sorted(self.histories, key=lambda made: all(event.op != "t" for event in made.events))
         names = [*(made.table for made in ordered[1::2]), *map(_shifted, self.shifts[1::2])]
         return [f"shop_sales.{name}" for name in names]
