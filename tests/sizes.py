@@ -27,5 +27,5 @@ def count(weight: float) -> int:
 
 
 def examples(weight: float) -> settings:
-    """Decorate a property that needs `weight` times the usual examples, such as one with a wide space or a slow test."""
+    """Decorate a property that needs `weight` times the usual examples, for a wide space or a slow test."""
     return settings(max_examples=max(LEAST, math.ceil(settings.default.max_examples * weight)))

@@ -119,9 +119,7 @@ def main(arguments: list[str]) -> None:
         name, _, number = arguments[1].partition(":")
         _Death(STAGES[name], int(number)).arm()
         arguments = arguments[2:]
-    from translator.commands import (
-        main as translator,
-    )  # armed first, because others import names from the changed modules
+    from translator.commands import main as translator  # armed first, because others import the changed names
 
     sys.argv = ["translator", *arguments]
     translator()

@@ -31,7 +31,7 @@ class Worker:
     """One translator process at a time.
 
     Args:
-        deaths: each start takes the next one until none is left. A start that ends otherwise keeps it for the next start.
+        deaths: each start takes the next one until none is left. A start that ends otherwise leaves it to the next.
         on_kill: called when a process has killed itself.
     """
 

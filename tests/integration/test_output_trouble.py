@@ -76,9 +76,7 @@ def test_slow_outputs_hold_reading_within_the_bounds(tmp_path: Path) -> None:
             seen: list[dict[str, float]] = []
             end = time.monotonic() + 4
             while time.monotonic() < end or not seen:
-                seen += [
-                    found for found in [gauges(stack)] if found
-                ]  # a worker that does not answer in time reports nothing
+                seen += [found for found in [gauges(stack)] if found]  # no figures without an answer in time
                 time.sleep(0.1)
             most = {name: max(found[name] for found in seen) for name in GAUGES}
             assert 0 < most["cdc_batches_in_flight"] <= bounds["batches"] + 2, "one more for each partition"

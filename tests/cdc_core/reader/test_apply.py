@@ -55,7 +55,7 @@ def delivered(made: History) -> Iterator[Change]:
 
 
 def in_memory(store: DictStore) -> tuple[Rows, set[Any]]:
-    """Return the rows and the ids of incomplete rows in the oracle's form, with NULL for columns that were never sent."""
+    """Return the rows and the ids of incomplete rows as the oracle does, with NULL for columns that were never sent."""
     blank = dict.fromkeys(COLUMNS)
     rows = {key[0]: blank | {**row} for key, row in store.rows(TABLE).items()}
     return rows, {key[0] for key in store.incomplete(TABLE)}

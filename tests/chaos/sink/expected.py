@@ -30,8 +30,8 @@ class Expected:
         histories: events by table, in source order.
         tables: rows of further tables.
         broken: ids of the events of table `broken` that go to quarantine.
-        stopped: maximum number of events that table `stops` can apply before it is parked with the others. It applies none
-            from the batch that stops it.
+        stopped: maximum number of events that table `stops` can apply before it is parked with the others. It applies
+            none from the batch that stops it.
     """
 
     histories: Mapping[str, Sequence[Event]]
