@@ -1,4 +1,4 @@
-"""What tests of benchmarks share."""
+"""Fixtures for the tests of benchmarks."""
 
 import gc
 from collections.abc import Iterator
@@ -8,7 +8,9 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def heap_of_its_own() -> Iterator[None]:
-    """A benchmark collects garbage before each round: what thousands of other tests left in memory is no part of it."""
+    """Collect garbage once: a benchmark does so before each round, and objects of thousands of other tests would slow
+    it.
+    """
     gc.freeze()
     yield
     gc.unfreeze()

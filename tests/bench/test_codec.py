@@ -1,4 +1,4 @@
-"""The benchmark of codecs runs: what it measures exists and agrees. What it finds is no matter of a test."""
+"""The codec benchmark runs on existing, consistent input. The tests do not check its figures."""
 
 import pytest
 
@@ -14,18 +14,18 @@ def _first_column(markdown: str) -> list[str]:
 
 
 def test_encoding() -> None:
-    """One row for each number of columns."""
+    """The table has one row for each number of columns."""
     assert [str(columns) for columns in COLUMNS] == _first_column(encoding(rounds=1, count=2))
 
 
 def test_budget() -> None:
-    """One row for each dialect that there is."""
+    """The table has one row for each dialect."""
     assert sorted(DIALECTS) == _first_column(budget(rounds=1, count=2))
 
 
 @pytest.mark.parametrize("name", SOURCES)
 def test_messages(name: str) -> None:
-    """Every message is one update of the wanted table, in every dialect."""
+    """In every dialect, each message is one update of the requested table."""
     dialect, messages = feed(name, BUDGET_COLUMNS, 20)
     translator = Translator("bench", dialect, Limits())
     assert 20 == len(messages)
@@ -36,7 +36,7 @@ def test_messages(name: str) -> None:
 
 
 def test_both_images() -> None:
-    """What is encoded has both images, with all columns."""
+    """The encoded events have both images with all columns."""
     dialect, messages = feed("canal", 20, 5)
     translator = Translator("bench", dialect, Limits())
     for message in messages:

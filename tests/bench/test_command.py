@@ -1,4 +1,4 @@
-"""`python -m bench`: what it refuses before anything starts, and a report of results that are there."""
+"""`python -m bench` rejects bad arguments before it starts anything, and can report an existing result."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _main(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
 def test_refused(
     arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Exit code 2, and why; no broker is started for it."""
+    """The exit code is 2 with a reason, and no broker starts."""
     monkeypatch.setattr(command, "Broker", None)
     with pytest.raises(SystemExit) as ended:
         _main(monkeypatch, *arguments)
@@ -36,11 +36,11 @@ def test_refused(
 
 
 def test_a_report_of_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The folder has report, result and pictures; the page its figures. What failed is told by the exit code."""
+    """The folder gets the report, the result and the pictures, and the page its figures. Failures set the exit code."""
     page = tmp_path / "page.md"
     page.write_text(f"words\n\n{HEADING}\n")
     code = _main(monkeypatch, "--from", RECORDED, "--out", tmp_path / "out", "--page", page)
-    assert 1 == code  # two processes ended; that Flink is not there is no failure
+    assert 1 == code  # two processes ended; a missing Flink is not a failure
     assert {"report.md", "result.json"} < {path.name for path in (tmp_path / "out").iterdir()}
     assert "### canal: 12 columns" in page.read_text()
     assert (tmp_path / "benchmarks" / "contestants.svg").exists()
@@ -49,7 +49,7 @@ def test_a_report_of_a_result(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_all_well(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """A contestant that is not there is no failure of the run."""
+    """A missing contestant does not fail the run."""
     result = msgspec.json.decode(RECORDED.read_bytes(), type=BenchResult)
     result.cases = [one for one in result.cases if one.runs or one.case.contestant == "Flink SQL"]
     assert (

@@ -1,4 +1,4 @@
-"""What contestants are told to do, without running them; what cannot be installed is told."""
+"""The settings of contestants are right, checked without running them. Failed installations are reported."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _assignment(name: str, directory: Path) -> Assignment:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_the_settings_of_the_service_are_valid(name: str, tmp_path: Path) -> None:
-    """Each process has a file of its own, which the translator accepts."""
+    """Each process has its own file, and the translator accepts it."""
     launches = TranslatorService("t", "exactly_once", projects=True).launches(_assignment(name, tmp_path))
     paths = [Path(launch.command[-1]) for launch in launches]
     assert 2 == len({*paths})
@@ -53,7 +53,7 @@ for value in loads(Path(sys.argv[2]).read_bytes()):
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_peers_read_every_format(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The plain translation makes an event of each change, under the key of its row."""
+    """The plain translation produces an event for each change, under the row's key."""
     assignment = _assignment(name, tmp_path)
     monkeypatch.setattr(BareLoop, "_python", lambda self: Path(sys.executable))
     job = BareLoop().launches(assignment)[0].command[-1]
@@ -66,7 +66,7 @@ def test_peers_read_every_format(name: str, tmp_path: Path, monkeypatch: pytest.
 
 
 def test_flink_reads_and_writes_every_column(tmp_path: Path) -> None:
-    """Two tables with all columns, typed; an update is two records."""
+    """Flink reads and writes two tables with all columns, typed. An update becomes two records."""
     assignment = _assignment("canal", tmp_path)
     source, sink, insert = sql(assignment)
     for column in ("id", "updated_at", "order_no_1"):
@@ -79,7 +79,7 @@ def test_flink_reads_and_writes_every_column(tmp_path: Path) -> None:
 
 
 def test_what_pip_refuses_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """It is asked again at the next call: half an environment is none."""
+    """The error of pip is the reason. The next call tries again, because a partial environment is unusable."""
     monkeypatch.setenv("CDC_CACHE", str(tmp_path))
     calls: list[Any] = []
 
@@ -95,7 +95,7 @@ def test_what_pip_refuses_is_the_reason(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_the_way_is_what_the_program_says() -> None:
-    """Without a word of it, Python."""
+    """Without a report from the program, the path is Python."""
     assert "python" == way_of("translator, version 0.1.0\n")
     assert "native 0.1.0" == way_of("translator, version 0.1.0, native 0.1.0\n")
     assert "python (not built, as cargo is missing)" == way_of(

@@ -1,4 +1,4 @@
-"""The benchmark of DTS Avro runs: what it measures is translated. What it finds is no matter of a test."""
+"""The DTS Avro benchmark runs and translates what it measures. The tests do not check its figures."""
 
 from bench.steps.dts_avro import COLUMNS, RECORDS_OF, operations, reading
 
@@ -8,10 +8,10 @@ def _first_column(markdown: str) -> list[str]:
 
 
 def test_reading() -> None:
-    """A line for each number of columns."""
+    """The benchmark prints a line for each number of columns."""
     assert [str(columns) for columns in COLUMNS] == _first_column(reading(rounds=1, count=20))
 
 
 def test_operations() -> None:
-    """A line for each kind of record; a message that is refused would stop it."""
+    """The benchmark prints a line for each kind of record. A rejected message would stop it."""
     assert list(RECORDS_OF) == _first_column(operations(rounds=1, count=20))

@@ -1,4 +1,4 @@
-"""The messages of benchmarks: the same for a seed, all translated, as unusual and as skewed as was asked for."""
+"""Benchmark messages depend only on the seed, are all translatable, and are as unusual and skewed as requested."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ SPEC = StreamSpec(messages=600, columns=12, tables=3, unusual=0.25)
 
 
 def _account(stream: MessageStream) -> BatchAccount:
-    """The pipeline's own account of all messages."""
+    """Return the pipeline's own account of all messages."""
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))
     total = BatchAccount("bench", "raw", 0)
@@ -31,13 +31,13 @@ def _account(stream: MessageStream) -> BatchAccount:
 
 
 def test_every_dialect_is_measured() -> None:
-    """A fifth one needs messages, too."""
+    """Every dialect has messages. A new dialect needs some too."""
     assert DIALECTS.keys() == {writer.dialect for writer in WRITERS.values()}
 
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_same_seed_same_bytes(name: str) -> None:
-    """Another seed gives others."""
+    """The same seed gives the same bytes, and another seed gives others."""
     first, again = (generate(name, SPEC) for _ in range(2))
     assert first == again
     other = generate(name, StreamSpec(messages=600, columns=12, tables=3, unusual=0.25, seed=8))
@@ -46,7 +46,7 @@ def test_same_seed_same_bytes(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_message_is_translated_and_the_account_tells_which_are_unusual(name: str) -> None:
-    """No dead letter; what the translator counts as skipped, as structure or as changed keys is what was asked for."""
+    """No message becomes a dead letter. The translator counts the requested skips, structure changes and key changes."""
     stream = generate(name, SPEC)
     account = _account(stream)
     assert (600, Counter()) == (account.records, account.dead)
@@ -61,7 +61,7 @@ def test_every_message_is_translated_and_the_account_tells_which_are_unusual(nam
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_usual_messages_are_changes_of_rows(name: str) -> None:
-    """With the shares that were asked for, and of as many columns; updates have both images but for SharePlex."""
+    """The changes have the requested shares and number of columns. Updates have both images, except in SharePlex."""
     stream = generate(name, StreamSpec(messages=1000, columns=5, inserts=0.5, updates=0.3))
     account = _account(stream)
     ops = Counter[str]()
@@ -75,7 +75,7 @@ def test_usual_messages_are_changes_of_rows(name: str) -> None:
 
 
 def test_skew() -> None:
-    """Of many tables all are there, and the first has the most."""
+    """With many tables, each has messages, and the first has the most."""
     even, skewed = (
         _account(generate("canal", StreamSpec(messages=3000, tables=20, columns=2, skew=skew))) for skew in (0.0, 1.0)
     )
@@ -88,7 +88,7 @@ def test_skew() -> None:
 
 
 def test_partitions() -> None:
-    """All are used, and the changes of a row are of one, under its old key and under the new one."""
+    """All partitions are used, and a row's changes share one partition under both the old and the new key."""
     stream = generate("canal", StreamSpec(messages=2000, columns=2, tables=3, partitions=8, unusual=0.2))
     assert set(range(8)) == {message.partition for message in stream.messages}
     homes: dict[tuple[str, str], int] = {}

@@ -1,4 +1,4 @@
-"""The rules of measuring: turns, fresh items, and tables that Markdown reads."""
+"""The rules of measurement: alternating turns, fresh items, and valid Markdown tables."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -7,7 +7,7 @@ from bench.measure import best_times, rate, table
 
 
 def test_turns() -> None:
-    """Contestants take turns forth and back, each with items that nobody had before."""
+    """Contestants alternate in forward and reverse order, and no item is used twice."""
     calls: list[tuple[str, int]] = []
     fresh: Iterator[int] = count()
 
@@ -21,10 +21,10 @@ def test_turns() -> None:
 
 
 def test_table() -> None:
-    """The first column is text, the others are numbers."""
+    """The first column is text, and the others are numbers."""
     assert "| what | us |\n| --- | ---: |\n| a | 1.5 |" == table(("what", "us"), [("a", "1.5")])
 
 
 def test_rate() -> None:
-    """Eight microseconds each are 125 thousand a second."""
+    """Eight microseconds each is 125 thousand per second."""
     assert "125 k/s" == rate(8.0)

@@ -1,4 +1,4 @@
-"""The plan of `make bench`: every question is asked of every format, and the short profile is short."""
+"""The plan of `make bench` measures every question with every format, and its short profile is short."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from bench.plan import FORMATS, FULL, LOOP, SERVICE, SHORT, SWEPT_COLUMNS, forma
 
 
 def test_all_questions_of_all_formats() -> None:
-    """Columns, processes, partitions, tables and unusual messages; and every contestant where it can read."""
+    """The plan covers columns, processes, partitions, tables and unusual messages, and every contestant that can read
+    them.
+    """
     cases = [case for heat in heats(FULL, list(WRITERS)) for case in heat.cases]
     for name in FORMATS:
         of = [case for case in cases if case.format == name]
@@ -28,7 +30,7 @@ def test_all_questions_of_all_formats() -> None:
 
 
 def test_short() -> None:
-    """Each format once, at the usual width or the one that is asked for."""
+    """The short profile measures each format once, at the usual or the requested width."""
     for columns in (None, 60):
         short = heats(SHORT, list(WRITERS), columns)
         assert list(WRITERS) == [heat.cases[0].format for heat in short]
@@ -37,7 +39,7 @@ def test_short() -> None:
 
 
 def test_wide_messages_are_fewer() -> None:
-    """A topic of 200 columns has no twenty times as many bytes; the continuity check sees no row twice."""
+    """A topic of 200 columns has less than twenty times the bytes. The continuity check sees no row twice."""
     for heat in heats(FULL, list(WRITERS)):
         spec = heat.spec(7)
         assert spec.messages <= heat.total
@@ -46,7 +48,7 @@ def test_wide_messages_are_fewer() -> None:
 
 
 def test_formats_by_name() -> None:
-    """A beginning means all that begin so, a whole name only itself; a name that there is not is told."""
+    """A prefix selects all formats that begin with it, a full name only that format. An unknown name is reported."""
     assert list(WRITERS) == formats_of([])
     assert ["qlik_json", "qlik_avro"] == formats_of(["qlik"])
     assert ["canal"] == formats_of(["canal"])

@@ -1,4 +1,4 @@
-"""The processor time of a tree of processes, some of which have ended."""
+"""The CPU time of a process tree includes processes that have ended."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 
 from bench.processes import Tree, usage
 
-# It says when its time is used up, and ends when it is told to: between the two it is looked at.
+# It reports when its time is used up and ends when told to. The test measures it between the two.
 _BUSY = """
 import time
 end = time.process_time() + 2.0
@@ -19,7 +19,7 @@ while time.process_time() < end:
 print("used", flush=True)
 input()
 """
-# A parent as the daemon of Spark's Python workers: it starts one, lives on, and says when that has ended.
+# Like the parent of Spark's Python workers, it starts a process, keeps running, and reports the end of its child.
 _PARENT = f"""
 import signal, subprocess, sys
 signal.signal(signal.SIGCHLD, getattr(signal, sys.argv[1]))
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @pytest.mark.parametrize("ends", ["SIG_DFL", "SIG_IGN"])
 def test_the_time_of_what_has_ended(ends: str) -> None:
-    """It counts once, whether its parent waits for it, as nearly all do, or does not want to know."""
+    """The time counts once, whether the parent waits for the child, as nearly all do, or ignores it."""
     command = [sys.executable, "-c", _PARENT, ends]
     with (
         Tree() as tree,
@@ -47,13 +47,13 @@ def test_the_time_of_what_has_ended(ends: str) -> None:
         assert parent.stdout.readline() == b"ended\n"
         once, again = (_of_others(tree) - before for _ in range(2))
         parent.stdin.close()
-    # The start of two processes counts, too.
+    # The start of two processes also counts.
     assert 1.9 < once < 3.5
     assert 1.9 < again < 3.5
 
 
 def test_use_of_processes_together() -> None:
-    """The processor time and the memory of those that are named, and of no others; what has ended counts nothing."""
+    """The sum covers the CPU time and memory of the given processes only. Ended processes count as zero."""
     code = f"held = bytearray(100_000_000)\n{_BUSY.replace('2.0', '0.5')}"
     command = [sys.executable, "-c", code]
     children = [subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) for _ in range(2)]
@@ -70,7 +70,7 @@ def test_use_of_processes_together() -> None:
 
 
 def _of_others(tree: Tree) -> float:
-    """The time of a tree without that of this process: its threads work on, the longer the busier the machine is."""
+    """Return the time of a tree without this process, whose threads keep running, for longer on a busy machine."""
     return tree.cpu_seconds() - time.process_time()
 
 

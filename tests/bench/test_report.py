@@ -1,4 +1,4 @@
-"""The report of a recorded result: every figure stands in its place, and what is missing is told with its reason."""
+"""The report of a recorded result shows every figure in its place, and the reason for each missing one."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ RECORDED = Path(__file__).with_name("recorded_result.json")
 
 @pytest.fixture
 def recorded() -> BenchResult:
-    """A result as `make bench` wrote it, figures rounded."""
+    """A result as `make bench` wrote it, with rounded figures."""
     return msgspec.json.decode(RECORDED.read_bytes(), type=BenchResult)
 
 
 def _rows(text: str, heading: str) -> Iterator[list[str]]:
-    """The cells of the table under a heading."""
+    """Return the cells of the table under a heading."""
     part = text.partition(f"### {heading}")[2].partition("### ")[0]
     lines = [line for line in part.splitlines() if line.startswith("|")]
     for line in lines[2:]:
@@ -41,7 +41,7 @@ def _rows(text: str, heading: str) -> Iterator[list[str]]:
 
 
 def test_contestants(recorded: BenchResult) -> None:
-    """Median and range over the runs, the ratio to the loop of the same format, latency where there is one."""
+    """The table shows the median and range of the runs, the ratio to the loop of the format, and latency if measured."""
     rows = {row[0]: row[1:] for row in _rows(render(recorded, {}, ""), "canal: 12 columns, 1110 bytes per message")}
     assert rows == {
         "bare loop": ["80 000", "88.8", "12.0 (11.5–12.5)", "1.00", "100", "1.0", "0.8", "", ""],
@@ -50,14 +50,14 @@ def test_contestants(recorded: BenchResult) -> None:
 
 
 def test_what_was_not_measured_says_why(recorded: BenchResult) -> None:
-    """A peer that cannot be installed is no empty line."""
+    """A contestant that cannot be installed has a reason instead of an empty line."""
     text = render(recorded, {}, "")
     assert "Not measured: Flink SQL: javac is missing." in text
     assert "- Flink SQL: not there: javac is missing" in text
 
 
 def test_one_parameter_at_a_time(recorded: BenchResult) -> None:
-    """The comparison's figures stand among those of the question, in the order of the values."""
+    """The comparison's figures appear among those of the question, in order of the values."""
     text = render(recorded, {}, "")
     assert "| format | 5 columns | 12 columns | 60 columns |" in text
     assert [["canal", "22 000, 45.0", "15 000, 72.0", "5 000, 200.0"]] == [*_rows(text, "By columns")]
@@ -65,7 +65,7 @@ def test_one_parameter_at_a_time(recorded: BenchResult) -> None:
 
 
 def test_components_add_up_to_the_service(recorded: BenchResult) -> None:
-    """What the service has more than the pipeline is Kafka's and Faust's."""
+    """The difference between service and pipeline is attributed to Kafka and Faust."""
     (parts,) = components(recorded).values()
     assert parts == {"decode": 20.0, "build": 10.0, "encode": 5.0, "pipeline": 7.0, "Kafka, Faust": 30.0}
     assert [["canal", "20.0", "10.0", "5.0", "42.0", "72.0"]] == [
@@ -74,7 +74,7 @@ def test_components_add_up_to_the_service(recorded: BenchResult) -> None:
 
 
 def test_components_of_the_native_path(recorded: BenchResult) -> None:
-    """Python's steps are no part of it."""
+    """The native path's components do not include the steps in Python."""
     recorded.contestants["translator"] = ContestantFacts("cdc-translator 0.1.0", "native 0.1.0")
     (parts,) = components(recorded).values()
     assert parts == {"pipeline": 42.0, "Kafka, Faust": 30.0}
@@ -82,14 +82,14 @@ def test_components_of_the_native_path(recorded: BenchResult) -> None:
 
 
 def test_machine_and_way(recorded: BenchResult) -> None:
-    """The figures are of a machine, a load, settings and a way."""
+    """The report states the machine, the load, the settings and the path of its figures."""
     text = render(recorded, {}, "")
     for said in ("A processor, 2 processors, 24 GiB", "load average 0.5 before, 3.0 after", "seed 7", "path: python"):
         assert said in text
 
 
 def test_pictures_are_well_formed_and_named_by_the_page(recorded: BenchResult, tmp_path: Path) -> None:
-    """Each picture is XML with as many bars or lines as there are figures; each is shown."""
+    """Each picture is XML with one bar or line per figure, and the page shows each picture."""
     report = write_report(recorded, tmp_path).read_text()
     pictures = draw(recorded)
     assert {"rate-by-columns.svg", "cost-by-component.svg", "contestants.svg"} == pictures.keys()
@@ -102,7 +102,7 @@ def test_pictures_are_well_formed_and_named_by_the_page(recorded: BenchResult, t
 
 
 def test_a_page_keeps_its_words(recorded: BenchResult, tmp_path: Path) -> None:
-    """Only the section of the figures is written anew; without it nothing is."""
+    """The report rewrites only the section of the figures, and nothing if the page lacks it."""
     page = tmp_path / "page.md"
     page.write_text(f"before\n\n{HEADING}\nold figures\n\n### old\n\n## After\n\nwords\n")
     for _ in range(2):
@@ -120,7 +120,7 @@ def test_a_page_keeps_its_words(recorded: BenchResult, tmp_path: Path) -> None:
 
 
 def test_one_report_of_several_results(recorded: BenchResult) -> None:
-    """Formats that were measured apart stand on one page; a case of both is refused."""
+    """Formats measured separately share one page. A case that appears in both results is rejected."""
     other = msgspec.structs.replace(
         recorded,
         profile="short",
@@ -137,7 +137,7 @@ def test_one_report_of_several_results(recorded: BenchResult) -> None:
 
 
 def test_bars_are_as_long_as_their_parts() -> None:
-    """A part below zero, which two measurements may give, takes nothing away."""
+    """A negative part, which two measurements can produce, does not shorten the bar."""
     root = ElementTree.fromstring(bar_chart("t", "us", {"a": {"x": 30.0, "y": 10.0}, "b": {"x": -5.0, "y": 20.0}}))
     bars = [float(node.attrib["width"]) for node in root if node.tag.endswith("rect") and node.get("height") == "22"]
     long, short, none, half = bars
@@ -147,7 +147,7 @@ def test_bars_are_as_long_as_their_parts() -> None:
 
 
 def test_lines_rise_with_their_values() -> None:
-    """Higher values stand higher, in pictures further up, and equal ones level."""
+    """Higher values are drawn higher, and equal values level."""
     root = ElementTree.fromstring(line_chart("t", "x", "y", {"a": [(5, 100), (60, 1000)], "b": [(5, 100), (60, 50)]}))
     circles = [node for node in root if node.tag.endswith("circle")]
     first, up, again, down = (float(node.attrib["cy"]) for node in circles)
@@ -160,7 +160,7 @@ def _run(rate: float, cpu: float, **more: float) -> RunFigures:
 
 
 def _record() -> BenchResult:
-    """The recorded result; `python -m tests.bench.test_report` writes it anew."""
+    """Rewrite the recorded result. Run `python -m tests.bench.test_report`."""
     usual = BenchCase("contestants", "canal", "translator")
     small = {"resident_mib": 100.0, "startup_seconds": 1.0, "startup_cpu_seconds": 0.8}
     loop = [_run(81_000, 11.5, **small), _run(79_000, 12.5, **small)]

@@ -1,4 +1,4 @@
-"""The benchmark of the sink, as far as it goes without Spark: its history reaches the topic."""
+"""The parts of the sink benchmark that need no Spark work: its history reaches the topic."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dev.servers.broker import Broker
 
 
 def test_the_feeder(broker: Broker) -> None:
-    """Each part is written behind what is there, by a process that remembers the rows."""
+    """A process that remembers the rows appends each part to the topic."""
     create_topic(broker.bootstrap)
     with Feeder(broker.bootstrap, tables=2) as feeder:
         written, counts = [], []
@@ -20,7 +20,7 @@ def test_the_feeder(broker: Broker) -> None:
 
 
 def test_a_workload_knows_its_rows() -> None:
-    """What is in the tables at the end can be compared with it."""
+    """The workload knows the expected final rows of the tables."""
     workload = Workload(3)
     assert 2 == len(list(workload.rows_of(1, 2)))
     assert [0, 2, 0] == [len(rows) for rows in workload.rows]

@@ -1,4 +1,4 @@
-"""Contestants on a real broker: what they do is counted, and who fails is told why. No figure is a law."""
+"""Contestants on a real broker: their output is counted, and failures come with a reason. No figure is asserted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ TOTAL = 1_500
 
 @dataclass(frozen=True)
 class LocalLoop(BareLoop):
-    """The bare loop in this Python: a test installs nothing."""
+    """The bare loop in this Python, so that the test installs nothing."""
 
     name: str = "loop"
 
@@ -36,7 +36,7 @@ class LocalLoop(BareLoop):
 
 @dataclass(frozen=True)
 class Broken(LocalLoop):
-    """A contestant that ends at once."""
+    """A contestant that ends immediately."""
 
     name: str = "broken"
 
@@ -56,7 +56,7 @@ class Absent(LocalLoop):
 
 @dataclass(frozen=True)
 class Same(LocalLoop):
-    """A contestant that another one is already."""
+    """A contestant that is identical to another one."""
 
     name: str = "same"
 
@@ -66,7 +66,7 @@ class Same(LocalLoop):
 
 @dataclass(frozen=True)
 class Misread(TranslatorService):
-    """A translator whose source is declared as what it is not: every message becomes a dead letter."""
+    """A translator whose source declares the wrong dialect, so every message becomes a dead letter."""
 
     def launches(self, assignment: Assignment) -> Sequence[Launch]:
         other = assignment.stream._replace(dialect="dts_avro", options={})
@@ -88,9 +88,9 @@ def _run(broker: Broker, heats: Sequence[Heat], said: list[str], seconds: float 
 
 
 def test_turns(broker: Broker) -> None:
-    """Everyone reads all messages in each round; the second round goes back.
+    """Everyone reads all messages in each round, and the second round is in reverse order.
 
-    What fails is tried once, and what is pointless has no line.
+    A failing contestant is tried once, and a redundant one has no line.
     """
     names = ("translator", "broken", "absent", "same", "loop")
     said: list[str] = []
@@ -101,7 +101,7 @@ def test_turns(broker: Broker) -> None:
     for name in ("translator", "loop"):
         for run in found[name].runs:
             assert 0 < run.messages <= TOTAL
-            # Of so few messages the clock of the kernel, in hundredths of a second, may see none; of a start it does.
+            # The kernel counts hundredths of a second and can miss the few messages, but not the start.
             assert run.cpu_us >= 0
             assert (run.startup_cpu_seconds or 0) > 0
             assert run.startup_seconds > 0
@@ -116,7 +116,7 @@ def test_turns(broker: Broker) -> None:
 
 
 def test_metadata_tables_and_unusual_messages(broker: Broker) -> None:
-    """A source with a topic of metadata, of many tables and partitions, two processes; then its latency."""
+    """A source with a metadata topic, many tables and partitions runs in two processes, and its latency is measured."""
     case = BenchCase("tables", "qlik_json", "translator", tables=50, partitions=8, unusual=0.1, processes=2)
     said: list[str] = []
     (found,) = _run(broker, [Heat([case], TOTAL, 1, latency=True)], said, seconds=1.0).cases
@@ -128,7 +128,7 @@ def test_metadata_tables_and_unusual_messages(broker: Broker) -> None:
 
 
 def test_nothing_that_is_measured_is_refused(broker: Broker) -> None:
-    """A translator that gets on by writing dead letters has failed."""
+    """A translator that writes dead letters has failed."""
     said: list[str] = []
     profile = replace(SMALLEST, latency_seconds=0.0)
     misread = {"translator": Misread("translator", "exactly_once")}

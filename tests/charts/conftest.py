@@ -9,5 +9,5 @@ from dev.release.charts import HELM
 
 @pytest.fixture(scope="session", autouse=True)
 def helm() -> None:
-    """Without the program the tests fail, and say how it is built."""
+    """Helm. If it is missing, the tests fail and explain how to build it."""
     HELM.built()

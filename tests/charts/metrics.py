@@ -1,4 +1,4 @@
-"""The metrics that the programs have, for what the charts say of them."""
+"""The metrics of the programs, for comparison with the charts."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _SUFFIXES = {"counter": ("_total",), "histogram": ("_bucket", "_sum", "_count"),
 
 
 def series(chart: str) -> set[str]:
-    """The names of all series of the chart's program."""
+    """Return the names of all series of the chart's program."""
     return {
         metric.name + suffix for metric in _REGISTRIES[chart].collect() for suffix in _SUFFIXES.get(metric.type, ("",))
     }
 
 
 def labels(chart: str) -> set[str]:
-    """The labels that any of them has, and those of the pods."""
+    """Return the labels of all series, including those of the pods."""
     collectors = _REGISTRIES[chart]._collector_to_names
     return {label for one in collectors for label in getattr(one, "_labelnames", ())} | {"pod", "le"}

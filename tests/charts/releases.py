@@ -1,4 +1,4 @@
-"""Releases in a namespace of a cluster, by Helm, and what the API server says of them."""
+"""Helm releases in a namespace, and the state of their objects according to the API server."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any
 from dev.kubernetes.cluster import Kubernetes
 from dev.release.charts import FOLDER, HELM, RELEASE
 
-# Kinds of operators that the charts write. Their own definitions are not here: these take any content.
+# Custom resources that the charts write. Their real definitions are not installed; these accept any content.
 _OF_OPERATORS = {
     "PodMonitor": ("podmonitors", "monitoring.coreos.com", "v1"),
     "PrometheusRule": ("prometheusrules", "monitoring.coreos.com", "v1"),
@@ -28,16 +28,16 @@ _HANGS = 120.0
 
 
 class Refused(Exception):
-    """Helm refuses; the message is its own."""
+    """Helm rejected the release, with this message."""
 
 
 def prepare(cluster: Kubernetes) -> None:
-    """Make what the examples take for granted in a cluster."""
+    """Create what the examples expect in a cluster."""
     for kind, (plural, group, version) in _OF_OPERATORS.items():
         definition = {
             "apiVersion": "apiextensions.k8s.io/v1",
             "kind": "CustomResourceDefinition",
-            # Groups below k8s.io are Kubernetes' own, but for those that say so.
+            # Groups ending in k8s.io belong to Kubernetes, unless listed here.
             "metadata": {
                 "name": f"{plural}.{group}",
                 "annotations": {"api-approved.kubernetes.io": "unapproved, as the operator's own says"},
@@ -65,7 +65,7 @@ def prepare(cluster: Kubernetes) -> None:
 
 
 class Namespace:
-    """A namespace, and the releases in it."""
+    """A namespace and the releases in it."""
 
     def __init__(self, cluster: Kubernetes, directory: Path) -> None:
         self._cluster = cluster
@@ -75,7 +75,7 @@ class Namespace:
             self._environment[f"HELM_{place}_HOME"] = str(directory / place)
         labels = {"pod-security.kubernetes.io/enforce": "restricted"}
         cluster.create("/api/v1/namespaces", {"metadata": {"name": self.name, "labels": labels}})
-        # The account that platforms have.
+        # The account that exists on real platforms.
         cluster.create(self._place("api/v1", "serviceaccounts"), {"metadata": {"name": "pipelines"}})
         _until("it has what namespaces have", lambda: len(self.objects()) >= len(("pipelines", "default", "a CA")))
 
@@ -85,7 +85,7 @@ class Namespace:
         """Install a release, and wait until it is ready.
 
         Raises:
-            Refused: Helm or the API server does not take it.
+            Refused: Helm or the API server rejects it.
         """
         self._helm("install", release, str(FOLDER / chart), "-f", str(values), *_set(overrides), *_WAIT)
 
@@ -93,14 +93,14 @@ class Namespace:
         self._helm("upgrade", RELEASE, str(FOLDER / chart), "-f", str(values), *_set(overrides), *_WAIT)
 
     def rollback(self) -> None:
-        """Go back to the revision before."""
+        """Roll back to the previous revision."""
         self._helm("rollback", RELEASE, *_WAIT)
 
     def uninstall(self) -> None:
         self._helm("uninstall", RELEASE, *_WAIT)
 
     def test(self) -> str:
-        """Run `helm test`; returns what it says."""
+        """Run `helm test` and return its output."""
         return self._helm("test", RELEASE)
 
     def _helm(self, *arguments: str) -> str:
@@ -110,33 +110,33 @@ class Namespace:
             raise Refused(done.stderr.strip())
         return done.stdout
 
-    # -- what the server says
+    # -- state on the server
 
     def all_of(self, group: str, plural: str) -> list[dict[str, Any]]:
         found: list[dict[str, Any]] = self._cluster.ask(self._place(group, plural))["items"]
         return found
 
     def objects(self) -> set[tuple[str, str]]:
-        """Kind and name of all that is there; events tell of what was."""
+        """Return the kind and name of all objects except events, which describe the past."""
         return {found for found in self._cluster.objects(self.name) if found[0] != "Event"}
 
     def wanted_pods(self) -> int:
-        """How many pods the Deployments and StatefulSets ask for."""
+        """Return the number of pods that the Deployments and StatefulSets request."""
         askers = (one for kind in ("deployments", "statefulsets") for one in self.all_of("apis/apps/v1", kind))
         return sum(one["spec"]["replicas"] for one in askers)
 
     def marks(self) -> list[str]:
-        """What the annotation `tests` says, of each pod that is not about to go."""
+        """Return the annotation `tests` of each pod that is not terminating."""
         pods = self.all_of("api/v1", "pods")
         stays = [one["metadata"] for one in pods if "deletionTimestamp" not in one["metadata"]]
         return [one.get("annotations", {}).get("tests", "") for one in stays]
 
     def wait_until_there_is(self, wanted: set[tuple[str, str]]) -> None:
-        """Wait until nothing but that is there: what belongs to what went goes after it."""
+        """Wait until only these objects exist. Objects that belong to a deleted one are deleted after it."""
         _until(f"there is no more than {wanted}", lambda: wanted == self.objects(), self.objects)
 
     def addresses(self, *services: str) -> dict[str, int]:
-        """How many pods each Service leads to, when it leads to any."""
+        """Return the number of pods behind each Service that has any."""
 
         def counted() -> dict[str, int]:
             slices = self.all_of("apis/discovery.k8s.io/v1", "endpointslices")
@@ -148,7 +148,7 @@ class Namespace:
         return {name: counted()[name] for name in services}
 
     def settled(self, group: str, plural: str, one: dict[str, Any], field: str, wanted: Any) -> Any:
-        """Wait until the status of an object says that; returns what it says."""
+        """Wait until the status of an object matches, and return it."""
 
         def told() -> Any:
             found = self._cluster.ask(f"{self._place(group, plural)}/{one['metadata']['name']}")
@@ -158,17 +158,17 @@ class Namespace:
         return told()
 
     def may(self, account: str, verb: str, plural: str, *, group: str = "", elsewhere: str | None = None) -> bool:
-        """Tell whether an account of this namespace may do that, here or elsewhere."""
+        """Return whether an account of this namespace has that permission, here or in another namespace."""
         asked = {"namespace": elsewhere or self.name, "verb": verb, "resource": plural, "group": group}
         review = {"spec": {"user": f"system:serviceaccount:{self.name}:{account}", "resourceAttributes": asked}}
         answer = self._cluster.create("/apis/authorization.k8s.io/v1/subjectaccessreviews", review)
         return bool(answer["status"]["allowed"])
 
     def offer(self, one: dict[str, Any]) -> None:
-        """Have the server judge an object; it keeps accounts, which pods ask for, and nothing else.
+        """Have the server validate an object. Only accounts, which pods require, are stored.
 
         Raises:
-            KubernetesError: it refuses the object, or does not know one of its fields.
+            KubernetesError: the server rejects the object or does not know one of its fields.
         """
         version = one["apiVersion"]
         group = f"apis/{version}" if "/" in version else f"api/{version}"

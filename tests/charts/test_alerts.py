@@ -1,4 +1,4 @@
-"""The alerts of the charts: of metrics that the programs have, each with its runbook."""
+"""The alerts of the charts use existing metrics, and each has a runbook."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RUNBOOKS = Path(__file__).parents[2] / "docs" / "runbooks"
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_metrics(chart: str) -> None:
-    """An alert of a metric that nobody has would never fire."""
+    """Alerts use only existing metrics. Otherwise they would never fire."""
     known = series(chart)
     for alert in _alerts(chart):
         named = set(re.findall(r"\bcdc_\w+", alert["expr"]))
@@ -27,7 +27,7 @@ def test_metrics(chart: str) -> None:
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_labels(chart: str) -> None:
-    """What an alert groups by, and what its summary names, are labels that its metric has."""
+    """Alerts group by labels of their metrics, and their summaries use only such labels."""
     known = labels(chart)
     for alert in _alerts(chart):
         by = {label.strip() for group in re.findall(r"by \(([^)]*)\)", alert["expr"]) for label in group.split(",")}
@@ -38,7 +38,7 @@ def test_labels(chart: str) -> None:
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_runbooks(chart: str) -> None:
-    """Each alert has a section on the page of its program, and each section an alert."""
+    """Each alert has a section on its program's page, and each section an alert."""
     page = (_RUNBOOKS / f"{chart}.md").read_text(encoding="utf-8")
     assert [alert["alert"] for alert in _alerts(chart)] == re.findall(r"^## (\w+)$", page, re.MULTILINE)
     for alert in _alerts(chart):
@@ -48,14 +48,14 @@ def test_runbooks(chart: str) -> None:
 
 
 _NOT_DRIVEN = {
-    # Only a bug of the extension causes it. tests/translator/native/test_pipeline.py holds the metric, and
+    # Only a bug of the extension triggers it. tests/translator/native/test_pipeline.py covers the metric, and
     # test_alerts_fire.py the rule.
     "TranslatorNativePathDisabled",
 }
 
 
 def test_each_is_driven() -> None:
-    """Each alert has a drill, except those that nothing from outside can cause; each drill has an alert."""
+    """Each alert has a drill, except those without an external cause, and each drill has an alert."""
     named = {alert["alert"] for chart in CHARTS for alert in _alerts(chart)}
     driven = {drill.alert for drill in DRILLS}
     assert named == driven | _NOT_DRIVEN

@@ -1,4 +1,4 @@
-"""The alerts, evaluated by Prometheus' own tool over series as the programs show them."""
+"""The alerts, evaluated by promtool over series like those of the programs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from dev.release.promtool import MISSING, promtool
 _PROMTOOL = promtool()
 pytestmark = pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that alerts fire is NOT SHOWN")
 
-# Alert, series with a value each minute, and whether it fires after the minutes. `0x30` is 31 times 0, `_` no value.
+# Alert, series with a value per minute, and whether it fires after these minutes. `0x30` is 31 zeros, `_` no value.
 _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
     "translator": [
         ("TranslatorDown", {}, 15, True),
@@ -95,7 +95,7 @@ _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_every_alert_fires(chart: str, tmp_path: Path) -> None:
-    """Each fires when it should, those of counters with the first that is counted, and stays quiet when it should."""
+    """Each alert fires when it should and stays quiet otherwise. Those on counters fire at the first count."""
     (rule,) = [
         one for one in render(chart, FOLDER / chart / "ci" / "watched-values.yaml") if one["kind"] == "PrometheusRule"
     ]
@@ -117,7 +117,7 @@ def test_every_alert_fires(chart: str, tmp_path: Path) -> None:
 
 
 def _test(chart: str, alert: str, series: dict[str, str], minutes: int, fires: bool) -> dict[str, Any]:
-    """One test of promtool, of a pod of the release."""
+    """Return a promtool test for a pod of the release."""
     pod = f'namespace="cdc",pod="orders-{chart}-1"'
     inputs = []
     for name, values in series.items():

@@ -1,4 +1,4 @@
-"""The compose file, as Docker's library reads it; no engine runs it here."""
+"""The compose file, parsed with Docker's own library. The tests start no engine."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dev.release.promtool import MISSING, promtool
 
 
 def test_it_is_valid() -> None:
-    """Each service that another waits for is there, and ours are as closed as in the charts."""
+    """Services depend only on existing services, and ours are as restricted as in the charts."""
     services = load()["services"]
     assert {"broker", "topic", "translator", "lake", "spark-sink", "prometheus", "grafana"} == services.keys()
     for name in ("translator", "spark-sink"):
@@ -23,7 +23,7 @@ def test_it_is_valid() -> None:
 
 
 def test_a_typo_is_refused(tmp_path: Path) -> None:
-    """The validator can say no."""
+    """The validator rejects a typo."""
     wrong = tmp_path / "compose.yaml"
     wrong.write_text(FILE.read_text().replace("read_only:", "readonly:", 1))
     with pytest.raises(ComposeError, match="readonly"):
@@ -32,7 +32,7 @@ def test_a_typo_is_refused(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(promtool() is None, reason=MISSING)
 def test_prometheus_takes_its_settings() -> None:
-    """Its own tool finds no mistake in them."""
+    """Prometheus' own tool accepts its settings."""
     settings = FILE.with_name("prometheus.yaml")
     done = subprocess.run([str(promtool()), "check", "config", settings], capture_output=True, text=True, check=False)
     assert 0 == done.returncode, done.stdout + done.stderr

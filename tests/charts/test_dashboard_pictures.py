@@ -1,4 +1,4 @@
-"""The dashboards drawn: a panel asked of a real Prometheus, and its lines."""
+"""Drawing the dashboards: a panel queries a real Prometheus, and its lines are drawn."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _PATIENCE = 120.0
 
 @pytest.mark.skipif(program("prometheus") is None, reason=f"{MISSING}: that panels show data is NOT SHOWN")
 def test_a_panel(tmp_path: Path) -> None:
-    """A panel shows what a program serves, by its legend; one whose metric nobody serves shows nothing."""
+    """A panel shows the program's series with its legend. A panel whose metric does not exist is empty."""
     registry = CollectorRegistry()
     lag = Gauge("cdc_source_lag_seconds", "As the translator has it.", ["source"], registry=registry)
     lag.labels("shop").set(7)
@@ -48,7 +48,7 @@ def test_a_panel(tmp_path: Path) -> None:
 
 
 def test_lines() -> None:
-    """A line breaks where there was nothing, a lone value is a dot, and the newest value is told in its unit."""
+    """A line breaks at missing values, a single value is a dot, and the latest value is shown in its unit."""
     span = Span(0, 160)
     values = [(0.0, 60.0), (1.0, 90.0), (50.0, 30.0)]
     drawn = chart([Curve("a<b", values)], "s", span)

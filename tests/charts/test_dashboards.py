@@ -1,4 +1,4 @@
-"""The dashboards: of metrics and labels that the programs have, in queries that Prometheus takes."""
+"""The dashboards use existing metrics and labels, in queries that Prometheus accepts."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PROMTOOL = promtool()
 
 @pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
 def test_file_is_current(path: Path) -> None:
-    """A panel that came or went is in the file: `python -m dev.pages.dashboards`."""
+    """The file contains all current panels. `python -m dev.pages.dashboards` writes it."""
     assert dashboards()[path] == path.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_metrics_and_labels(chart: str) -> None:
-    """A panel of a metric that nobody has would stay empty."""
+    """Panels use existing metrics and labels. Otherwise they would be empty."""
     for panel in DASHBOARDS[chart]:
         named = set(re.findall(r"\bcdc_\w+", panel.query))
         assert named, panel.title
@@ -39,7 +39,7 @@ def test_metrics_and_labels(chart: str) -> None:
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_config_map(chart: str) -> None:
-    """The chart brings the dashboard as it is, where Grafana's sidecar looks."""
+    """The chart ships the dashboard unchanged, where Grafana's sidecar finds it."""
     (found,) = [
         one["data"]
         for one in render(chart, FOLDER / chart / "ci" / "watched-values.yaml")
@@ -51,7 +51,7 @@ def test_config_map(chart: str) -> None:
 @pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that queries are valid is NOT SHOWN")
 @pytest.mark.parametrize("path", dashboards(), ids=[path.stem for path in dashboards()])
 def test_queries(path: Path, tmp_path: Path) -> None:
-    """Each is PromQL: as a recording rule Prometheus' own tool takes it."""
+    """Prometheus' own tool accepts each query as a recording rule."""
     expressions = [target["expr"] for panel in json.loads(path.read_text())["panels"] for target in panel["targets"]]
     assert expressions
     rules = [
@@ -67,12 +67,12 @@ def test_queries(path: Path, tmp_path: Path) -> None:
 
 @pytest.mark.skipif(_PROMTOOL is None, reason=f"{MISSING}: that the first dead letter is seen is NOT SHOWN")
 def test_the_first_counts(tmp_path: Path) -> None:
-    """Dead letters of a code that never came before count at once; of one that was there, those of the last hour."""
+    """Dead letters of a new code count immediately, those of a known code over the last hour."""
     (panel,) = [one for one in DASHBOARDS["translator"] if one.title == "Dead letters"]
     new, old = (f'cdc_records_dead_total{{source="shop",code="{code}"}}' for code in ("NEW", "OLD"))
     test = {
         "interval": "1m",
-        # One code is there from the start; two of another come later, and then the process starts again.
+        # One code exists from the start. Two dead letters of another follow, and then the process restarts.
         "input_series": [{"series": new, "values": "_x99 2x2 0x8"}, {"series": old, "values": "5x99 8x10"}],
         "promql_expr_test": [
             {

@@ -1,4 +1,4 @@
-"""The values that come with the charts: linted, rendered, and taken by the programs."""
+"""The values that ship with the charts pass Helm's linter, render, and satisfy the programs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ every_example = pytest.mark.parametrize(
 
 @every_example
 def test_lint(chart: str, values: Path) -> None:
-    """Helm finds no error and no warning."""
+    """Helm reports no error and no warning."""
     lint(chart, values)
 
 
 @every_example
 def test_objects(chart: str, values: Path) -> None:
-    """Each object says whose it is; what selects pods selects those of the release."""
+    """Each object carries the labels of its release, and selectors match only the release's pods."""
     objects = render(chart, values)
     pods = [labels for one in objects if (labels := _pod_labels(one))]
     assert pods
@@ -44,7 +44,7 @@ def test_objects(chart: str, values: Path) -> None:
 
 @every_example
 def test_configuration(chart: str, values: Path) -> None:
-    """The program takes the file that the chart makes of the values."""
+    """The program accepts the file that the chart renders from the values."""
     (text,) = [
         text
         for one in render(chart, values)
@@ -69,7 +69,7 @@ def _pod_labels(one: dict[str, Any]) -> dict[str, str] | None:
 
 
 def _selector(one: dict[str, Any]) -> dict[str, str] | None:
-    """The labels that an object finds pods by; None of one that looks for none."""
+    """Return the labels by which an object selects pods, or None if it selects none."""
     spec = one.get("spec", {})
     match one["kind"]:
         case "Service":

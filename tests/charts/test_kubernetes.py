@@ -1,4 +1,4 @@
-"""Every example is taken by Kubernetes of the oldest version that the charts ask for, and of newer ones."""
+"""Kubernetes accepts every example, in the oldest version that the charts support and in newer ones."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ needs_validator = pytest.mark.skipif(
 @pytest.mark.parametrize("minor", [FIRST_KUBERNETES, 26, LAST_KUBERNETES])
 @pytest.mark.parametrize("chart", CHARTS)
 def test_every_example_is_taken(chart: str, minor: int) -> None:
-    """A field that a version does not know would be dropped there without a word."""
+    """Every example is valid. A Kubernetes version would silently drop a field that it does not know."""
     found = {values.stem: refusals(chart, f"1.{minor}", values) for values in examples(chart)}
     assert {} == {name: lines for name, lines in found.items() if lines}
 
 
 @pytest.mark.parametrize("chart", CHARTS)
 def test_what_is_asked_for(chart: str) -> None:
-    """The chart asks for no older version than is shown above."""
+    """The chart requires no older version than those tested above."""
     asked = yaml.safe_load((FOLDER / chart / "Chart.yaml").read_text())["kubeVersion"]
     assert f">= 1.{FIRST_KUBERNETES}.0-0" == asked

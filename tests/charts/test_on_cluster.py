@@ -1,6 +1,6 @@
-"""Both charts on a real API server with its controllers: what schemas cannot say.
+"""Both charts on a real API server with its controllers, for checks that schemas cannot make.
 
-Its nodes are none: pods are made, and no container runs (dev/kubernetes).
+The cluster has no real nodes: pods are created, but no container runs (dev/kubernetes).
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def cluster() -> Iterator[Kubernetes]:
 
 @pytest.fixture
 def namespace(cluster: Kubernetes, tmp_path: Path) -> Namespace:
-    """One of its own, in which pods must be restricted ones."""
+    """A separate namespace in which pods must be restricted."""
     return Namespace(cluster, tmp_path)
 
 
 @every_example
 def test_life(chart: str, values: Path, namespace: Namespace) -> None:
-    """Installed, upgraded, rolled back: each time the pods of that revision alone; then nothing is left of it."""
+    """After install, upgrade and rollback, only pods of that revision exist. Uninstalling leaves nothing."""
     before = namespace.objects()
     namespace.install(chart, values)
     first = namespace.marks()
@@ -57,13 +57,13 @@ def test_life(chart: str, values: Path, namespace: Namespace) -> None:
 
 @every_example
 def test_no_field_is_dropped(chart: str, values: Path, namespace: Namespace) -> None:
-    """The server takes each object, and knows each of its fields."""
+    """The server accepts each object and knows all of its fields."""
     for one in sorted(render(chart, values), key=lambda one: one["kind"] != "ServiceAccount"):
         namespace.offer(one)
 
 
 def test_an_unknown_field_is_seen(namespace: Namespace) -> None:
-    """The test above would see one."""
+    """The test above would find an unknown field."""
     (account,) = [one for one in render("translator", _least("translator")) if one["kind"] == "ServiceAccount"]
     with pytest.raises(KubernetesError, match="automountToken"):
         namespace.offer({**account, "automountToken": False})
@@ -77,7 +77,7 @@ def test_an_unknown_field_is_seen(namespace: Namespace) -> None:
     ],
 )
 def test_typo(chart: str, typo: str, named: str, namespace: Namespace) -> None:
-    """A value with a wrong name is refused by its name, and nothing of the release is there."""
+    """A misspelled value is rejected by name, and no object of the release is created."""
     before = namespace.objects()
     name, _, value = typo.partition("=")
     with pytest.raises(Refused, match=named):
@@ -86,7 +86,7 @@ def test_typo(chart: str, typo: str, named: str, namespace: Namespace) -> None:
 
 
 def test_releases_beside_each_other(namespace: Namespace) -> None:
-    """The Service of a release leads to its own pods, and its budget counts them alone."""
+    """The Service and the disruption budget of a release cover only its own pods."""
     three = FOLDER / "translator" / "ci" / "secured-values.yaml"
     namespace.install("translator", three)
     namespace.install("translator", _least("translator"), release="billing")
@@ -99,7 +99,7 @@ def test_releases_beside_each_other(namespace: Namespace) -> None:
 
 
 def test_rights_of_the_driver(namespace: Namespace) -> None:
-    """Where executors are pods, their driver may make pods beside itself, and nothing else."""
+    """If executors are pods, their driver can create pods in its namespace and has no other permissions."""
     namespace.install("spark-sink", FOLDER / "spark-sink" / "ci" / "executors-values.yaml", release="lake")
     assert namespace.may("lake-spark-sink", "create", "pods")
     assert not namespace.may("lake-spark-sink", "get", "secrets")
@@ -109,7 +109,7 @@ def test_rights_of_the_driver(namespace: Namespace) -> None:
 
 @pytest.mark.parametrize("chart", ["translator", "spark-sink"])
 def test_of_helm(chart: str, namespace: Namespace) -> None:
-    """The pod of `helm test` is one that a restricted namespace takes, and is gone when it has ended well."""
+    """A restricted namespace accepts the pod of `helm test`. After success, the pod is deleted."""
     namespace.install(chart, _least(chart))
     before = namespace.objects()
     assert "Succeeded" in namespace.test()

@@ -1,4 +1,4 @@
-"""What kube-score has to say of every example, and why it stays so."""
+"""The remarks of kube-score on every example, with the reasons to keep them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _PLATFORM = "platform-user-values.yaml: the platform assigns the user"
 _POLICY = "networkPolicy.enabled is for the operator: a policy knows no host names, and a wrong one cuts the pods off"
 _SPREAD = "topologySpreadConstraints and affinity are values"
 
-# The remark -> the reason for which it stays.
+# Remark -> reason to keep it.
 STAYS = {
     "CPU limit is not set": "a throttled process misses heartbeats and loses its partitions",
     "Memory limit is not set": "platform-user-values.yaml takes it away, as an example",
@@ -27,6 +27,6 @@ STAYS = {
 
 
 def test_every_remark_has_its_reason() -> None:
-    """A remark without a reason is to be mended; a reason without a remark is to go."""
+    """A remark without a reason must be fixed, and a reason without a remark must be removed."""
     found = set().union(*(remarks(chart, values) for chart in CHARTS for values in examples(chart)))
     assert sorted(STAYS) == sorted(found)

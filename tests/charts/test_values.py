@@ -1,4 +1,4 @@
-"""Values that the charts refuse, and what the optional objects say."""
+"""Values that the charts reject, and the content of optional objects."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.commands.check import check
 from translator.commands.send import send
 from translator.config.settings import Settings, parse
 
-# Chart, values over those of the least example, and what the operator reads.
+# Chart, overrides of the minimal example, and the message for the operator.
 _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("translator", {"replica": 2}, "additional properties 'replica' not allowed"),
     ("translator", {"config.sorces": []}, "additional properties 'sorces' not allowed"),
@@ -81,7 +81,7 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 @pytest.mark.parametrize(("chart", "overrides", "message"), _REFUSED, ids=[case[2] for case in _REFUSED])
 def test_refused(chart: str, overrides: dict[str, Any], message: str) -> None:
-    """The refusal says what came and where."""
+    """The error contains the bad value and its place."""
     least = FOLDER / chart / "ci" / "default-values.yaml"
     assert render(chart, least)
     with pytest.raises(ChartError) as refusal:
@@ -90,7 +90,7 @@ def test_refused(chart: str, overrides: dict[str, Any], message: str) -> None:
 
 
 def test_settings_from_the_environment() -> None:
-    """Any setting of the program may come from a variable, whatever it takes."""
+    """Any setting of the program can come from a variable, whatever its type."""
     least = FOLDER / "translator" / "ci" / "default-values.yaml"
     variables = [{"name": "DELIVERY", "value": "exactly_once"}, {"name": "STUCK", "value": "90"}]
     overrides = {"config.delivery": "${DELIVERY}", "config.timing.stuck": "${STUCK}", "env": variables}
@@ -98,14 +98,14 @@ def test_settings_from_the_environment() -> None:
 
 
 def test_off_by_default() -> None:
-    """The least release has nothing that a cluster may not know."""
+    """The minimal release needs nothing that a cluster might lack."""
     kinds = {one["kind"] for chart in ("translator", "spark-sink") for one in render(chart, _least(chart))}
     # The Pod is that of `helm test`.
     assert {"ConfigMap", "Deployment", "Pod", "Service", "ServiceAccount"} == kinds
 
 
 def test_network_policy() -> None:
-    """Open are DNS and the ports of what the settings name, each once, and what the values add."""
+    """The policy opens DNS and the ports from the settings, each once, and those that the values add."""
     (policy,) = _of_kind("NetworkPolicy", "translator")
     dns, named, added = policy["spec"]["egress"]
     assert [53, 53] == [port["port"] for port in dns["ports"]]
@@ -118,7 +118,7 @@ def test_network_policy() -> None:
 
 
 def test_static_membership() -> None:
-    """Pods that keep their names, each its own in the group; KEDA scales what there is."""
+    """Pods keep their names, each a distinct group member, and KEDA scales the StatefulSet."""
     watched = FOLDER / "translator" / "ci" / "watched-values.yaml"
     rendered = render("translator", watched, overrides={"staticMembership": True})
     found = {one["kind"]: one for one in rendered}
@@ -143,7 +143,7 @@ def test_static_membership() -> None:
     ],
 )
 def test_network_policy_of_an_iceberg_catalog(catalog: dict[str, Any], port: int) -> None:
-    """The sink and its workers reach it, by the port of its scheme where none is said."""
+    """The sink and its workers can reach the catalog, by default on the port of its URL scheme."""
     config: dict[str, Any] = {
         "tables": {"iceberg_catalog": catalog, "formats": {"*": "iceberg"}, "warehouse": "s3a://l/t"}
     }
@@ -157,14 +157,14 @@ def test_network_policy_of_an_iceberg_catalog(catalog: dict[str, Any], port: int
 
 @pytest.mark.parametrize(("replicas", "budgets"), [(1, 0), (3, 1)])
 def test_disruption_budget(replicas: int, budgets: int) -> None:
-    """One pod has none: it could only keep its node from being drained."""
+    """A single pod has no budget, which would only keep its node from being drained."""
     found = render("translator", _least("translator"), overrides={"replicas": replicas})
     assert budgets == sum(one["kind"] == "PodDisruptionBudget" for one in found)
 
 
 @pytest.mark.parametrize(("port", "probes"), [(8080, 3), (None, 0)])
 def test_probes_of_the_sink(port: int | None, probes: int) -> None:
-    """They ask where the program answers; where it does not, there are none."""
+    """Probes use the port where the program answers. Without one, there are no probes."""
     (deployment,) = [
         one
         for one in render("spark-sink", _least("spark-sink"), overrides={"config.metrics.port": port})
@@ -176,7 +176,7 @@ def test_probes_of_the_sink(port: int | None, probes: int) -> None:
 
 
 def test_monitored_ports() -> None:
-    """A monitor names a port that the container has."""
+    """A monitor uses an existing port of the container."""
     for chart in ("translator", "spark-sink"):
         (monitor,), (deployment,) = _of_kind("PodMonitor", chart), _of_kind("Deployment", chart)
         (container,) = deployment["spec"]["template"]["spec"]["containers"]
@@ -185,7 +185,7 @@ def test_monitored_ports() -> None:
 
 
 def test_scaled_object() -> None:
-    """KEDA has the number of pods, and not the Deployment; each topic of a source is a trigger."""
+    """KEDA and not the Deployment sets the number of pods. Each topic of a source is a trigger."""
     (scaled,), (deployment,) = _of_kind("ScaledObject", "translator"), _of_kind("Deployment", "translator")
     assert deployment["metadata"]["name"] == scaled["spec"]["scaleTargetRef"]["name"]
     assert "replicas" not in deployment["spec"]
@@ -195,12 +195,12 @@ def test_scaled_object() -> None:
 
 
 def test_extra_objects() -> None:
-    """Texts in them are templates."""
+    """Texts in extra objects are templates."""
     assert "orders-owner" in {one["metadata"]["name"] for one in _of_kind("ConfigMap", "translator")}
 
 
 def test_helm_test() -> None:
-    """Its pod is not one that the Deployment, the Service or a budget selects; it may do no more than theirs."""
+    """No Deployment, Service or budget selects the test pod, which has no more permissions than theirs."""
     (pod,), (deployment,) = _of_kind("Pod", "translator"), _of_kind("Deployment", "translator")
     assert "test" == pod["metadata"]["annotations"]["helm.sh/hook"]
     selected = deployment["spec"]["selector"]["matchLabels"]
@@ -213,8 +213,9 @@ def test_helm_test() -> None:
 
 
 def test_what_helm_test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program takes the arguments, and the message of the example stands for no row; without a topic nothing is
-    written."""
+    """The program accepts the arguments, and the example message represents no row. Without a topic, nothing is
+    written.
+    """
     (pod,) = _of_kind("Pod", "translator")
     command, *arguments = pod["spec"]["containers"][0]["args"]
     assert "send" == command
@@ -236,7 +237,7 @@ def test_what_helm_test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_helm_test_of_the_sink() -> None:
-    """Its pod asks the Service, which leads to the port of the sink; a policy lets it in, and no claim is mounted."""
+    """The test pod queries the Service on the sink's port. A policy admits it, and no claim is mounted."""
     (pod,), (service,) = _of_kind("Pod", "spark-sink"), _of_kind("Service", "spark-sink")
     (deployment,), (policy,) = _of_kind("Deployment", "spark-sink"), _of_kind("NetworkPolicy", "spark-sink")
     command, *arguments = pod["spec"]["containers"][0]["args"]
@@ -256,13 +257,13 @@ def test_helm_test_of_the_sink() -> None:
 
 @pytest.mark.parametrize("overrides", [{"config.metrics.port": None}, {"mode": "operator", "config.spark": None}])
 def test_a_sink_without_a_page(overrides: dict[str, Any]) -> None:
-    """Where nothing answers, or the operator's driver does, there is neither a Service nor a test."""
+    """Without a metrics port, or with the operator's driver, neither a Service nor a test exists."""
     kinds = {one["kind"] for one in render("spark-sink", _least("spark-sink"), overrides=overrides)}
     assert not {"Service", "Pod"} & kinds
 
 
 def test_strimzi() -> None:
-    """Its topics are those that the translator writes, and its user has rights on them and on what is read."""
+    """The chart creates the topics that the translator writes, and a user with permissions on them and on its inputs."""
     settings = _settings()
     topics = {one["spec"]["topicName"]: one for one in _of_kind("KafkaTopic", "translator")}
     assert {*settings.written_topics} == topics.keys()
@@ -293,7 +294,7 @@ def test_strimzi() -> None:
     ("topic", "resource"), [("erp.*", ("erp.", "prefix")), ("*.erp", ("*", "literal")), ("erp", ("erp", "literal"))]
 )
 def test_rights_on_patterns(topic: str, resource: tuple[str, str]) -> None:
-    """Kafka's rights know names and prefixes: a pattern has that of its beginning, or all topics where it has none."""
+    """Kafka's ACLs support names and prefixes. A pattern gets its prefix, or all topics if it has none."""
     overrides = {
         "strimzi": {"enabled": True, "cluster": "kafka"},
         "config.sources": [{"name": "erp", "dialect": "qlik", "topics": [topic]}],
@@ -310,7 +311,7 @@ def _settings() -> Settings:
 
 
 def _files() -> dict[str, str]:
-    """The files that the pods of the translator see."""
+    """Return the files that the translator's pods see."""
     return {name: text for one in _of_kind("ConfigMap", "translator") for name, text in one["data"].items()}
 
 

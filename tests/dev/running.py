@@ -1,4 +1,4 @@
-"""What the tests of our servers share: their commands, the processes that they leave or not, a port that is taken."""
+"""Shared by the tests of our servers: their commands, processes they leave behind, and a port in use."""
 
 import os
 import socket
@@ -24,14 +24,14 @@ def alive(pid: int) -> bool:
         os.kill(pid, 0)
     except ProcessLookupError:
         return False
-    # A zombie answers signals, but it is dead: its parent has only not asked yet.
+    # A zombie can be signalled, but it is dead. Its parent has just not waited for it yet.
     stat = Path(f"/proc/{pid}/stat")
     return not (stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 @contextmanager
 def taken_port() -> Iterator[int]:
-    """A loopback port that somebody listens on."""
+    """A loopback port in use."""
     with socket.socket() as other:
         other.bind((LOOPBACK, 0))
         other.listen()

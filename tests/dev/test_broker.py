@@ -1,4 +1,4 @@
-"""The broker starts, stops, survives and leaves nothing behind."""
+"""The broker starts, stops, survives kills and leaves nothing behind."""
 
 import os
 import signal
@@ -17,25 +17,25 @@ from tests.dev.running import alive, command, taken_port
 
 pytestmark = pytest.mark.integration
 
-SECONDS = 120.0  # a bound for what hangs
+SECONDS = 120.0  # timeout for hanging tests
 
 
 def test_answers(broker: Broker) -> None:
-    """Clients reach it at its bootstrap address, and that is the only broker."""
+    """Clients reach it at its bootstrap address, and it is the only broker."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     nodes = admin.list_topics(timeout=10).brokers.values()
     assert [broker.bootstrap] == [f"{node.host}:{node.port}" for node in nodes]
 
 
 def test_loopback_only(broker: Broker) -> None:
-    """Nobody outside this machine can connect."""
+    """Other machines cannot connect."""
     settings = (broker.directory / "server.properties").read_text().splitlines()
     (listeners,) = (line.partition("=")[2].split(",") for line in settings if line.startswith("listeners="))
     assert [LOOPBACK, LOOPBACK] == [listener.split("://")[1].split(":")[0] for listener in listeners]
 
 
 def test_topics_are_not_created_by_themselves(broker: Broker) -> None:
-    """Writing to a topic that nobody created is an error, as in production."""
+    """As in production, writing to a missing topic is an error."""
     failures = []
     producer = Producer({"bootstrap.servers": broker.bootstrap, "message.timeout.ms": 3000})
     producer.produce("never-created", b"x", on_delivery=lambda error, _: failures.append(error))
@@ -45,9 +45,9 @@ def test_topics_are_not_created_by_themselves(broker: Broker) -> None:
 
 
 def test_killed_and_started_again(tmp_path: Path, free_port: int) -> None:
-    """After a kill it comes back at the same address with the same records.
+    """After a kill, it restarts at the same address with the same records.
 
-    A directory and a port that were given are used, and the directory stays.
+    It uses a given directory and port, and keeps the directory.
     """
     with Broker(free_port, tmp_path / "kafka") as own:
         bootstrap, first_pid = own.bootstrap, own.pid
@@ -66,13 +66,13 @@ def test_killed_and_started_again(tmp_path: Path, free_port: int) -> None:
 
 
 def test_start_twice(broker: Broker) -> None:
-    """A second start is refused: it would leave the first process to nobody."""
+    """A second start is rejected, because nobody would own the first process."""
     with pytest.raises(BrokerError, match=f"runs already \\(process {broker.pid}\\); call stop"):
         broker.start()
 
 
 def test_died_by_itself() -> None:
-    """A broker that ended on its own is an error at the end, with its log, which is kept."""
+    """If the broker has ended on its own, stopping it raises an error and keeps its log."""
     running = Broker()
     running.start()
     os.kill(running.pid, signal.SIGKILL)
@@ -85,7 +85,7 @@ def test_died_by_itself() -> None:
 
 
 def test_broken_directory(tmp_path: Path) -> None:
-    """A start that fails shows the end of the log."""
+    """The error of a failed start contains the end of the log."""
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "meta.properties").write_text("version=77\n")
     broken = Broker(directory=tmp_path)
@@ -96,14 +96,16 @@ def test_broken_directory(tmp_path: Path) -> None:
 
 
 def test_port_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wanted port that another process has is named."""
+    """The error identifies a requested port that is in use."""
     monkeypatch.setattr("dev.servers.broker.PORT_PAUSE_SECONDS", 0.0)
     with taken_port() as port, pytest.raises(PortTakenError, match=f"port {port} of 127.0.0.1 is taken"):
         Broker(port, tmp_path).start()
 
 
 def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A free port that somebody else took in the meantime is exchanged for another; its directory goes at the end."""
+    """If another process takes the free port in the meantime, the broker picks another. Its directory is removed at the
+    end.
+    """
     with taken_port() as lost:
         offered = [lost]
         really_free = sys.modules["dev.servers.broker"].free_port
@@ -116,7 +118,7 @@ def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_no_two_listeners_with_one_port(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The system may give the port that it just gave, as long as nobody listens there."""
+    """Listeners get different ports, although the system can return the same free port twice."""
     offered = [7, 7, 8]
     monkeypatch.setattr("dev.servers.broker.free_port", lambda: offered.pop(0))
     settings = Broker(7, tmp_path)._settings(7)
@@ -125,19 +127,19 @@ def test_no_two_listeners_with_one_port(tmp_path: Path, monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM])
 def test_command_ends_in_order(how: signal.Signals) -> None:
-    """`python -m dev.servers.broker` prints its address; Ctrl-C or SIGTERM leaves no process and no directory."""
+    """`python -m dev.servers.broker` prints its address. Ctrl-C or SIGTERM leaves no process and no directory."""
     with command("broker") as running:
         bootstrap, directory, java = _told_by(running)
         assert bootstrap.startswith(f"{LOOPBACK}:")
         running.send_signal(how)
-        assert 0 == running.wait(SECONDS)  # the broker may take STOP_SECONDS of it
+        assert 0 == running.wait(SECONDS)  # the broker can take STOP_SECONDS of it
     assert not alive(java)
     assert not directory.exists()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ties a child's life to its parent's")
 def test_parent_killed_hard() -> None:
-    """When its Python is killed without a word, the broker goes too."""
+    """If its Python process is killed, the broker ends too."""
     with command("broker") as running:
         _, directory, java = _told_by(running)
         running.kill()
@@ -149,7 +151,7 @@ def test_parent_killed_hard() -> None:
 
 
 def _told_by(running: subprocess.Popen[str]) -> tuple[str, Path, int]:
-    """Address, directory and process id of the broker that the command started."""
+    """Return the address, directory and process id of the broker that the command started."""
     assert running.stdout is not None
     assert running.stderr is not None
     bootstrap = running.stdout.readline().strip()

@@ -1,4 +1,4 @@
-"""What the charts' values may hold below `config` is what the programs take."""
+"""The charts accept the same settings below `config` as the programs."""
 
 from __future__ import annotations
 
@@ -11,5 +11,5 @@ from dev.pages.chart_values import schemas
 
 @pytest.mark.parametrize("path", schemas(), ids=[path.parent.name for path in schemas()])
 def test_schema_is_current(path: Path) -> None:
-    """A setting that came or went is in the chart's schema: `python -m dev.pages.chart_values`."""
+    """The chart's schema has all current settings. `python -m dev.pages.chart_values` writes it."""
     assert schemas()[path] == path.read_text(encoding="utf-8")

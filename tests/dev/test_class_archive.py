@@ -1,4 +1,4 @@
-"""The archive of the broker's classes: made once, used by every broker, missed by none."""
+"""The class archive of the broker: created once, used by every broker, and optional."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def jar(tmp_path: Path) -> Path:
 
 
 class Trainer:
-    """Writes what a JVM would, or fails."""
+    """Write what a JVM would write, or fail."""
 
     def __init__(self, content: bytes | None = b"classes") -> None:
         self.runs = 0
@@ -40,7 +40,7 @@ def archive_of(options: list[str]) -> Path:
 
 
 def test_made_once(jar: Path) -> None:
-    """The second broker finds what the first one made, beside the jars."""
+    """The second broker finds the archive that the first one created next to the jars."""
     train = Trainer()
     first, second = (archive_options(Path(sys.executable), [jar], train) for _ in range(2))
     assert first == second
@@ -50,7 +50,7 @@ def test_made_once(jar: Path) -> None:
 
 
 def test_other_jars_have_another(jar: Path) -> None:
-    """A jar that was exchanged is not read through the archive of the old one, which the JVM would refuse."""
+    """A changed jar gets a new archive, because the JVM would reject the old one."""
     train = Trainer()
     before = archive_options(Path(sys.executable), [jar], train)
     jar.write_bytes(b"other")
@@ -60,14 +60,14 @@ def test_other_jars_have_another(jar: Path) -> None:
 
 @pytest.mark.parametrize("content", [None, b""], ids=["the run fails", "the run leaves nothing"])
 def test_goes_without(jar: Path, content: bytes | None) -> None:
-    """Where none can be made the broker starts as ever, and the next one does not lose time on it."""
+    """If no archive can be created, the broker starts without one, and the next broker does not try again."""
     train = Trainer(content)
     assert [[], []] == [archive_options(Path(sys.executable), [jar], train) for _ in range(2)]
     assert 1 == train.runs
 
 
 def test_a_cache_that_cannot_be_written(jar: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A read-only cache is no error."""
+    """A read-only cache is not an error."""
 
     def refuse(*_: object, **__: object) -> None:
         raise PermissionError("read-only file system")
@@ -78,6 +78,6 @@ def test_a_cache_that_cannot_be_written(jar: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc")
 def test_a_broker_uses_it(broker: Broker) -> None:
-    """The archive that Java really makes of the real jars is one that it takes."""
+    """Java accepts the archive that it created from the real jars."""
     mapped = Path(f"/proc/{broker.pid}/maps").read_text()
     assert str(jars_directory() / "classes-") in mapped

@@ -1,4 +1,4 @@
-"""What the compose file mounts is there, and the programs take their settings; tests/charts reads the file itself."""
+"""The compose file mounts existing files, and the programs accept its settings. tests/charts validates the file itself."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ PROGRAMS = {"translator": translator.config.settings, "sink": spark_sink.config.
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_settings(name: str) -> None:
-    """The programs take them; the broker is that of the compose file."""
+    """The programs accept the settings, which use the broker of the compose file."""
     settings = PROGRAMS[name].parse(_text(name), {}, f"{name}.yaml")
     assert "broker:9092" == settings.kafka.bootstrap_servers
 
 
 @pytest.mark.parametrize("name", ["translator", "spark-sink"])
 def test_it_is_scraped_where_it_answers(name: str) -> None:
-    """Port and service are those of the settings."""
+    """Prometheus scrapes the service and port of the settings."""
     (job,) = [one for one in PROMETHEUS["scrape_configs"] if one["job_name"] == name]
     assert [f"{name}:8080"] == job["static_configs"][0]["targets"]
     port = {
@@ -39,7 +39,7 @@ def test_it_is_scraped_where_it_answers(name: str) -> None:
 
 
 def test_mounted_files() -> None:
-    """An engine would make a folder in place of a file that is missing."""
+    """Every mounted file exists. Otherwise the engine would create a folder in its place."""
     sources = [mount.split(":")[0] for service in SERVICES.values() for mount in service.get("volumes", ())]
     files = [FOLDER / source for source in sources if source.startswith(".")]
     assert files
@@ -47,7 +47,7 @@ def test_mounted_files() -> None:
 
 
 def test_the_message() -> None:
-    """The source of the settings reads the file as it stands, which `translator send` sends whole."""
+    """The source can read the file that `translator send` sends whole."""
     source = yaml.safe_load(_text("translator"))["sources"][0]
     options = [word for name, value in source["options"].items() for word in ("-o", f"{name}={value}")]
     done = _program.run("translate", "-d", source["dialect"], *options, "--raw", str(FOLDER / "message.json"))

@@ -1,4 +1,4 @@
-"""`python -m dev.demo` is ended in the middle."""
+"""`python -m dev.demo` can be interrupted at any point."""
 
 import signal
 import subprocess
@@ -14,7 +14,7 @@ PATIENCE_SECONDS = 300.0
 
 @pytest.mark.integration
 def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
-    """The broker and both programs end with it, though the shell of a script had it ignore Ctrl-C."""
+    """An interrupt ends the broker and both programs, even if the shell of a script ignores Ctrl-C."""
     folder = tmp_path / "demo"
     said = tmp_path / "said"
     with said.open("wb") as output:
@@ -25,7 +25,7 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
             preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
         )
     try:
-        # Then the broker has them, and both programs were started.
+        # By then the broker has them, and both programs have started.
         wait_until("messages are fed", PATIENCE_SECONDS, lambda: "raw messages" in said.read_text())
         assert len(_processes_of(folder)) > 1
         demo.send_signal(signal.SIGINT)
@@ -37,12 +37,12 @@ def test_an_interrupt_leaves_nothing_behind(tmp_path: Path) -> None:
 
 
 def _processes_of(folder: Path) -> list[Path]:
-    """Those whose command names something in the folder."""
+    """Return the processes whose command line contains the folder."""
     found = []
     for command in Path("/proc").glob("[0-9]*/cmdline"):
         try:
             if str(folder).encode() in command.read_bytes():
                 found.append(command)
         except OSError:
-            continue  # it ended meanwhile
+            continue  # it has ended meanwhile
     return found

@@ -1,4 +1,4 @@
-"""The documentation site: every page is in the navigation, links work in the site, and nothing stays Markdown.
+"""On the documentation site, every page is in the navigation, links work, and all Markdown is rendered.
 
 `make docs` builds it. MkDocs itself reports dead links and anchors.
 """
@@ -16,7 +16,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def test_every_page_has_its_place_once() -> None:
-    """In the navigation, by task."""
+    """Every page is in the navigation once, sorted by task."""
     navigation = (ROOT / "mkdocs.yml").read_text(encoding="utf-8").partition("nav:")[2]
     named = re.findall(r"- (\S+\.md)$", navigation, re.MULTILINE)
     pages = [path.relative_to(ROOT / "docs").as_posix() for path in (ROOT / "docs").rglob("*.md")]
@@ -37,7 +37,7 @@ def test_every_page_has_its_place_once() -> None:
     ],
 )
 def test_links(page: str, link: str, mended: str) -> None:
-    """Those between pages stay; of the first page, which lies elsewhere in the repository, they are mended."""
+    """Links between pages are unchanged. Those of the first page, which is in another folder, are adjusted."""
     assert mended == in_site(link, page)
 
 
@@ -52,5 +52,5 @@ def test_links(page: str, link: str, mended: str) -> None:
     ],
 )
 def test_markdown_that_was_not_rendered(page: str, found: list[str]) -> None:
-    """A table, link, heading or mark that readers would see as text is reported; code is left alone."""
+    """An unrendered table, link, heading or mark is reported. Code is ignored."""
     assert unrendered(page) == found

@@ -1,4 +1,4 @@
-"""The image's entry, run as Kubernetes runs it, with the Java and the Spark of this machine."""
+"""The image's entry point, run as in Kubernetes, with this machine's Java and Spark."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 ENTRY = Path(__file__).parents[2] / "dev" / "image_entry.sh"
 
-# A process that hangs reaches it.
+# A signal reaches a hanging process.
 PATIENCE_SECONDS = 300.0
 
 
@@ -28,20 +28,20 @@ def _run(arguments: list[str], **variables: str) -> subprocess.CompletedProcess[
 
 
 def test_the_program() -> None:
-    """What is no word of Spark's goes to the program, and its exit code comes back."""
+    """Arguments that are not Spark's go to the program, and its exit code is returned."""
     assert "spark-sink" in _run(["--version"]).stdout
     assert 2 == _run(["run"]).returncode
 
 
 @pytest.mark.integration
 def test_a_driver() -> None:
-    """The operator's spark-submit has put a driver into a pod: the rest is for the one in the pod."""
+    """The operator's spark-submit creates a driver pod, and the arguments are for the driver in it."""
     assert "version 4." in _run(["driver", "--version"], SPARK_DRIVER_BIND_ADDRESS="127.0.0.1").stderr
 
 
 @pytest.mark.integration
 def test_an_executor(free_port: int) -> None:
-    """Spark's own executor takes all that it is given, and looks for its driver; there is none, and it says where."""
+    """Spark's executor gets all of its arguments and tries to reach its driver. It fails with the driver's address."""
     ended = _run(
         ["executor"],
         SPARK_JAVA_OPT_0="-XX:TieredStopAtLevel=1",
@@ -61,7 +61,7 @@ def test_an_executor(free_port: int) -> None:
 
 
 def test_an_executor_without_its_driver() -> None:
-    """A variable that Spark sets and that is missing ends it, by name."""
+    """A missing Spark variable ends it, with the variable's name in the error."""
     variables = {"SPARK_EXECUTOR_MEMORY": "128m"}
     ended = _run(["executor"], **variables)
     assert 0 != ended.returncode

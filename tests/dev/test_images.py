@@ -1,4 +1,4 @@
-"""What the Dockerfile copies gets into the context of its build; `make image-check` builds the images."""
+"""The build context contains what the Dockerfile copies. `make image-check` builds the images."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dev.release.images import ROOT, TARGETS
 
 
 def test_everything_that_is_copied_is_in_the_context() -> None:
-    """.dockerignore leaves out whatever it does not name, and a build would end at the first file that is missing."""
+    """.dockerignore admits every copied file. A build would fail at the first missing one."""
     text = (ROOT / "Dockerfile").read_text()
     copied = {name for line in re.findall(r"^COPY (?!--from)(.*) \S+$", text, re.MULTILINE) for name in line.split()}
     let_in = {line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")}
@@ -18,6 +18,6 @@ def test_everything_that_is_copied_is_in_the_context() -> None:
 
 
 def test_targets() -> None:
-    """The images that are built are stages of the Dockerfile."""
+    """Every image that is built is a stage of the Dockerfile."""
     stages = set(re.findall(r"^FROM \S+ AS (\S+)$", (ROOT / "Dockerfile").read_text(), re.MULTILINE))
     assert {*TARGETS} <= stages

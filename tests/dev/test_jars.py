@@ -1,4 +1,4 @@
-"""The jars are the listed ones, or there is an error that says which is not."""
+"""The jars match the list. Otherwise an error identifies the differences."""
 
 import hashlib
 import os
@@ -25,7 +25,7 @@ def directory(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def checksums(tmp_path: Path) -> Path:
-    """The list of those two."""
+    """A list with the checksums of those two."""
     path = tmp_path / "jars.sha256"
     lines = {"broker/b-2.jar": b"bbbb", "spark/a-1.jar": b"aaaa"}.items()
     path.write_text("".join(f"{hashlib.sha256(content).hexdigest()}  {name}\n" for name, content in lines))
@@ -34,33 +34,33 @@ def checksums(tmp_path: Path) -> Path:
 
 class TestVerify:
     def test_listed_jars_pass(self, directory: Path, checksums: Path) -> None:
-        """The listed jars pass, once by their content and then by size and time."""
+        """Listed jars pass, first by content and then by size and time."""
         verify(directory, checksums)
         verify(directory, checksums)
 
     def test_changed(self, directory: Path, checksums: Path) -> None:
-        """A jar with other content is named, also when its size is the same."""
+        """An error identifies a jar with other content, even if the size is the same."""
         verify(directory, checksums)
         (directory / "spark/a-1.jar").write_bytes(b"AAAA")
         with pytest.raises(JarsError, match=r"changed or damaged: spark/a-1\.jar\)\. Delete that folder and run `make"):
             verify(directory, checksums)
 
     def test_missing(self, directory: Path, checksums: Path) -> None:
-        """A jar that is gone is named, also after it was verified."""
+        """An error identifies a missing jar, even after verification."""
         verify(directory, checksums)
         (directory / "broker/b-2.jar").unlink()
         with pytest.raises(JarsError, match=r"\(missing: broker/b-2\.jar\)"):
             verify(directory, checksums)
 
     def test_extra(self, directory: Path, checksums: Path) -> None:
-        """A jar that nobody listed is named: it would be on the class path."""
+        """An error identifies an unlisted jar, because it would be on the class path."""
         verify(directory, checksums)
         (directory / "spark/evil-9.jar").write_bytes(b"?")
         with pytest.raises(JarsError, match=r"\(not in the list: spark/evil-9\.jar\)"):
             verify(directory, checksums)
 
     def test_all_differences_in_one_error(self, directory: Path, checksums: Path) -> None:
-        """All differences are told at once."""
+        """One error reports all differences."""
         (directory / "spark/a-1.jar").rename(directory / "spark/a-2.jar")
         with pytest.raises(JarsError, match=r"\(missing: spark/a-1\.jar; not in the list: spark/a-2\.jar\)"):
             verify(directory, checksums)
@@ -72,14 +72,14 @@ class TestVerify:
         verify(directory, checksums)
 
     def test_other_list(self, directory: Path, checksums: Path) -> None:
-        """Another list is not satisfied by what was verified against the last one."""
+        """A verification against one list does not count for another."""
         verify(directory, checksums)
         checksums.write_text(checksums.read_text().replace("b-2", "b-3"))
         with pytest.raises(JarsError, match=r"missing: broker/b-3\.jar; not in the list: broker/b-2\.jar"):
             verify(directory, checksums)
 
     def test_damaged_marker(self, directory: Path, checksums: Path) -> None:
-        """A marker that cannot be read means: verify again."""
+        """An unreadable marker leads to a new verification."""
         verify(directory, checksums)
         (directory / jars.MARKER).write_text("{")
         verify(directory, checksums)
@@ -88,7 +88,7 @@ class TestVerify:
 class TestFetching:
     @pytest.fixture
     def fetches(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checksums: Path) -> list[Path]:
-        """Fetching replaced by copying the toy jars; a list that grows with each fetch."""
+        """Replace fetching with copying the toy jars, and return a list that grows with each fetch."""
         done: list[Path] = []
 
         def retrieve(temporary: Path) -> None:
@@ -109,7 +109,7 @@ class TestFetching:
         assert 1 == len(fetches)
 
     def test_two_at_a_time(self, fetches: list[Path]) -> None:
-        """Of several that ask at the same time, one fetches and the others wait for it."""
+        """Of several concurrent callers, one fetches and the others wait."""
         threads = [threading.Thread(target=spark_jars) for _ in range(4)]
         for thread in threads:
             thread.start()
@@ -118,7 +118,7 @@ class TestFetching:
         assert 1 == len(fetches)
 
     def test_not_the_listed_ones(self, fetches: list[Path], checksums: Path, tmp_path: Path) -> None:
-        """What came and is not what was listed is thrown away, and the next call fetches again."""
+        """Downloads that do not match the list are discarded, and the next call fetches again."""
         right = checksums.read_text()
         checksums.write_text(right.replace("a-1", "a-0"))
         with pytest.raises(JarsError, match="They were thrown away"):
@@ -130,7 +130,7 @@ class TestFetching:
         assert 2 == len(fetches)
 
     def test_write_checksums(self, fetches: list[Path], checksums: Path) -> None:
-        """The maintainer's list is what came, sorted, in the format of sha256sum."""
+        """The maintainer's list contains the fetched jars, sorted, in the format of sha256sum."""
         right = checksums.read_text()
         checksums.write_text("")
         assert 2 == jars.write_checksums()
@@ -140,13 +140,13 @@ class TestFetching:
 
 
 def test_nothing_twice_on_the_class_path_of_spark() -> None:
-    """No jar of ours is there in another version among the jars that PySpark ships."""
+    """None of our jars is also among PySpark's in another version."""
     shipped = {_artifact(path) for path in (Path(pyspark.__file__).parent / "jars").glob("*.jar")}
     assert set() == {_artifact(path) for path in spark_jars()} & shipped
 
 
 def test_the_list_is_sorted_and_complete() -> None:
-    """The committed list names each jar of both class paths once, in order."""
+    """The committed list contains each jar of both class paths once, in order."""
     names = [line.split("  ")[1] for line in jars.CHECKSUMS.read_text().splitlines()]
     assert sorted(set(names)) == names
     assert names == sorted(f"{path.parent.name}/{path.name}" for path in [*spark_jars(), *broker_jars()])

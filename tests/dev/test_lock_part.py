@@ -35,20 +35,20 @@ def names(entries: list[str]) -> list[str]:
 
 
 def test_what_is_needed_in_turn_comes_along() -> None:
-    """Entries come whole, with hashes, and both where a version depends on that of Python."""
+    """Indirect dependencies are included, with hashes, and in all versions if the version depends on that of Python."""
     entries = part_of_lock(SMALL, {"dependencies": ["aaa>=1"]}, ["dependencies"])
     assert ["aaa", "bbb", "bbb"] == names(entries)
     assert all("--hash=sha256:" in entry for entry in entries)
 
 
 def test_a_package_that_the_lock_lacks_is_named() -> None:
-    """A lock that is older than pyproject.toml is an error, not a smaller image."""
+    """A lock older than pyproject.toml is an error and does not produce a smaller image."""
     with pytest.raises(LookupError, match="zzz; run make lock"):
         part_of_lock(SMALL, {"dependencies": ["zzz"]}, ["dependencies"])
 
 
 def test_the_translator_does_without_spark() -> None:
-    """The translator's image has its own packages and no PySpark; the sink's has both."""
+    """The translator's image has its own packages without PySpark, and the sink's has both."""
     translator = set(names(part_of_lock(LOCK, PROJECT, ["dependencies"])))
     sink = set(names(part_of_lock(LOCK, PROJECT, ["dependencies", "sink"])))
     assert {"faust-streaming", "confluent-kafka", "aiohttp", "tzdata"} <= translator

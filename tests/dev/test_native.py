@@ -1,4 +1,4 @@
-"""The build of the native path: from the listed crates only, and never an error for the lack of cargo."""
+"""The build of the native path uses only the listed crates, and a missing cargo is not an error."""
 
 import json
 import subprocess
@@ -48,7 +48,9 @@ def test_any_other_crate_is_told(listed: str, said: str) -> None:
 
 
 def test_without_cargo_one_line_says_what_is_missing(tmp_path: Path) -> None:
-    """What it costs and how to get it, too; the set-up goes on. An extension of another state of the source goes."""
+    """Without cargo, one line explains the cost and the installation. Setup continues and removes an outdated
+    extension.
+    """
     stale = tmp_path / "rows.abi3.so"
     stale.touch()
     program = """
@@ -84,7 +86,7 @@ def test_what_was_built_is_taken_from_the_cache(tmp_path: Path, monkeypatch: pyt
 
 
 def test_the_crate_forbids_unsafe_code() -> None:
-    """And names exact versions."""
+    """The crate forbids unsafe code and pins exact versions."""
     crate = tomllib.loads((native.CRATE / "Cargo.toml").read_text())
     assert crate["lints"]["rust"]["unsafe_code"] == "forbid"
     wanted = [spec if isinstance(spec, str) else spec["version"] for spec in crate["dependencies"].values()]

@@ -1,4 +1,4 @@
-"""The object store is built by hand, or by CI: who lacks it is told how."""
+"""Developers or CI build the object store. If it is missing, an error explains how."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from dev.servers.object_store import ObjectStore, ObjectStoreError
 
 
 def test_not_built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The error names the command, and nothing is fetched unasked."""
+    """The error states the command, and nothing is downloaded unasked."""
     monkeypatch.setenv("CDC_CACHE", str(tmp_path))
     with pytest.raises(ObjectStoreError, match=r"was not built\. .* -m dev\.servers\.object_store --build"):
         ObjectStore(directory=tmp_path / "store").start()
 
 
 def test_no_go(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """CI then goes on without it."""
+    """Without Go, CI skips it."""
     monkeypatch.setenv("CDC_CACHE", str(tmp_path))
     monkeypatch.setenv("PATH", "")
     assert 1 == object_store.main(["--build"])

@@ -1,4 +1,4 @@
-"""The wheel, as somebody has it who has nothing else of this project: installed, and run from another folder."""
+"""The wheel works without the rest of this project: installed, and run from another folder."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def packages(tmp_path_factory: pytest.TempPathFactory) -> Packages:
 
 @pytest.fixture(scope="module")
 def installed(packages: Packages, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of commands of an environment with the wheel, and the dependencies of ours without its code."""
+    """The commands folder of an environment with the wheel and our dependencies, but without our checkout."""
     folder = tmp_path_factory.mktemp("installed")
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     python = folder / "bin" / "python"
     pip = [sys.executable, "-m", "pip", "--disable-pip-version-check", "--python", str(python), "install", "--quiet"]
     subprocess.run([*pip, "--no-index", "--no-deps", str(packages.wheel)], check=True)
     (own,) = folder.glob("lib/python3*/site-packages")
-    # A plain line adds the folder and runs none of its .pth files, so the editable checkout stays out.
+    # A plain line adds the folder without running its .pth files, so the editable checkout is not on the path.
     (own / "borrowed.pth").write_text(sysconfig.get_path("purelib"))
     return folder / "bin"
 
@@ -45,7 +45,7 @@ def run(command: Path | str, *arguments: str, folder: Path) -> str:
 
 
 def test_commands_run(installed: Path, tmp_path: Path) -> None:
-    """Both programs; the wheel brings the native path where this checkout has it."""
+    """Both programs run. The wheel includes the native path if this checkout has it."""
     assert "spark-sink run" in run(installed / "spark-sink", "run", "--help", folder=tmp_path)
     version = run(installed / "translator", "--version", folder=tmp_path)
     assert BUILT.is_file() == ("native" in version)
@@ -54,14 +54,14 @@ def test_commands_run(installed: Path, tmp_path: Path) -> None:
 
 
 def test_it_translates_as_the_checkout_does(installed: Path, tmp_path: Path) -> None:
-    """To the same bytes, with data files that it reads on the way."""
+    """It writes the same bytes, which requires the package's data files."""
     ours = run(Path(sys.executable).with_name("translator"), *TRANSLATE, folder=tmp_path)
     assert ours
     assert ours == run(installed / "translator", *TRANSLATE, folder=tmp_path)
 
 
 def test_every_file_of_the_packages_is_in_it(packages: Packages) -> None:
-    """But for sources of what is compiled; the wheel is made of the source distribution, so that has them, too."""
+    """The wheel has every file except compiled sources. It is built from the sdist, which therefore has the files too."""
     listed = subprocess.run(
         ["git", "ls-files", "cdc_core", "translator", "spark_sink"],
         cwd=ROOT,
@@ -74,7 +74,7 @@ def test_every_file_of_the_packages_is_in_it(packages: Packages) -> None:
 
 
 def test_the_same_source_gives_the_same_wheel(packages: Packages, tmp_path: Path) -> None:
-    """Byte by byte."""
+    """Two builds of the same source are identical, byte for byte."""
     again = build(tmp_path).wheel
     assert packages.wheel.name == again.name
     assert hashlib.sha256(packages.wheel.read_bytes()).digest() == hashlib.sha256(again.read_bytes()).digest()

@@ -1,4 +1,4 @@
-"""The registry starts, stops, keeps what it was told and leaves nothing behind; only the pinned archive is unpacked."""
+"""The registry starts, stops, keeps its content and leaves nothing behind. Only the pinned archive is unpacked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def ask(url: str, body: bytes | None = None) -> bytes:
 @pytest.mark.integration
 class TestServer:
     def test_its_life(self) -> None:
-        """It answers on loopback; stopped and started, it has the same address and content; closed, it is all gone."""
+        """It answers on loopback. A restart keeps its address and content, and closing it removes everything."""
         with RegistryServer() as registry:
             url, pid = registry.url, registry.pid
             assert url.startswith(f"http://{LOOPBACK}:")
@@ -50,7 +50,7 @@ class TestServer:
         assert not directory.exists()
 
     def test_port_taken(self, tmp_path: Path) -> None:
-        """A start that fails shows the end of the log."""
+        """The error of a failed start contains the end of the log."""
         with (
             taken_port() as port,
             pytest.raises(RegistryError, match=rf"(?s)ended with exit code \d+; its log, .*{port}"),
@@ -58,9 +58,7 @@ class TestServer:
             RegistryServer(port, tmp_path).start()
 
     def test_command(self, tmp_path: Path) -> None:
-        """`python -m dev.servers.registry` prints its address. After SIGTERM its process is gone and a given directory
-        stays.
-        """
+        """`python -m dev.servers.registry` prints its address. SIGTERM ends its process and keeps a given directory."""
         with command("registry", "--directory", tmp_path) as running:
             assert running.stdout is not None
             url = running.stdout.readline().strip()
@@ -73,7 +71,7 @@ class TestServer:
 
 
 def test_no_address_before_the_start(tmp_path: Path) -> None:
-    """Only the start settles the port."""
+    """The port is unknown before the start."""
     with pytest.raises(RegistryError, match="before its first start"):
         _ = RegistryServer(directory=tmp_path).url
 
@@ -81,7 +79,7 @@ def test_no_address_before_the_start(tmp_path: Path) -> None:
 class TestFetching:
     @pytest.fixture
     def fetches(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
-        """Fetching replaced by packing a toy archive, which is the listed one; a list that grows with each fetch."""
+        """Replace fetching with packing a toy archive, which is listed, and return a list that grows with each fetch."""
         done: list[Path] = []
 
         def fetch(
@@ -104,13 +102,13 @@ class TestFetching:
         return done
 
     def test_once(self, fetches: list[Path]) -> None:
-        """The second call finds what the first has fetched and unpacked; the archive is not kept."""
+        """The second call finds the fetched and unpacked files. The archive is deleted."""
         assert home() == home()
         assert ["quarkus-run.jar"] == [path.name for path in home().iterdir()]
         assert 1 == len(fetches)
 
     def test_not_the_listed_one(self, fetches: list[Path], tmp_path: Path) -> None:
-        """What came and is not what was listed is never unpacked; nothing of it stays."""
+        """A download that does not match the list is not unpacked, and nothing of it remains."""
         dev.servers.registry.CHECKSUMS.write_text(f"{64 * '0'}  registry/toy.tar.gz\n")
         with pytest.raises(JarsError, match=r"toy\.tar\.gz has the checksum [0-9a-f]{64}, .*The file was deleted"):
             home()

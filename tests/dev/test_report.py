@@ -8,7 +8,7 @@ from dev.demo.report import told_of_sink
 
 
 def test_two_lines() -> None:
-    """Figures of batches are added up, and lines of Spark are ignored."""
+    """The summary adds up the figures of batches and ignores lines from Spark."""
     batch = {"event": "batch applied", "events": 5, "commits": 2, "rows": 4, "deleted": 1, "quarantined": {"X": 1}}
     log = [
         "26/01/05 WARN Utils: something",

@@ -1,4 +1,4 @@
-"""The parts in which the tests run are all tests, each once."""
+"""The parts in which the tests run contain every test once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dev.run_tests import APART, FAULTS, NO_TESTS, PARTS, ROOT, main, parts, res
 
 
 def _files(arguments: tuple[str, ...]) -> list[Path]:
-    """The test files that pytest finds with these arguments."""
+    """Return the test files that pytest finds with these arguments."""
     ignored = [ROOT / argument.removeprefix("--ignore=") for argument in arguments if argument.startswith("--ignore=")]
     folders = [ROOT / argument for argument in arguments if argument.startswith("tests")]
     found = [path for folder in folders for path in folder.rglob("test_*.py")]
@@ -19,7 +19,7 @@ def _files(arguments: tuple[str, ...]) -> list[Path]:
 
 
 def test_every_file_is_in_one_part() -> None:
-    """No file is forgotten when folders move, and none runs twice."""
+    """Moving folders neither drops a file nor runs it twice."""
     found = sorted(path for part in parts(faults=False) for path in _files(part))
     apart = {path for folder in APART for path in (ROOT / folder).rglob("test_*.py")}
     assert apart
@@ -27,12 +27,12 @@ def test_every_file_is_in_one_part() -> None:
 
 
 def test_every_folder_is_there() -> None:
-    """A folder that was renamed would be an error of pytest, minutes later."""
+    """Every folder exists. pytest would report a missing one only minutes later."""
     assert [] == [folder for part in (*PARTS, *FAULTS) for folder in part if not (ROOT / folder).is_dir()]
 
 
 def test_every_fault_is_in_a_part() -> None:
-    """A test with the mark outside of those folders would run nowhere."""
+    """Every test with the mark is in one of those folders. Elsewhere it would not run."""
     marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark.faults" in path.read_text()]
     looked_at = [path for part in parts(faults=True) for path in _files(part)]
     assert {*marked} - {Path(__file__)} <= {*looked_at}
@@ -50,12 +50,12 @@ def test_every_fault_is_in_a_part() -> None:
     ],
 )
 def test_result(codes: list[int], expected: int) -> None:
-    """One red part makes all red; a part without tests does not."""
+    """One failing part fails the run. A part without tests does not."""
     assert expected == result(codes)
 
 
 def test_two_parts_for_real(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
-    """Arguments reach every part; the one that has a test makes all green."""
+    """Arguments reach every part. The run passes if the only part with a test passes."""
     monkeypatch.setattr("dev.run_tests.parts", lambda faults: [("tests/dev",), ("tests/repository",)])
     assert 0 == main(["-q", "-k", "test_every_folder_is_there"])
     said = capfdbinary.readouterr().out.decode()

@@ -1,4 +1,4 @@
-"""What a bill of materials says beyond what Syft finds: the crates, and licences in one line."""
+"""The bill of materials adds the crates and one-line licences to what Syft finds."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PACKAGES: list[Any] = [
 
 
 def test_crates() -> None:
-    """Those that are fetched, with their checksums and in the words of SPDX; our own is none of them."""
+    """Fetched crates are listed with checksums and SPDX licences. Our own crate is not listed."""
     pyo3, serde = components_of(PACKAGES, {"serde-1.0.1": "ab", "pyo3-0.29.0": "cd"})
     assert ("pkg:cargo/serde@1.0.1", [{"alg": "SHA-256", "content": "ab"}]) == (serde["purl"], serde["hashes"])
     assert [{"expression": "MIT OR Apache-2.0"}] == serde["licenses"]
@@ -34,11 +34,11 @@ def test_crates() -> None:
     ],
 )
 def test_licence(stated: list[Any], line: str) -> None:
-    """Ids, names and expressions become one line; silence is said."""
+    """Ids, names and expressions become one line, and a missing licence is reported."""
     assert line == licence_of({"name": "a", "licenses": stated})
 
 
 def test_silence_comes_first() -> None:
-    """Whoever reads the table sees what is to be looked up."""
+    """Packages without a licence come first, because somebody has to look it up."""
     table = licences([{"name": "b", "version": "2", "licenses": [{"license": {"id": "MIT"}}]}, {"name": "a"}])
     assert "not said\ta\t\nMIT\tb\t2\n" == table

@@ -1,4 +1,4 @@
-"""A server that does not want to end is ended."""
+"""A server that does not stop is killed."""
 
 import sys
 import time
@@ -24,7 +24,7 @@ class Stubborn(Server):
 
 
 def test_deaf_to_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After the time that an orderly end may take it is killed."""
+    """The server is killed after the time for a clean shutdown."""
     monkeypatch.setattr("dev.servers.server.STOP_SECONDS", 0.1)
     with Stubborn() as server:
         pid = server.pid
@@ -32,6 +32,6 @@ def test_deaf_to_sigterm(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_folder_by_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is the one that is meant where we stand, though the process runs in it."""
+    """A relative path is resolved in our working directory, although the process runs in that folder."""
     monkeypatch.chdir(tmp_path)
     assert tmp_path / "data" == Stubborn(directory=Path("data")).directory

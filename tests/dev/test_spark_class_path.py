@@ -24,7 +24,7 @@ def test_the_default_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
 
 
 def test_the_java_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Spark is given the Java of the Python package only on a machine that has no other, and JAVA_HOME still wins."""
+    """Spark uses the Java of the Python package only if the machine has no other. JAVA_HOME takes precedence."""
     script = tmp_path / "conf" / "spark-env.sh"
     monkeypatch.setattr(spark_class_path, "pyspark", lambda: tmp_path)
     monkeypatch.delenv("JAVA_HOME", raising=False)
@@ -45,7 +45,7 @@ def test_the_java_of_spark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> N
 
 
 def test_jar_of_the_sink() -> None:
-    """It holds a class of each source, by which the class path is told from one that lacks it."""
+    """The jar has a class for each source. Its presence shows that the class path is complete."""
     *folders, jar = spark_class_path.class_path()
     assert ["spark", "s3"] == [Path(folder).parent.name for folder in folders]
     wanted = {f"cdc/sink/{path.stem}.class" for path in sink_jar.SOURCE.glob("*.java")}
@@ -54,7 +54,7 @@ def test_jar_of_the_sink() -> None:
 
 
 def test_no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """With a JRE the rest of the class path stands, and one line says what is not there and how to get it."""
+    """With a JRE only, the rest of the class path works, and one line explains what is missing and how to get it."""
     jre = tmp_path / "bin" / "java"
     jre.parent.mkdir()
     jre.write_text("#!/bin/sh\necho 'openjdk version \"17.0.1\"' >&2\n")

@@ -1,4 +1,4 @@
-"""What a command starts counts as its own, whoever waits for it."""
+"""A command's child processes are attributed to it, whoever waits for them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ORPHAN = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', {BURN
 
 
 def test_an_orphan_counts() -> None:
-    """The command has ended long before the process that it started; both are measured, and its exit code is ours."""
+    """A command can end long before its child process. Both are measured, and the command's exit code is returned."""
     process = subprocess.Popen([*SUBREAPER, sys.executable, "-c", ORPHAN])
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -29,7 +29,7 @@ def test_an_orphan_counts() -> None:
 
 
 def test_it_ends_with_its_command() -> None:
-    """SIGTERM goes to the command, and the exit code tells that it did."""
+    """SIGTERM is forwarded to the command, and the exit code shows it."""
     command = [*SUBREAPER, sys.executable, "-c", "import sys; print(1, flush=True); sys.stdin.read()"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None

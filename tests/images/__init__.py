@@ -1,1 +1,1 @@
-"""The images of the Dockerfile, run as the charts run them; `make image-check` builds them."""
+"""Run the images of the Dockerfile as the charts do. `make image-check` builds them."""

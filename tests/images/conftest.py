@@ -18,20 +18,20 @@ Run = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def images() -> Mapping[str, BuiltImage]:
-    """Without one the tests fail, and say how it is built."""
+    """The images. If one is missing, the tests fail and explain how to build it."""
     return {target: built(target) for target in TARGETS}
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder that the user of the images may write to, as a volume of theirs."""
+    """A folder that the images' user can write to, like a volume."""
     os.chown(tmp_path, 10001, 10001)
     return tmp_path
 
 
 @pytest.fixture
 def run(images: Mapping[str, BuiltImage], folder: Path) -> Run:
-    """Run an image with arguments to its end; `entry` in place of what it begins with."""
+    """Run an image with arguments until it ends. `entry` replaces its entry point."""
 
     def run(target: str, *arguments: str, entry: list[str] | None = None) -> subprocess.CompletedProcess[str]:
         image = images[target]
@@ -46,7 +46,7 @@ def run(images: Mapping[str, BuiltImage], folder: Path) -> Run:
 
 @pytest.fixture
 def programs(images: Mapping[str, BuiltImage], folder: Path) -> Mapping[str, Path]:
-    """The images as programs that `dev.servers.stack` starts; they may write to the same folder."""
+    """The images as programs that `dev.servers.stack` starts. They can write to the same folder."""
     found = {}
     for target in images:
         program = folder / f"run-{target}"

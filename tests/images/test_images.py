@@ -1,4 +1,4 @@
-"""What is in the images, and what a process may do there."""
+"""The contents of the images, and the permissions of their processes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PYTHON = ["/opt/cdc/bin/python", "-c"]
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_it_starts(target: str, run: Run, images: Mapping[str, BuiltImage]) -> None:
-    """Each says its version, on a root that is read-only; how large it is and how long that takes is printed."""
+    """Each image reports its version on a read-only root. The test prints its size and startup time."""
     started = time.monotonic()
     done = run(target, "--version")
     took = time.monotonic() - started
@@ -26,13 +26,13 @@ def test_it_starts(target: str, run: Run, images: Mapping[str, BuiltImage]) -> N
 
 
 def test_the_native_path_is_inside(run: Run) -> None:
-    """Without it common messages cost several times as much."""
+    """The images contain the native path. Without it, common messages cost several times as much."""
     assert "native" in run("translator", "--version").stdout
 
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_it_is_nobody_in_particular(target: str, run: Run) -> None:
-    """The process is the first one, of user 10001, with no capabilities, and writes nowhere but to /tmp."""
+    """The process has PID 1, user 10001 and no capabilities, and can write only to /tmp."""
     code = """
 import os, pathlib
 print(os.getpid(), os.getuid(), os.getgid())
@@ -54,7 +54,7 @@ for folder in ("/", "/opt/cdc", "/etc", "/var/tmp", "/tmp"):
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_tools_stayed_behind(target: str, images: Mapping[str, BuiltImage]) -> None:
-    """No compiler, and nothing that installs packages, is in the image."""
+    """The image contains no compiler and no package installer."""
     places = [images[target].root / folder for folder in ("usr/bin", "usr/local/bin", "opt/cdc/bin")]
     programs = {path.name for place in places if place.is_dir() for path in place.iterdir()}
     assert {"translator", "python"} <= programs
@@ -63,11 +63,12 @@ def test_tools_stayed_behind(target: str, images: Mapping[str, BuiltImage]) -> N
 
 @pytest.mark.parametrize("target", TARGETS)
 def test_bytecode_fits(target: str, images: Mapping[str, BuiltImage]) -> None:
-    """All of it is compared with its source by content: in an image times are not those of the build, and with nowhere
-    to write it, what does not fit is compiled at every start."""
+    """The bytecode validates by source content, because file times differ in an image. Bytecode that does not match
+    would be compiled at every start, since there is no place to store it.
+    """
     (packages,) = (images[target].root / "opt" / "cdc" / "lib").glob("python3*/site-packages")
     assert list((packages / "translator" / "__pycache__").glob("settings.*.pyc"))
-    # Thrift's wheel has some for -O, which nobody reads here.
+    # Thrift's wheel has bytecode for -O, which is not used here.
     read = (path for path in packages.rglob("*.pyc") if ".opt-" not in path.name)
     by_time = [path for path in read if not path.read_bytes()[4] & 1]
     assert [] == by_time

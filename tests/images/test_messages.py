@@ -15,12 +15,12 @@ from dev.demo.sources import ShopSource, interleaved, shop_sources
 from dev.servers.broker import Broker, hold_port
 from dev.servers.stack import Stack, is_ready, wait_until
 
-SECONDS = 600  # of each step: a bound for what hangs, not a measure
+SECONDS = 600  # for each step: a timeout for hanging tests, not a measurement
 CHANGES = 120
 
 
 def test_the_demo(broker: Broker, folder: Path, programs: Mapping[str, Path]) -> None:
-    """Five shops in four formats become tables that equal them, and both images end in order when they are told to."""
+    """Five shops in four formats become matching tables, and both images shut down cleanly."""
     sources = shop_sources(2022)
     stack = Stack(broker.bootstrap, folder, [source.settings for source in sources])
     with hold_port() as held:
@@ -47,7 +47,7 @@ def test_the_demo(broker: Broker, folder: Path, programs: Mapping[str, Path]) ->
 
 
 def _as_in_an_image(settings: Path, port: int) -> None:
-    """Take out of the sink's settings what the image brings, and put in what a chart sets."""
+    """Remove settings that the image provides from the sink's settings, and add those that a chart sets."""
     sink = yaml.safe_load(settings.read_text())
     del sink["spark"]["jars"]
     sink["metrics"] = {"port": port}

@@ -82,7 +82,7 @@ def test_a_topic_that_two_sources_claim(empty_broker: Broker, tmp_path: Path) ->
 
 
 def test_nothing_to_read_yet(empty_broker: Broker, tmp_path: Path) -> None:
-    """If a pattern matches no topic, the start logs that and waits. It reads a topic created later from the beginning."""
+    """If a pattern matches no topic, the start logs that and waits. A later topic is read from its beginning."""
     workers = Workers(empty_broker, tmp_path, 1, [SOURCE], timing=STEADY | {"topic_refresh": 1})
     try:
         workers.start()

@@ -100,7 +100,7 @@ class ClusterRun:
             )
 
     def held(self, death: str) -> int | None:
-        """Wait for a process held in the middle of a batch. Return None if the sink reaches the end of the topic first."""
+        """Wait for a process held in mid-batch. Return None if the sink reaches the end of the topic first."""
         in_a_merge = death in IN_A_MERGE
         gate = self.merges if in_a_merge else self.commits
         gate.shut(self.random.randint(1, _MOST_MERGES if in_a_merge else _MOST_PASSES))
@@ -145,7 +145,7 @@ def _worker_dies(run: ClusterRun, held: int) -> None:
 
 
 def _executor_dies(run: ClusterRun, held: int) -> None:
-    """Kill the executor JVM of the held process. The worker starts another. The held process may wake up and continue."""
+    """Kill the executor JVM of the held process. The worker starts another, and the held process may continue."""
     for pid in _of(run.cluster, held).executors():
         _kill(pid)
     run.release()
