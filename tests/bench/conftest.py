@@ -8,9 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def heap_of_its_own() -> Iterator[None]:
-    """Collect garbage once: a benchmark does so before each round, and objects of thousands of other tests would slow
-    it.
-    """
+    """Freeze the objects of earlier tests, so that the garbage collection before each benchmark round skips them."""
     gc.freeze()
     yield
     gc.unfreeze()

@@ -46,7 +46,7 @@ def test_same_seed_same_bytes(name: str) -> None:
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_every_message_is_translated_and_the_account_tells_which_are_unusual(name: str) -> None:
-    """No message becomes a dead letter. The translator counts the requested skips, structure changes and key changes."""
+    """No message becomes a dead letter. The translator counts the requested skips, structure and key changes."""
     stream = generate(name, SPEC)
     account = _account(stream)
     assert (600, Counter()) == (account.records, account.dead)

@@ -41,7 +41,7 @@ def _rows(text: str, heading: str) -> Iterator[list[str]]:
 
 
 def test_contestants(recorded: BenchResult) -> None:
-    """The table shows the median and range of the runs, the ratio to the loop of the format, and latency if measured."""
+    """The table has the median and range of the runs, the ratio to the format's loop, and latency if measured."""
     rows = {row[0]: row[1:] for row in _rows(render(recorded, {}, ""), "canal: 12 columns, 1110 bytes per message")}
     assert rows == {
         "bare loop": ["80 000", "88.8", "12.0 (11.5–12.5)", "1.00", "100", "1.0", "0.8", "", ""],

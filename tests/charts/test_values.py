@@ -263,7 +263,7 @@ def test_a_sink_without_a_page(overrides: dict[str, Any]) -> None:
 
 
 def test_strimzi() -> None:
-    """The chart creates the topics that the translator writes, and a user with permissions on them and on its inputs."""
+    """The chart creates the topics that the translator writes, and a user with permissions on these and its inputs."""
     settings = _settings()
     topics = {one["spec"]["topicName"]: one for one in _of_kind("KafkaTopic", "translator")}
     assert {*settings.written_topics} == topics.keys()

@@ -1,4 +1,4 @@
-"""The compose file mounts existing files, and the programs accept its settings. tests/charts validates the file itself."""
+"""The compose file mounts existing files, and the programs accept its settings. tests/charts validates the file."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ import pytest
 
 ENTRY = Path(__file__).parents[2] / "dev" / "image_entry.sh"
 
-# A signal reaches a hanging process.
+# Timeout for hanging processes.
 PATIENCE_SECONDS = 300.0
 
 

@@ -61,7 +61,7 @@ def test_it_translates_as_the_checkout_does(installed: Path, tmp_path: Path) -> 
 
 
 def test_every_file_of_the_packages_is_in_it(packages: Packages) -> None:
-    """The wheel has every file except compiled sources. It is built from the sdist, which therefore has the files too."""
+    """The wheel has every file except compiled sources. It is built from the sdist, so the sdist has the files too."""
     listed = subprocess.run(
         ["git", "ls-files", "cdc_core", "translator", "spark_sink"],
         cwd=ROOT,

@@ -79,7 +79,7 @@ def test_no_address_before_the_start(tmp_path: Path) -> None:
 class TestFetching:
     @pytest.fixture
     def fetches(self, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[Path]:
-        """Replace fetching with packing a toy archive, which is listed, and return a list that grows with each fetch."""
+        """Replace fetching with packing a listed toy archive, and return a list that grows with each fetch."""
         done: list[Path] = []
 
         def fetch(

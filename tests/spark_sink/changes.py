@@ -1,4 +1,4 @@
-"""Change events as the translator writes them, in few words."""
+"""Build change events like those of the translator, with few arguments."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def change(
     notes: list[str] | None = None,
     committed: int | None = None,
 ) -> ChangeEvent:
-    """An event of table shop/sales//orders; `after` is the image without key columns that it repeats."""
+    """Return an event of table shop/sales//orders. `after` is the image, without key columns that repeat the key."""
     image = None if after is None else text({**(key or {}), **after})
     return msgspec.structs.replace(
         BLANK,
@@ -72,7 +72,7 @@ def change(
 
 
 def statement(*notes: str, pos: int, after: Row | None = None, **place: Any) -> ChangeEvent:
-    """The announcement of a statement that changes existing rows."""
+    """Return the event for a statement that changes existing rows."""
     return change(None, None, after, pos=pos, kind="schema", full=False, notes=[*notes], **place)
 
 
@@ -81,14 +81,14 @@ def text(image: Row) -> str:
 
 
 def record(event: ChangeEvent) -> bytes:
-    """The value of its Kafka record."""
+    """Return the value of its Kafka record."""
     (written,) = AvroCodec().encode(event)
     assert written.value is not None
     return written.value
 
 
 def withholds(event: ChangeEvent) -> bool:
-    """What the sink makes of the event's lists as it reads it; test_read.py holds the two together."""
+    """Return what the sink derives from the event's lists while reading. test_read.py checks that the two agree."""
     names = [*(event.unavailable or ()), *(issue.col for issue in event.issues or ())]
     if event.op != "u":
         return bool(names)
@@ -97,7 +97,7 @@ def withholds(event: ChangeEvent) -> bool:
 
 
 def folding(event: ChangeEvent, index: int = 0) -> Event:
-    """The part of it that the fold sees."""
+    """Return the part of an event that the fold sees."""
     assert event.op is not None
     return Event(
         index,
@@ -117,7 +117,7 @@ def folding(event: ChangeEvent, index: int = 0) -> Event:
 
 
 def in_columns(events: Sequence[Event]) -> EventColumns:
-    """Events as the records of one table bring them, unless there is a gap among them."""
+    """Return events as the records of one table contain them, or none if there is a gap among them."""
     types = {**dict.fromkeys(("index", "ts", "committed"), pa.int64()), "after": pa.binary()}
     types |= dict.fromkeys(("full", "withholds"), pa.bool_())
     return EventColumns(
@@ -131,7 +131,7 @@ def in_columns(events: Sequence[Event]) -> EventColumns:
 
 
 def sent(event: Event, table: str) -> ChangeEvent:
-    """The other way: the event of a fold as the translator would have written it."""
+    """Return a folded event in the form in which the translator would have written it."""
     blank = change(event.op, None, pos=0, table=table, unavailable=["withheld"] if event.withholds else None)
     return msgspec.structs.replace(
         blank,
@@ -154,7 +154,7 @@ def schema_of(
     table: str = "orders",
     natives: dict[str, str] | None = None,
 ) -> TableSchema:
-    """The schema of table shop/sales//orders with these columns, and the source's words for types of some."""
+    """Return the schema of table shop/sales//orders with these columns, and source types for some of them."""
     declared = [
         Column(name, type, key=key.index(name) + 1 if name in key else None, native=(natives or {}).get(name))
         for name, type in columns.items()
@@ -163,5 +163,5 @@ def schema_of(
 
 
 def announced(schema: TableSchema) -> bytes:
-    """The value of its record in the schemas topic."""
+    """Return the value of its record in the schemas topic."""
     return msgspec.json.encode(schema)

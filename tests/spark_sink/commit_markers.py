@@ -1,4 +1,4 @@
-"""The markers that the commits of a table carry, whatever its format: what was committed twice is told by them."""
+"""Read the markers of a table's commits in any format, to detect commits that were made twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pyiceberg.table.snapshots import Operation
 
 from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, ancestors
 
-# Iceberg's kinds of snapshots in which no row changes.
+# Kinds of Iceberg snapshots that change no row.
 _NO_CHANGE = (Operation.REPLACE,)
 
 
@@ -21,7 +21,7 @@ def is_iceberg(folder: Path) -> bool:
 
 
 def commit_markers(folder: Path) -> list[tuple[str, int]]:
-    """App and version of each commit that has one, in their order; not those of the sink's own (`cdc.`)."""
+    """Return the app and version of each commit with a marker, in order, without the sink's own (`cdc.`)."""
     if is_iceberg(folder):
         return list(of_snapshots(StaticTable.from_metadata(str(folder)).metadata))
     return list(_of_delta(folder))
@@ -36,8 +36,9 @@ def _of_delta(folder: Path) -> Iterator[tuple[str, int]]:
 
 
 def of_snapshots(metadata: TableMetadata) -> Iterator[tuple[str, int]]:
-    """A snapshot carries the markers of all works: its own is the one that its parent does not have. One that changes
-    rows and has none of its own was made for a marker that was there already: it is told again."""
+    """A snapshot carries all markers so far, and its own is the one that its parent lacks. A snapshot that changes rows
+    but adds no marker repeats an existing one, which is therefore reported again.
+    """
     before: dict[str, int] = {}
     for snapshot in reversed(list(ancestors(metadata))):
         summary = snapshot.summary

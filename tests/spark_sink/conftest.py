@@ -1,4 +1,4 @@
-"""A sink without Spark for each test, or with it: one Spark session for all, and tables in a folder of each test."""
+"""A sink for each test, with or without Spark. All tests share one Spark session, and each test has its own tables."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.spark_sink.lake import Lake, MergingLake, SparkLake
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
-    """A local session, made as the product makes it; one core, because what costs here is starting Python workers."""
+    """A local session, created like the product's, with one core because starting Python workers is what costs time."""
     settings = Spark(
         master="local[1]",
         memory="2g",
@@ -38,13 +38,13 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     running.stop()
 
 
-# Runs of these are measurements, or are about the engine: they take Spark wherever a test would do without.
+# These tests measure or concern the engine, so they use Spark even where a test could do without.
 ON_SPARK = frozenset({"BREADTH", "BROKEN", "DELTA_ENGINE"})
 
 
 @pytest.fixture
 def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
-    """A warehouse of its own, and the batches written to it without Spark."""
+    """A separate warehouse, with batches written without Spark."""
     if ON_SPARK & os.environ.keys():
         found: Lake = request.getfixturevalue("spark_lake")
         return found
@@ -53,15 +53,15 @@ def lake(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
 
 @pytest.fixture
 def merging_lake(spark: SparkSession, tmp_path: Path) -> MergingLake:
-    """A warehouse of its own, and the batches written to it without Spark, but for the tables that Spark writes."""
+    """A separate warehouse. Batches are written without Spark, except for the tables that Spark writes."""
     return MergingLake(spark, tmp_path / "warehouse")
 
 
 @pytest.fixture
 def spark_lake(spark: SparkSession, tmp_path: Path) -> Iterator[SparkLake]:
-    """A warehouse of its own, and the batches written to it on Spark."""
+    """A separate warehouse, with batches written on Spark."""
     yield SparkLake(spark, tmp_path / "warehouse")
-    # PySpark leaves the sockets of results to the garbage collector: not in somebody else's test.
+    # PySpark leaves its result sockets to the garbage collector. Collect them before the next test.
     gc.collect()
 
 
@@ -70,7 +70,7 @@ _ON_SPARK = "on Spark"
 
 @pytest.fixture(params=["without Spark", _ON_SPARK])
 def each_lake(request: pytest.FixtureRequest) -> Lake:
-    """One without Spark, and one on Spark: for the tests that hold the two together."""
+    """One lake without Spark and one on Spark, for tests that compare the two."""
     found: Lake = request.getfixturevalue("spark_lake" if request.param == _ON_SPARK else "lake")
     return found
 
@@ -81,7 +81,7 @@ DELTA, ICEBERG = "without Spark", "on Spark, Iceberg"
 
 @pytest.fixture(params=[DELTA, ICEBERG], ids=["Delta Lake", "Iceberg"])
 def lake_of_format(request: pytest.FixtureRequest) -> Lake:
-    """One of Delta tables, and one of Iceberg tables."""
+    """A lake of Delta tables and one of Iceberg tables."""
     if request.param != ICEBERG:
         delta: Lake = request.getfixturevalue("lake")
         return delta
@@ -90,7 +90,7 @@ def lake_of_format(request: pytest.FixtureRequest) -> Lake:
 
 @pytest.fixture(params=[DELTA, _ON_SPARK, ICEBERG])
 def each_lake_of_format(request: pytest.FixtureRequest) -> Lake:
-    """As `each_lake`, and one of Iceberg tables."""
+    """Like `each_lake`, plus a lake of Iceberg tables."""
     if request.param == ICEBERG:
         return _of_iceberg_tables(request)
     found: Lake = request.getfixturevalue("spark_lake" if request.param == _ON_SPARK else "lake")
@@ -106,7 +106,7 @@ def _of_iceberg_tables(request: pytest.FixtureRequest) -> Lake:
 
 
 def give_catalog(request: pytest.FixtureRequest, lake: Lake) -> None:
-    """Nothing, and its Iceberg tables are folders; with ICEBERG_CATALOG=rest a catalog of its own on one server."""
+    """Keep Iceberg tables in folders. With ICEBERG_CATALOG=rest, use a separate catalog on a shared server instead."""
     if os.environ.get("ICEBERG_CATALOG") == "rest":
         lake.catalog_of = partial(_rest_catalog, request.getfixturevalue("rest_server"))
         lake.catalog = lake.catalog_of(lake.warehouse)
@@ -118,20 +118,20 @@ def _rest_catalog(server: RestCatalogServer, warehouse: Path) -> CatalogAccess:
 
 
 def rest_access(url: str, properties: Mapping[str, str] | None = None) -> CatalogAccess:
-    """The way to a REST catalog, as a configuration says it."""
+    """Return the configuration of a REST catalog."""
     given = {name: SecretStr(value) for name, value in (properties or {"token": TOKEN}).items()}
     return IcebergCatalog(type=CatalogType.REST, uri=url, properties=given).access("/unused", {}, {})
 
 
 @pytest.fixture(scope="session")
 def rest_server() -> Iterator[RestCatalogServer]:
-    """A running REST catalog of Iceberg tables, one for all: give it tables, or a name, of your own."""
+    """A running REST catalog of Iceberg tables, shared by all tests. Use your own tables or name."""
     with RestCatalogServer() as running:
         yield running
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """PySpark does not close the sockets through which results come."""
+    """Allow PySpark's result sockets to stay open."""
     for item in items:
         if isinstance(item, pytest.Function) and ("spark" in item.fixturenames or _on_spark(item)):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))

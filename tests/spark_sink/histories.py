@@ -1,4 +1,4 @@
-"""Random histories of a small table as sources make them, and the ways in which they are delivered."""
+"""Random histories of a small table as sources produce them, and random ways to deliver them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ COLUMNS = ("a", "b", "c")
 
 @dataclass(frozen=True)
 class History:
-    """Events in the order of the source, each once, and the batches in which they come: some of them again."""
+    """The events in source order without duplicates, and the batches that deliver them, some of them repeatedly."""
 
     seed: int
     native: bool
@@ -33,12 +33,12 @@ class History:
 
     @property
     def sure(self) -> bool:
-        """Whether every row can be told: a key change that tells only part of a row cannot, where any order is."""
+        """Whether every row can be known. Under native order, a key change with a partial row makes that impossible."""
         return not (self.native and any(event.key_old and not event.full for event in self.events))
 
 
 def history(seed: int) -> History:
-    """The history of a seed: one or several scopes, by arrival or by native positions."""
+    """Return the history of a seed, with one or several scopes and arrival or native positions."""
     random = Random(seed)
     native = random.random() < 0.6
     scopes = [_scope(native, number) for number in range(random.choice((1, 1, 2, 3)))]
@@ -52,7 +52,7 @@ def _scope(native: bool, number: int) -> str:
 
 
 class _Source:
-    """Makes events of rows that exist; keys move only to keys that are free."""
+    """A source that emits events of existing rows. Keys change only to free keys."""
 
     def __init__(self, random: Random, native: bool, scopes: list[str]) -> None:
         self.random = random
@@ -68,7 +68,8 @@ class _Source:
             self.make("r", key, self.columns(1.0), full=True)
             self.alive.add(key)
         while len(self.events) < count:
-            # Under native order a scope is a task, and tasks take turns; by arrival partitions come as they like.
+            # Under native order, a scope is a task, and tasks alternate. With arrival order, partitions interleave
+            # freely.
             if self.random.random() < (0.1 if self.native else 0.5):
                 self.scope = self.random.choice(self.scopes)
             self.step()
@@ -115,7 +116,8 @@ class _Source:
         withholds: bool = False,
     ) -> None:
         number = len(self.events)
-        # The positions of a later scope are smaller than those of an earlier one: between scopes they say nothing.
+        # A later scope has lower positions than an earlier one, because positions of different scopes are not
+        # comparable.
         reached = number + 1000 * (len(self.scopes) - self.scopes.index(self.scope))
         place = position(reached, 0)
         if self.native:
@@ -139,7 +141,7 @@ class _Source:
 
 
 def _in_order(random: Random, events: list[Event]) -> list[list[Event]]:
-    """Batches cut anywhere; scopes begin again at an earlier event, each on its own, as after a restart."""
+    """Return randomly split batches. Each scope sometimes restarts at an earlier event, as after a restart."""
     delivered: list[Event] = []
     for number, event in enumerate(events):
         delivered.append(event)
@@ -150,9 +152,9 @@ def _in_order(random: Random, events: list[Event]) -> list[list[Event]]:
 
 
 def _any_order(random: Random, events: list[Event]) -> list[list[Event]]:
-    """Every order inside a turn of a scope; every event may come again, also when another scope has taken over.
+    """Return a random order within a scope's turn. Any event can repeat, even after another scope has taken over.
 
-    The load comes first: a row of it that meets changes cannot be told from an unannounced reload.
+    The load comes first, because a loaded row among changes would look like an unannounced reload.
     """
     delivered = [event for event in events if event.op == "r"]
     truncates = any(event.op == "t" for event in events)

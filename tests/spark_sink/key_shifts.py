@@ -1,4 +1,4 @@
-"""Random transactions that move keys as SQL allows it: keys are unique at the end of each statement, not within it."""
+"""Random transactions that move keys as SQL allows: keys are unique after each statement, but not during it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ Rows = dict[int, dict[str, Any]]
 
 @dataclass(frozen=True)
 class Shifts:
-    """Events in the order of the source, the batches in which they come, and the rows of the source at the end.
+    """The events in source order, their batches, and the final rows of the source.
 
-    `told`: every event names its transaction.
+    `told`: whether every event identifies its transaction.
     """
 
     seed: int
@@ -33,7 +33,7 @@ class Shifts:
 
 
 def shifts(seed: int) -> Shifts:
-    """The transactions of a seed."""
+    """Return the transactions of a seed."""
     source = _Source(Random(seed))
     source.run()
     return Shifts(seed, source.told, source.events, _batches(source.random, source.events), source.rows)
@@ -47,7 +47,7 @@ class _Source:
     number: int = 0
 
     def __post_init__(self) -> None:
-        # How the tool writes what it sees: whole rows, some columns, the key alone; a moved key as two events.
+        # How the tool captures the change: full rows, some columns or the key only. A moved key becomes two events.
         self.image = self.random.choice(("full", "partial", "key"))
         self.pairs = self.random.random() < 0.3
         self.told = self.random.random() < 0.8
@@ -62,13 +62,13 @@ class _Source:
                 self.statement()
 
     def statement(self) -> None:
-        """Each row is touched once, in any order, and at the end no two rows have one key."""
+        """Change each row once, in any order. In the end, no two rows have the same key."""
         random = self.random
         gone = {key for key in self.rows if random.random() < 0.15}
         moved = [key for key in self.rows if key not in gone and random.random() < 0.7]
         staying = self.rows.keys() - gone - set(moved)
         free = [key for key in KEYS if key not in staying]
-        if random.random() < 0.5:  # shift all by one, as far as there is room
+        if random.random() < 0.5:  # shift all by one if possible
             step = random.choice((1, -1))
             targets = [key + step for key in moved]
             if not set(targets) <= set(free):
@@ -139,7 +139,7 @@ class _Source:
 
 
 def _batches(random: Random, events: list[Event]) -> list[list[Event]]:
-    """Batches cut anywhere, also inside a transaction; after a restart earlier events come again."""
+    """Return randomly split batches, even within a transaction. After a restart, earlier events repeat."""
     delivered: list[Event] = []
     for number, event in enumerate(events):
         delivered.append(event)

@@ -1,4 +1,4 @@
-"""A warehouse under test: batches in, tables out."""
+"""A warehouse under test: apply batches and read tables."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ PATTERN = "{source}_{db}_{schema}.{table}"
 
 
 class FixedSchemas:
-    """A catalog that a test fills."""
+    """A catalog that the test fills."""
 
     def __init__(self) -> None:
         self.catalog = SchemaCatalog()
@@ -53,7 +53,7 @@ class FixedSchemas:
 
 
 class Topic:
-    """A canonical topic of one partition, which batches come from and ranges are read of again."""
+    """A canonical topic of one partition, from which batches come and ranges can be read again."""
 
     def __init__(self, lake: Lake) -> None:
         self._lake = lake
@@ -63,7 +63,7 @@ class Topic:
         lake.topic = self
 
     def apply(self, batch: int, events: Sequence[ChangeEvent | bytes]) -> list[TableReport]:
-        """Write events, and apply them as a batch."""
+        """Write events to the topic and apply them as a batch."""
         begin = len(self._events)
         self._events += events
         return self._lake.applier(self.read({0: begin}, {0: len(self._events)}), batch)
@@ -82,15 +82,15 @@ class Lake:
     session: SparkSession | None = None
 
     def __init__(self, warehouse: Path) -> None:
-        # Of tables of which the rules say nothing.
+        # For tables without a rule.
         self.formats: Formats = {}
-        # Of Iceberg tables; None: they are folders.
+        # For Iceberg tables. None keeps them in folders.
         self.catalog: CatalogAccess | None = None
-        # The catalog of another lake, by its warehouse.
+        # The catalog of another lake, by warehouse.
         self.catalog_of: Callable[[Path], CatalogAccess | None] = lambda _: None
         self.rules = TableRules()
         self.rename: Mapping[str, str] = {}
-        # What tables are rebuilt from, where a test has one.
+        # The source for rebuilding tables, if the test has one.
         self.topic: Topic | None = None
         self.warehouse = warehouse
         self.schemas = FixedSchemas()
@@ -131,11 +131,11 @@ class Lake:
         return NoOrders()
 
     def beside(self, warehouse: Path) -> Lake:
-        """Another one like this."""
+        """Create another lake like this one."""
         return Lake(warehouse)
 
     def use(self, rules: TableRules, rename: Mapping[str, str] | None = None) -> None:
-        """From now on by these rules, and names of single tables."""
+        """Switch to these rules and table names."""
         self.rules, self.rename = replace(rules, formats={**self.formats, **rules.formats}), rename or {}
         self.ddl = self._ddl()
         self.applier = self.new_applier("checkpoint-1")
@@ -145,12 +145,12 @@ class Lake:
         return Requests(self.control.requests, self.actions(limit).by_name())
 
     def actions(self, limit: int = 1_000_000) -> Actions:
-        """What the commands do."""
+        """Return the implementation of the commands."""
         maintenance = self.maintenance()
         return Actions(self.applier, self.tables, self.control, Metrics(0), limit, maintenance, topic=self.topic)
 
     def maintenance(self, rules: MaintenanceRules | None = None, clock: Callable[[], float] = time.time) -> Maintenance:
-        """What keeps the files few."""
+        """Return the maintenance that compacts files."""
         files = FormatMaintenance(self.tables, self.session)
         return Maintenance(files, self.control, rules or MaintenanceRules(), self.metrics, clock)
 
@@ -168,45 +168,45 @@ class Lake:
         return self.applier(self.records(events), batch)
 
     def records(self, events: Sequence[ChangeEvent | bytes], first: int = 0) -> Any:
-        """Events, or raw values, as the Kafka source gives them: partition 0, offsets from the first."""
+        """Return events or raw values as the Kafka source delivers them: partition 0, offsets from the first."""
         values = [event if isinstance(event, bytes) else record(event) for event in events]
         columns = {
             "partition": pa.array([0] * len(values), pa.int32()),
             "offset": pa.array(range(first, first + len(values)), pa.int64()),
             "value": pa.array(values, pa.binary()),
         }
-        # Scrambled: what orders events is their offset.
+        # Shuffled, because the offset defines the order.
         order = sorted(range(len(values)), key=lambda i: (i * 7919) % 104729)
         return self.frame(pa.table(columns).take(order))
 
     def frame(self, records: pa.Table) -> Any:
-        """Records as a batch has them here."""
+        """Return records as this lake's batches contain them."""
         return records
 
     def path(self, table: str = "shop_sales.orders") -> str:
         return str(self.warehouse.joinpath(*table.split(".")))
 
     def rows(self, table: str = "shop_sales.orders") -> list[dict[str, Any]]:
-        """The table without our own columns and deleted rows, ordered by its first column."""
+        """Return the table without our own columns and deleted rows, ordered by its first column."""
         read = self.stored(table)
         read = read.filter(pc.is_null(read.column("_cdc_deleted_at")))
         plain = read.drop_columns([name for name in read.column_names if name.startswith("_cdc_")])
         return sorted(plain.to_pylist(), key=lambda row: str(next(iter(row.values()))))
 
     def stored(self, table: str = "shop_sales.orders", version: int | None = None) -> pa.Table:
-        """The table whole, as a reader without Spark sees it, now or at a version."""
+        """Return the whole table as read without Spark, at its current or at a given version."""
         if self.tables.format(table) is Format.DELTA:
             return DeltaTable(self.path(table), version=version).to_pyarrow_table()
         return self.iceberg(table).scan(snapshot_id=version).to_arrow()
 
     def iceberg(self, table: str = "shop_sales.orders") -> Table:
-        """An Iceberg table, as its catalog has it."""
+        """Return an Iceberg table from its catalog."""
         found = self.tables.iceberg_catalog.load(table)
         assert found is not None
         return found
 
     def commit_markers(self, table: str = "shop_sales.orders") -> list[tuple[str, int]]:
-        """App and version of each commit that has one, in their order."""
+        """Return the app and version of each commit with a marker, in order."""
         if self.tables.format(table) is Format.DELTA:
             return commit_markers(Path(self.path(table)))
         return list(of_snapshots(self.iceberg(table).metadata))
@@ -219,20 +219,20 @@ class Lake:
         return opened.version
 
     def quarantine(self) -> list[tuple[str, int, str | None]]:
-        """Reason, offset and event id of what is in quarantine, by offset."""
+        """Return the reason, offset and event id of quarantined events, by offset."""
         read = DeltaTable(self.path("_cdc.quarantine")).to_pyarrow_table()
         found = (read.column(name).to_pylist() for name in ("reason", "kafka_offset", "event_id"))
         return sorted(zip(*found, strict=True), key=lambda row: row[1])
 
     def parked(self) -> list[tuple[str, int]]:
-        """Reason and offset of what waits, in order."""
+        """Return the reason and offset of waiting events, in order."""
         read = DeltaTable(self.path("_cdc.parked")).to_pyarrow_table()
         rows = sorted(read.to_pylist(), key=lambda row: (row["turn"], row["kafka_offset"] or 0))
         return [(row["reason"], row["kafka_offset"]) for row in rows]
 
 
 class MergingLake(Lake):
-    """The sink without Spark, but for the tables that Spark writes."""
+    """The sink without Spark, except for the tables that Spark writes."""
 
     def __init__(self, spark: SparkSession, warehouse: Path) -> None:
         self.spark = self.session = spark
@@ -252,7 +252,7 @@ class MergingLake(Lake):
         return made
 
     def read(self, table: str = "shop_sales.orders") -> DataFrame:
-        """The table as Spark reads it."""
+        """Return the table as read by Spark."""
         return read_by_spark(self.spark, self, table)
 
 
@@ -267,7 +267,7 @@ class SparkLake(MergingLake):
 
 
 def read_by_spark(spark: SparkSession, lake: Lake, table: str = "shop_sales.orders") -> DataFrame:
-    """A table as Spark reads it, whoever writes it."""
+    """Return a table as read by Spark, whoever writes it."""
     if lake.tables.format(table) is Format.DELTA:
         return spark.read.format("delta").load(lake.path(table))
     catalog = lake.tables.iceberg_catalog
@@ -277,10 +277,10 @@ def read_by_spark(spark: SparkSession, lake: Lake, table: str = "shop_sales.orde
 def rewrite_as_others(
     spark: SparkSession, lake: Lake, table: str = "shop_sales.orders", *, expires: bool = False
 ) -> None:
-    """Put the files of an Iceberg table together as another program does it: its snapshot tells of no marker.
+    """Compact an Iceberg table as another program would, in a snapshot without a marker.
 
     Args:
-        expires: it lets all other snapshots go, too.
+        expires: whether it expires all other snapshots too.
     """
     catalog = lake.tables.iceberg_catalog
     session = sibling(spark, catalog.spark)

@@ -1,5 +1,6 @@
-"""The parts of the sink that are Spark's, in this process: decoding, which `events/test_local_decoding.py` holds to
-Spark, and running tasks; and nothing in the place of what only Spark does to tables."""
+"""The parts of the sink that use Spark, in this process: decoding, which `events/test_local_decoding.py` compares with
+Spark, and running tasks. There is no replacement for what only Spark can do to tables.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ from spark_sink.tables.delta.control_tables import ParkedTables
 from spark_sink.tables.delta.ddl import DeltaDdl
 from spark_sink.tables.spark_operations import Order
 
-# So many records a task gets at a time: routes are cut at any place.
+# Number of records that a task gets at a time, so that routes are split anywhere.
 _CHUNK = 7
 
 _BATCH_ORDER, _TURN_ORDER = ("route", "partition", "offset"), ("turn", "partition", "offset")
@@ -35,7 +36,7 @@ _BATCH_ORDER, _TURN_ORDER = ("route", "partition", "offset"), ("turn", "partitio
 def decode(
     records: pa.Table, pattern: TablePattern, *extra_columns: str, carried: Collection[str] | None = None
 ) -> pa.Table:
-    """What `events.source.decoded` gives, in order of the records; `route` is that of `TablePattern.route_sql`."""
+    """Return what `events.source.decoded` returns, in record order. `route` is that of `TablePattern.route_sql`."""
     rows = [_decoded(row["value"]) for row in records.to_pylist()]
     routes = [_route(row, pattern) for row in rows]
     needed = (
@@ -91,7 +92,7 @@ def _route(event: Mapping[str, Any], pattern: TablePattern) -> str:
 
 
 class LocalRunner:
-    """Runs tasks in this process, as a worker would get them: shipped there, and their records in pieces."""
+    """Run tasks in this process as a worker would: serialized, and with their records in pieces."""
 
     def batch(
         self,
@@ -130,7 +131,7 @@ def _reports(events: pa.Table, task: Task) -> list[TableReport]:
 
 
 class NoAlterations:
-    """In the place of the changes that Spark makes: here there are none."""
+    """A replacement for the changes that Spark makes to tables, which does nothing."""
 
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None:
         raise NotImplementedError("deltalake does not add them exactly: such a test is Spark's")
@@ -146,12 +147,12 @@ class NoAlterations:
 
 
 def local_ddl(warehouse: object) -> DeltaDdl:
-    """What creates and changes the tables of a warehouse without Spark."""
+    """Return what creates and changes the tables of a warehouse without Spark."""
     return DeltaDdl(str(warehouse), NoAlterations())
 
 
 class NoOrders:
-    """In the place of the writer of tables that Spark writes: here there are none."""
+    """A replacement for the writer of Spark's tables, which writes nothing."""
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
         assert not orders, "a table that Spark writes is Spark's to test"

@@ -1,4 +1,4 @@
-"""Tables of the sink as dictionaries: what a table format must do, in few words."""
+"""Tables of the sink as dictionaries: a minimal implementation of a table format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from spark_sink.tables.spark_operations import Order
 
 
 class MemoryTable:
-    """Rows by key, deleted ones among them."""
+    """Rows by key, including deleted ones."""
 
     def __init__(self, shape: TableShape) -> None:
         self.shape = shape
@@ -56,7 +56,7 @@ class MemoryTable:
         return {key: self.remembered[key] for key in keys if key in self.remembered}
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
-        """All that is stored: more than is asked for."""
+        """Return everything stored, which is more than requested."""
         marks = self.remembered.values()
         columns = {name: [key[i] for key in self.remembered] for i, name in enumerate(self.shape.key)}
         columns["_cdc_scope"] = [mark.scope for mark in marks]
@@ -130,7 +130,7 @@ class MemoryTable:
 
 
 class MemoryLog:
-    """Events in the order in which they came."""
+    """Events in order of arrival."""
 
     def __init__(self, shape: TableShape) -> None:
         self.shape = shape
@@ -265,7 +265,7 @@ def micros(time: datetime) -> int:
 
 
 class MemoryTables:
-    """A warehouse of them, by the name of the source table."""
+    """A warehouse of such tables, by name of the source table."""
 
     def __init__(self, **tables: MemoryTable | MemoryLog | MemoryHistory) -> None:
         self.by_name: dict[str, Any] = {f"shop_sales.{name}": table for name, table in tables.items()}
@@ -277,10 +277,10 @@ class MemoryTables:
         return found
 
     def check_format(self, name: str) -> None:
-        pass  # they have one format
+        pass  # they have a single format
 
     def as_of(self, name: str, moment: datetime) -> MemoryTable | None:
-        raise NotImplementedError  # tables in memory have no past
+        raise NotImplementedError  # tables in memory have no history
 
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
         self.rejected.append((marker, rows.column("reason").to_pylist()))

@@ -1,4 +1,4 @@
-"""A table after a history: each event once, in the order of the source. Nothing else is known here."""
+"""Compute a table from a history, with each event once and in source order. It shares no code with the sink."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Rows = dict[int, dict[str, Any]]
 
 
 def table_after(events: Iterable[Event]) -> tuple[Rows, set[int]]:
-    """The rows by id, and those of which a column was never told."""
+    """Return the rows by id, and the ids of rows with an unknown column."""
     rows: Rows = {}
     incomplete: set[int] = set()
     for event in events:

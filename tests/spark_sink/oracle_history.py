@@ -1,4 +1,6 @@
-"""The versions of a table after a history: each event once, in the order of the source. Nothing else is known here."""
+"""Compute the versions of a table from a history, with each event once and in source order. It shares no code with the
+sink.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +14,7 @@ from spark_sink.model.event import Event
 
 @dataclass
 class Span:
-    """A version: what the row was from one event to another; None where it goes on."""
+    """A version of a row from one event to the next. An end of None means that it is current."""
 
     key: int
     start: int
@@ -22,7 +24,7 @@ class Span:
 
 
 def versions_after(events: Iterable[Event]) -> list[Span]:
-    """All versions, by the times of the events, which are all different; `values` None of deleted rows."""
+    """Return all versions by event time, which is unique. `values` is None for deleted rows."""
     spans: list[Span] = []
     last: dict[int, Span] = {}
 

@@ -1,5 +1,6 @@
-"""One history in several tables of one lake: deltalake writes `orders`, Spark writes `merged`, and `iced`, which is an
-Iceberg table."""
+"""Write one history to several tables of one lake: deltalake writes `orders`, and Spark writes `merged` and the Iceberg
+table `iced`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ from spark_sink.schema.table_spec import Format
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.lake import MergingLake
 
-# The Delta tables by their engine, and every table.
+# The Delta tables by engine, and all tables.
 TABLES = {"orders": "fused", "merged": "spark"}
 EVERY = {**TABLES, "iced": "spark"}
 
@@ -27,7 +28,7 @@ def rules(policies: Policies = DEFAULTS) -> TableRules:
 
 
 def announce(lake: MergingLake, columns: dict[str, str], key: tuple[str, ...] = ("id",)) -> dict[str, TableSchema]:
-    """The schema of each table."""
+    """Announce the schema of each table."""
     return {table: lake.announce(schema_of(columns, key, table=table)) for table in EVERY}
 
 
@@ -36,8 +37,7 @@ def both(
     schemas: Sequence[dict[str, TableSchema]] = (),
     tables: Collection[str] = TABLES.keys(),
 ) -> list[ChangeEvent]:
-    """Each event for each of the tables; what it has for a schema is that of one of `schemas` for the table of its
-    copy."""
+    """Return each event once per table. A copy's schema is the one of `schemas` for its table."""
     ids = {
         schema.id: {table: named.id for table, named in pair.items()} for pair in schemas for schema in pair.values()
     }
@@ -50,13 +50,13 @@ def both(
 
 
 def stored(lake: MergingLake, table: str) -> list[dict[str, Any]]:
-    """All rows, with the columns of ours, ordered by key; for tables that are read without Spark."""
+    """Return all rows with our columns, ordered by key, for tables that are read without Spark."""
     rows: list[dict[str, Any]] = lake.stored(f"shop_sales.{table}").to_pylist()
     return sorted(rows, key=lambda row: str(row["id"]))
 
 
 def present(lake: MergingLake, table: str) -> dict[Any, dict[str, Any]]:
-    """What Spark reads: rows by key, without deleted ones, our columns, and columns that are NULL."""
+    """Return what Spark reads: rows by key, without deleted rows, our columns and NULLs."""
     read = lake.read(f"shop_sales.{table}").where("_cdc_deleted_at IS NULL")
     rows = [row.asDict() for row in read.collect()]
     plain = [{k: v for k, v in row.items() if v is not None and not k.startswith("_cdc_")} for row in rows]

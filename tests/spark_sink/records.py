@@ -1,4 +1,4 @@
-"""Events as a task of a worker gets them, with their real records."""
+"""Build events with their real records, as a worker's task gets them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATTERN = TablePattern.parse("{source}_{db}_{schema}.{table}")
 
 
 def records(events: Sequence[ChangeEvent], pattern: TablePattern = PATTERN) -> pa.Table:
-    """The records of one route, in order."""
+    """Return the records of one route, in order."""
     target = pattern.target(TableId(events[0].source, events[0].db, events[0].schema, events[0].table or ""))
     columns = {
         "partition": pa.array([0] * len(events), pa.int32()),
@@ -43,7 +43,7 @@ def reports(
     schemas: Sequence[TableSchema] = (),
     pattern: TablePattern = PATTERN,
 ) -> list[TableReport]:
-    """What a task says of a batch."""
+    """Return a task's report of a batch."""
     catalog = SchemaCatalog()
     for schema in schemas:
         catalog.add(schema)
@@ -54,24 +54,24 @@ DONE = Done()
 
 
 def report(table: str, outcome: Outcome = DONE, *, route: str = "r", bucket: int = 0, **counted: Any) -> TableReport:
-    """What a task would say of a table, with these counters."""
+    """Return a task's report of a table, with these counters."""
     return TableReport(table, route, bucket, outcome, TableCounters(**counted))
 
 
 def refusal(found: TableReport) -> str:
-    """Why the table was parked."""
+    """Return the reason why the table was parked."""
     assert isinstance(found.outcome, Parked), found.outcome
     return found.outcome.refusal
 
 
 def conflict(found: TableReport) -> str:
-    """What of the table contradicts the configuration."""
+    """Return the difference between the table and the configuration."""
     assert isinstance(found.outcome, Conflict), found.outcome
     return found.outcome.message
 
 
 def created(found: TableReport) -> TableShape:
-    """The table that the driver shall create."""
+    """Return the table that the driver must create."""
     assert isinstance(found.outcome, NeedsDdl), found.outcome
     assert isinstance(found.outcome.step, Create), found.outcome.step
     return found.outcome.step.shape

@@ -1,4 +1,4 @@
-"""The sink as a process of its own, for the tests that start it as it is started in production."""
+"""Run the sink as a separate process, started as in production."""
 
 from __future__ import annotations
 
@@ -25,19 +25,19 @@ from dev.servers.small_spark import SMALL_SPARK
 from tests.spark_sink.changes import announced, record
 from tests.spark_sink.commit_markers import is_iceberg
 
-# A run to the end of the topic takes some twenty on a quiet machine; with a load of eleven per processor, a
-# test with two runs took almost five minutes.
+# A run to the end of the topic takes about twenty seconds on an idle machine. With a load of eleven per CPU, a test
+# with two runs took almost five minutes.
 PATIENCE_SECONDS = 600.0
 
 
 class Sink:
-    """A sink's configuration, topics and tables; it runs as a process of its own."""
+    """The configuration, topics and tables of a sink that runs as a separate process."""
 
     def __init__(self, broker: Broker, folder: Path, topic: str) -> None:
         self.folder = folder
         self.topic = topic
         self.bootstrap = broker.bootstrap
-        # What the file takes from the environment besides.
+        # Additional environment variables for the file.
         self.secrets: dict[str, str] = {}
         self.config = folder / "sink.yaml"
         self.warehouse = str(folder / "warehouse")
@@ -83,11 +83,11 @@ class Sink:
         return {**os.environ, "BOOTSTRAP": self.bootstrap, **self.secrets}
 
     def text(self) -> str:
-        """What the last run wrote."""
+        """Return the output of the last run."""
         return (self.folder / "log").read_text()
 
     def log(self) -> list[dict[str, Any]]:
-        whole, _, _ = self.text().rpartition("\n")  # the rest may be half a line
+        whole, _, _ = self.text().rpartition("\n")  # the rest can be a partial line
         lines = whole.splitlines()
         return [json.loads(line) for line in lines if line.startswith('{"') and '"event"' in line]
 
@@ -95,7 +95,7 @@ class Sink:
         return sorted((row["id"], row["name"]) for row in self.present(table))
 
     def present(self, table: str) -> list[dict[str, Any]]:
-        """The rows of a table of either format, without those that are deleted; none where there is no table."""
+        """Return the rows of a table of either format without deleted rows, or none if the table does not exist."""
         folder = Path(self.warehouse, *table.split("."))
         try:
             iceberg = is_iceberg(folder)
@@ -112,7 +112,7 @@ class Sink:
 
 
 def family(pid: int) -> list[int]:
-    """A process and all that descend from it: the sink, its JVM, and the daemon and workers of that."""
+    """Return a process and all its descendants: the sink, its JVM, and the JVM's daemon and workers."""
     listed = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
     parents = dict(map(int, line.split()) for line in listed.splitlines())
     found = [pid]

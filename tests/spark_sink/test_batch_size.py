@@ -1,4 +1,4 @@
-"""The running query takes batches of the size that they can be afforded in, and tells how far it is behind."""
+"""The running query adapts the size of its batches and reports its lag."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARTITIONS = 2
 
 
 class Timed:
-    """Applies batches, and is itself the clock: a record takes as long as it is told, whatever the machine."""
+    """Apply batches and act as the clock: a record takes a given time, whatever the machine."""
 
     def __init__(self, spark_lake: SparkLake, seconds: list[float]) -> None:
         self._apply = spark_lake.applier
@@ -57,7 +57,7 @@ class Timed:
 
 
 class Topic:
-    """Inserts of rows, in transactions: behind the records of each there is a mark of it."""
+    """Row inserts in transactions, so that a marker follows the records of each transaction."""
 
     def __init__(self, broker: Broker, name: str) -> None:
         self.name = name
@@ -84,7 +84,7 @@ class Topic:
 def _run(
     spark_lake: SparkLake, topic: Topic, folder: Path, timed: Timed, batches: Batches, last: int | None
 ) -> list[Any]:
-    """Run to the end of the topic, or until `last` records are applied; the log."""
+    """Run to the end of the topic, or until `last` records are applied, and return the log."""
     settings = Settings(
         pipeline="test",
         kafka=SparkKafka(bootstrap_servers=topic.options["bootstrap.servers"]),
@@ -124,7 +124,7 @@ def _told(log: list[Any], event: str) -> list[Any]:
 
 
 def _once(spark_lake: SparkLake, timed: Timed, count: int) -> None:
-    """Every row is there, and was written once, in one commit of each batch."""
+    """Check that every row was written once, in one commit per batch."""
     assert [str(id) for id in range(count)] == sorted((row["id"] for row in spark_lake.rows()), key=int)
     written, skipped = (sum(getattr(report.counters, name) for report in timed.reports) for name in ("rows", "skipped"))
     assert (count, count, 0) == (timed.applied(), written, skipped)
@@ -137,9 +137,9 @@ def test_slow_records_are_taken_in_smaller_batches(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    """A run to the end of a backlog halves its batches when records are slow, and doubles them when they are not.
-    Nothing is lost or done twice by the restarts. The lag falls to 0, marks of transactions notwithstanding, and a
-    transaction that is open is not in it."""
+    """On a backlog, slow records halve the batch size, and fast ones double it. The restarts neither lose nor repeat
+    anything. The lag falls to 0 despite transaction markers, and does not include an open transaction.
+    """
     topic, count = Topic(broker, "sink-pace-backlog"), 7_000
     topic.send(range(count))
     topic.send(range(count, count + 10), commit=False)
@@ -162,12 +162,14 @@ def test_slow_records_are_taken_in_smaller_batches(
 def test_a_service_changes_between_batches(
     broker: Broker, spark_lake: SparkLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A service that waits for its next trigger does not wait with the new size, and no batch is planned in vain."""
+    """A service that waits for its next trigger applies the new size without extra waiting, and no batch is planned in
+    vain.
+    """
     topic = Topic(broker, "sink-pace-service")
     topic.send(range(4000))
     timed = Timed(spark_lake, [0.04])
     monkeypatch.setattr("spark_sink.job.perf_counter", timed.clock)
-    # Spark's triggers stand at multiples of their interval on the wall clock: of this one none comes while a test runs.
+    # Spark's triggers fall on multiples of their interval on the wall clock. This one has none during a test.
     batches = Batches(max_offsets=2000, trigger_seconds=10**8, worker_megabytes=10**6)
     log = _run(spark_lake, topic, tmp_path, timed, batches, 2500)
     assert [2, 1] == [round(line["events"] / 1000) for line in _told(log, "batch applied")]

@@ -1,4 +1,4 @@
-"""How large the next batch may be."""
+"""The size limit of the next batch."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from spark_sink.batch_sizing import BEGIN, FLOOR, Pace
 
 MOST, SECONDS, MEGABYTES = 500_000, 60.0, 1024.0
 
-# What a full batch cost, and the limit of the next one.
+# The cost of a full batch, and the resulting limit.
 SAME, HALF, TWICE = BEGIN, BEGIN // 2, 2 * BEGIN
 
 
@@ -39,8 +39,9 @@ def _pace(most: int = MOST) -> Pace:
     ],
 )
 def test_one_batch(taken: int, seconds: float, megabytes: float, limit: int) -> None:
-    """Too much of one is too much; little is little of both. A batch that its limit did not cut says nothing of its
-    time, and one that is larger than the limit was planned before that, and says nothing at all."""
+    """One expensive dimension shrinks the limit, and it grows only if both are cheap. The time of a batch that its
+    limit did not cut is ignored. A batch larger than the limit was planned earlier and is ignored entirely.
+    """
     pace = _pace()
     change = pace.after(taken, seconds, megabytes)
     assert limit == pace.limit
@@ -52,7 +53,7 @@ def test_one_batch(taken: int, seconds: float, megabytes: float, limit: int) -> 
     [(MOST, BEGIN, MOST, FLOOR), (70_000, BEGIN, 70_000, FLOOR), (3_000, 3_000, 3_000, FLOOR), (10, 10, 10, 10)],
 )
 def test_the_ends(most: int, first: int, large: int, small: int) -> None:
-    """It begins with what is safe, and stays between the floor and what is allowed; at an end nothing changes."""
+    """The limit starts at a safe value and stays between the floor and the maximum. It does not change at either end."""
     pace = _pace(most)
     assert first == pace.limit
     while pace.after(pace.limit, 0.1, 100):
@@ -65,7 +66,7 @@ def test_the_ends(most: int, first: int, large: int, small: int) -> None:
 
 
 def test_why() -> None:
-    """A person reads the cause, and the setting that it went by."""
+    """The reason states the cause and the setting behind it."""
     whys = [change.why for cost in ((90, 100), (1, 2000), (1.5, 300)) if (change := _pace().after(BEGIN, *cost))]
     assert [
         "50000 records took 90 s (batches.target_seconds: 60)",
@@ -76,8 +77,7 @@ def test_why() -> None:
 
 @pytest.mark.parametrize("which", ["seconds", "megabytes"])
 def test_smaller_batches_that_do_not_help(which: str) -> None:
-    """What each batch costs, whatever its size, is not made less by smaller ones: they are left as they are, until the
-    cost is another one."""
+    """Smaller batches do not reduce a fixed cost per batch, so the limit stays unchanged until the cost changes."""
     pace = _pace()
 
     def limit(cost: float) -> int:
@@ -85,9 +85,9 @@ def test_smaller_batches_that_do_not_help(which: str) -> None:
         pace.after(pace.limit, seconds, megabytes)
         return pace.limit
 
-    assert [HALF] * 4 == [limit(cost) for cost in (100, 80, 110, 80)]  # a dear batch, and some noise
+    assert [HALF] * 4 == [limit(cost) for cost in (100, 80, 110, 80)]  # an expensive batch, and some noise
     assert HALF // 2 == limit(200)
-    assert [HALF // 4] * 2 == [limit(cost) for cost in (120, 50)]  # it helped, though not enough; then it did
+    assert [HALF // 4] * 2 == [limit(cost) for cost in (120, 50)]  # it helped, but not enough; then it did
     assert HALF // 8 == limit(66)
 
 
@@ -98,8 +98,9 @@ COST = st.floats(0, 3000)
 def test_it_settles(
     seconds: float, per_record: float, megabytes: float, each: float, most: int, shares: list[float]
 ) -> None:
-    """When every batch costs something for itself and something for each record, the limit goes one way only, and
-    stays then; batches that are not full change nothing of that."""
+    """If a batch costs a fixed amount plus an amount per record, the limit moves in one direction and then stays.
+    Batches that are not full do not change that.
+    """
     pace = _pace(most)
     limits = [pace.limit]
     for share in (*shares, *[1.0] * 40):

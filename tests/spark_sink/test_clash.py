@@ -1,4 +1,4 @@
-"""Source tables that would be written to one table: one has it, the other waits, and every way out works."""
+"""If two source tables map to one table, one gets it and the other waits. Every documented resolution works."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NAME, CUSTOMERS, NEW = "shop_sales.orders", "shop_sales.customers", "shop_sales.
 OWNER = TableId("shop", "sales", None, "orders")
 SHAPE = TableShape(OWNER, (TableColumn("id", "string"), TableColumn("a", "string")), ("id",))
 
-# A source table whose name in the lakehouse is shop_sales.orders, too, to the letter.
+# A source table that also maps exactly to shop_sales.orders.
 OTHER = "shop_sales///orders"
 OTHER_ID = TableId("shop_sales", None, None, "orders")
 
@@ -43,7 +43,7 @@ def _orders(id: int, a: str = "x", **more: Any) -> ChangeEvent:
 
 
 def _shouted(id: int, a: str = "X", **more: Any) -> ChangeEvent:
-    """Of the table ORDERS, through a partition of its own."""
+    """Return an event of table ORDERS, which has its own partition."""
     return _orders(id, a, table="ORDERS", scope="raw:9@topic-id", **more)
 
 
@@ -56,7 +56,7 @@ def _customer(id: int) -> ChangeEvent:
 
 
 def _parked(lake: Lake) -> list[tuple[str, str, int | None]]:
-    """Name, reason and offset of what waits, in order."""
+    """Return the name, reason and offset of waiting events, in order."""
     read = DeltaTable(lake.path("_cdc.parked")).to_pyarrow_table().to_pylist()
     rows = sorted(read, key=lambda row: (row["turn"], row["kafka_offset"] or 0))
     return [(row["target"], row["reason"], row["kafka_offset"]) for row in rows]
@@ -72,7 +72,7 @@ def _told_apart(lake: Lake, table: str = NAME) -> list[tuple[str, str, str]]:
 
 
 class TestWhoHasTheName:
-    """Of a route, without Spark."""
+    """Ownership of a route's table, without Spark."""
 
     def _reports(
         self,
@@ -87,7 +87,7 @@ class TestWhoHasTheName:
         return {report.source: report for report in task.route(records(events))}
 
     def test_who_came_first(self) -> None:
-        """Of two that are new, in the order of the topic; a truncate makes no table."""
+        """Of two new source tables, the first in topic order gets the table. A truncate creates no table."""
         truncate = change("t", None, pos=1, table="ORDERS")
         for first, second in ((_orders(1), _shouted(1)), (truncate, _orders(1))):
             found = self._reports(MemoryTables(), [first, second])
@@ -95,7 +95,9 @@ class TestWhoHasTheName:
             assert (SHOUTED, 1) == (found[SHOUTED].table, found[SHOUTED].parked)
 
     def test_who_has_the_table(self) -> None:
-        """Whoever comes first in the batch; the marks of the two are told apart, and so is what they put aside."""
+        """The owner keeps the table, whichever comes first in the batch. Markers and quarantined events of the two
+        differ.
+        """
         tables = MemoryTables(orders=MemoryTable(SHAPE))
         broken = change("c", {"id": None}, {}, pos=8)
         found = self._reports(tables, [_other(1), _orders(1), broken])
@@ -108,7 +110,7 @@ class TestWhoHasTheName:
         assert (f"the source table {OTHER} would be written to {NAME}, the table of {ORDERS}") in refusal(found[OTHER])
 
     def test_who_waits_for_it(self) -> None:
-        """While there is no table; what waits for the one is not mixed with what the other brings."""
+        """As long as no table exists, the events waiting for one are not mixed with those of the other."""
         held = Parking(held={NAME: Cause("TABLE_REFUSED", "no key", sources=(OWNER,))})
         tables = MemoryTables()
         found = self._reports(tables, [_other(1), _orders(1)], parking=held)
@@ -119,19 +121,19 @@ class TestWhoHasTheName:
         assert ["TABLE_CLASH"] in [reasons for _, _, reasons in tables.held]
 
     def test_what_is_declared(self) -> None:
-        """A shared table before others, whoever came first."""
+        """The tables declared as shared come before others, whichever came first."""
         found = self._reports(MemoryTables(), [_other(1), _orders(1)], TableRules(shared={NAME: ("shop/*",)}))
         assert isinstance(found[f"*///{NAME}"].outcome, NeedsDdl)
         assert "which contains the source tables that tables.shared declares" in refusal(found[OTHER])
 
     def test_a_truncate_of_the_other(self) -> None:
-        """It waits, and empties nothing that is not its own."""
+        """The truncate of the other table waits and does not empty a table that is not its own."""
         tables = MemoryTables(orders=MemoryTable(SHAPE))
         found = self._reports(tables, [msgspec.structs.replace(_other(9), op="t", key=None, after=None)])
         assert (OTHER, 1, 0) == (found[OTHER].table, found[OTHER].parked, found[OTHER].counters.commits)
 
     def test_what_waits_under_an_older_name(self) -> None:
-        """Later events follow it there, wherever they go by now: a table may be renamed while it is parked."""
+        """Later events wait under the same name, wherever they map by now. A table can be renamed while parked."""
         held = Parking(held={NAME: Cause("COMMAND", "", sources=(OWNER,))})
         tables = MemoryTables()
         found = self._reports(tables, [_orders(2)], parking=held, rename={ORDERS: NEW})
@@ -139,8 +141,9 @@ class TestWhoHasTheName:
 
 
 def test_rename(lake: Lake) -> None:
-    """All tables but the second go on, and it is said what to do. Its events wait in this batch, the next, under a new
-    checkpoint, and once where a batch is applied again. With a name of its own they come back in order."""
+    """All tables but the second continue, and the log explains the resolution. Its events wait once, across batches,
+    new checkpoints and replays. After it gets its own name, they are applied in order.
+    """
     schema = lake.announce(schema_of({"id": "string", "a": "string"}, table="ORDERS"))
     with capture_logs() as logs:
         lake.apply(0, [_customer(1), _orders(1), _shouted(1, schema=schema), _orders(2)])
@@ -175,7 +178,7 @@ def test_rename(lake: Lake) -> None:
 
 
 def test_rename_to_a_name_that_is_taken(lake: Lake) -> None:
-    """Two tables never write one, however they come by its name: they meet in one task, and one of them waits."""
+    """Two source tables never write to one table by accident. They are in the same task, and one of them waits."""
     lake.use(TableRules(), {"shop/sales//order's (1)?": "shop_sales.Orders"})
     item = _orders(7, "item", table="order's (1)s")
     lake.apply(0, [_orders(1), item])
@@ -183,8 +186,9 @@ def test_rename_to_a_name_that_is_taken(lake: Lake) -> None:
 
 
 def test_exclude(lake: Lake) -> None:
-    """A table that is left out is counted, and neither written nor kept. What had waited is given up only when somebody
-    says so, by a command of its own."""
+    """An excluded table is counted but neither written nor stored. Its waiting events are discarded only by a separate
+    command.
+    """
     lake.apply(0, [_orders(1), _shouted(1)])
     assert "tables.exclude leaves none of its source tables out" in (lake.command("discard", SHOUTED).error or "")
     lake.use(TableRules(exclude=("shop/*//ORDERS",)))
@@ -202,8 +206,9 @@ def test_exclude(lake: Lake) -> None:
 
 
 def test_shared(lake: Lake) -> None:
-    """Declared for one table, in whatever spelling, both are in it, told apart, whichever came first. One that is not
-    declared waits, and goes there when it is."""
+    """If the table is declared as shared in any spelling, it contains both sources, told apart, in any order of
+    arrival. A source that is not declared waits and is applied once it is.
+    """
     lake.use(TableRules(shared={"SHOP_sales.Orders": (ORDERS,)}))
     lake.apply(0, [_shouted(1), _orders(1), _other(1)])
     lake.applier = lake.new_applier("checkpoint-2")
@@ -220,8 +225,9 @@ def test_shared(lake: Lake) -> None:
 
 
 def test_shared_afterwards(lake: Lake) -> None:
-    """A table that one source has must be rebuilt to be shared: as long as it is not, an error at the start. What
-    waited comes back."""
+    """A table of one source must be rebuilt before it can be shared. Until then, the start fails. Afterwards, the
+    waiting events are applied.
+    """
     topic = Topic(lake)
     topic.apply(0, [_orders(1), _shouted(1)])
     rules = TableRules(shared={NAME: (ORDERS,)})

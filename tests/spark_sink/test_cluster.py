@@ -1,5 +1,4 @@
-"""The sink on a cluster of several machines, which are processes here: an environment that is shipped, executors that
-come later."""
+"""The sink on a cluster of several machines, simulated by processes, with a shipped environment and late executors."""
 
 from __future__ import annotations
 
@@ -23,7 +22,7 @@ pytestmark = [pytest.mark.integration, pytest.mark.faults]
 
 ORDERS = schema_of({"id": "int64", "name": "string"})
 
-# What the workers need, beside PySpark itself, which every machine of Spark's has.
+# What the workers need besides PySpark, which every Spark machine has.
 _PACKAGES = Path(pyspark.__file__).parents[1]
 _NEEDED = (
     *(
@@ -48,7 +47,7 @@ def cluster() -> Iterator[SparkCluster]:
 
 
 def test_a_cluster_that_grows(broker: Broker, cluster: SparkCluster, tmp_path: Path) -> None:
-    """The workers run the Python of an archive that Spark brought them, and a machine that joins later works, too."""
+    """The workers use the Python of an archive that Spark distributes, and a machine that joins later works too."""
     sink = Sink(broker, tmp_path, "cluster")
     first = cluster.add_worker()
     _send(sink, range(10))
@@ -86,7 +85,7 @@ def _send(sink: Sink, ids: range) -> None:
 
 
 def _environment(folder: Path) -> Path:
-    """An archive of a Python environment, as venv-pack makes them: packages, and a link to the machine's Python."""
+    """Return an archive of a Python environment like those of venv-pack: packages, and a link to the machine's Python."""
     archive = folder / "environment.tar.gz"
     home = folder / "env"
     (home / "bin").mkdir(parents=True)
@@ -106,7 +105,7 @@ def _environment(folder: Path) -> Path:
 
 
 def _programs(worker: Worker) -> set[str]:
-    """The programs of its processes, as they were called."""
+    """Return the command lines of its processes."""
     found = set()
     for pid in worker.processes():
         try:

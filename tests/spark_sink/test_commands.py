@@ -1,4 +1,4 @@
-"""What the command line judges by itself, before the running sink hears of it."""
+"""Checks that the command line makes before it sends anything to the running sink."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SHOUTED = TableId("shop", "sales", None, "ORDERS")
 
 
 class Prompt:
-    """The command line beside the tables of a sink that is down."""
+    """The command line for the tables of a stopped sink."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self._monkeypatch, self._capsys = monkeypatch, capsys
@@ -43,7 +43,7 @@ class Prompt:
         self.tables = DeltaTables(warehouse)
 
     def __call__(self, *arguments: str) -> tuple[int, str]:
-        """Exit code, and what it says."""
+        """Return the exit code and the output."""
         self._monkeypatch.setattr(sys, "argv", ["spark-sink", *arguments, "-c", str(self._config)])
         with pytest.raises(SystemExit) as ended:
             main()
@@ -51,7 +51,7 @@ class Prompt:
         return int(ended.value.code or 0), said.out + said.err
 
     def park(self, name: str, table: TableId, detail: str) -> None:
-        """One event of a source table waits."""
+        """Park one event of a source table."""
         columns = {"kind": ["row"], "value": pa.array([b"x"]), "partition": pa.array([0]), "offset": pa.array([7])}
         records = pa.table(columns | {part: pa.array([value], pa.string()) for part, value in table._asdict().items()})
         rows = self.control.begin(1).rows(records, table, name, 1, [Rejected(0, Reason.TABLE_CLASH, detail)])
@@ -92,7 +92,7 @@ def test_before_any_sink_has_run(prompt: Prompt) -> None:
     ],
 )
 def test_a_table_that_is_not_there(after_a_run: Prompt, command: str, table: str, said: str) -> None:
-    """It is said at once, with the one that was meant, and nothing is queued."""
+    """An unknown table is reported immediately with the closest match, and nothing is queued."""
     more = ["--before", "0003"] if command == "sweep" else []
     code, text = after_a_run(command, table, *more)
     assert (2, True, 1) == (code, text.startswith(f"spark-sink: {said}"), len(text.splitlines()))
@@ -112,21 +112,21 @@ def test_a_table_that_is_not_there(after_a_run: Prompt, command: str, table: str
     ],
 )
 def test_a_time_that_is_none(after_a_run: Prompt, when: str, said: str) -> None:
-    """So is what `sweep` cannot understand."""
+    """A time that `sweep` cannot parse is reported immediately."""
     code, text = after_a_run("sweep", "shop_sales.orders", "--before", when)
     assert (2, True) == (code, text.startswith(f"spark-sink: {said}"))
     assert [] == after_a_run.control.requests.requests()
 
 
 def test_what_is_understood_is_queued(after_a_run: Prompt) -> None:
-    """By the name of the table, or the one under which events wait."""
+    """A valid command is queued, by the table's name or the name under which events wait."""
     assert 0 == after_a_run("sweep", "shop_sales.orders", "--before", "2026-01-31T12:00:00+00:00")[0]
     assert 0 == after_a_run("resume", str(SHOUTED))[0]
     assert ["shop_sales.orders", str(SHOUTED)] == [one.target for one in after_a_run.control.requests.requests()]
 
 
 def test_status_says_what_to_do(after_a_run: Prompt) -> None:
-    """A parked table with what to type when its cause is gone; and what is left out."""
+    """The status shows the resume command for each parked table, and the excluded tables."""
     _, text = after_a_run("status")
     (parked,) = (line for line in text.splitlines() if line.startswith(str(SHOUTED)))
     assert "1 events wait: TABLE_CLASH: a clash" in parked
@@ -136,7 +136,7 @@ def test_status_says_what_to_do(after_a_run: Prompt) -> None:
 
 
 def test_batches(after_a_run: Prompt) -> None:
-    """The newest first: offsets, and the tables with their versions; what came between two has no number."""
+    """Batches are listed newest first, with offsets and table versions. Changes between two batches have no number."""
     newer = [msgspec.structs.replace(report("shop_sales.items"), version=1)]
     after_a_run.control.batches.write(None, newer)
     code, text = after_a_run("batches")
@@ -150,7 +150,7 @@ def test_batches(after_a_run: Prompt) -> None:
 
 
 def test_a_mistake_in_the_file_is_exit_code_2(tmp_path: Path) -> None:
-    """A configuration that cannot be used ends with one message and exit code 2, before Spark starts."""
+    """An invalid configuration leads to one message and exit code 2 before Spark starts."""
     config = tmp_path / "sink.yaml"
     config.write_text("pipelin: x")
     command = [sys.executable, "-m", "spark_sink", "run", "-c", str(config)]
@@ -161,7 +161,7 @@ def test_a_mistake_in_the_file_is_exit_code_2(tmp_path: Path) -> None:
 
 
 def test_maintenance_is_asked_for_or_shown(after_a_run: Prompt) -> None:
-    """Without a table it is for all; a dry run asks for nothing, and changes nothing."""
+    """Without a table, maintenance covers all tables. A dry run requests and changes nothing."""
     code, shown = after_a_run("maintain", "--dry-run")
     assert (0, "_cdc.batches\texpire\ta day has passed") == (code, shown.splitlines()[0])
     assert {"not done yet"} == {line.split("\t")[2] for line in shown.splitlines() if "\tvacuum\t" in line}
@@ -173,7 +173,7 @@ def test_maintenance_is_asked_for_or_shown(after_a_run: Prompt) -> None:
 
 
 def test_a_cut_says_how_long_it_can_be_read(after_a_run: Prompt) -> None:
-    """So long files are kept after they were removed."""
+    """The output states how long removed files are kept."""
     cut = json.loads(after_a_run("cut")[1])
     ended, until = (datetime.fromisoformat(cut[name]) for name in ("ended_at", "readable_until"))
     assert timedelta(days=7) == until - ended

@@ -1,4 +1,4 @@
-"""Where commands of the sink find the configuration."""
+"""How the sink's commands find the configuration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_sink.commands.configuration import FILE, VARIABLE
 
 
 def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The option says, else the variable, else it lies in the working directory under its usual name."""
+    """The option decides, then the variable, then the usual file name in the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(VARIABLE, raising=False)
 
@@ -31,7 +31,7 @@ def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def test_every_command_finds_it_there() -> None:
-    """No command wants an option that another one can do without."""
+    """No command requires an option that others do not need."""
     options = [option for command in _commands(cli) for option in command.params if "--config" in option.opts]
     assert len(options) > 10
     assert {(VARIABLE, FILE)} == {(option.envvar, option.default) for option in options}

@@ -1,4 +1,4 @@
-"""`spark-sink health`, asked of the pages that the sink serves."""
+"""`spark-sink health`, with the pages that the sink serves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_sink.probes import PATIENCE_SECONDS, Health, serve
 
 
 def test_what_it_tells() -> None:
-    """Not ready before a batch is planned; then the newest batch, what is to come, and what is parked."""
+    """The sink is not ready before a batch is planned. Then it reports the latest batch, the lag and parked tables."""
     metrics, now = Metrics(10), [0.0]
     served = Health(lambda: now[0])
     url = f"http://127.0.0.1:{serve(0, metrics.registry, served)}"
@@ -30,13 +30,13 @@ def test_what_it_tells() -> None:
 
 
 def test_nobody_answers() -> None:
-    """The address is told, and why."""
+    """If nobody answers, the error contains the address and the reason."""
     url = f"http://127.0.0.1:{free_port()}"
     assert re.fullmatch(f"{url} does not answer: .* refused", _refused(url, "--timeout", "0.1"))
 
 
 def test_no_address() -> None:
-    """What is not an address over HTTP is refused before anything is asked: a file would be read."""
+    """An address that is not HTTP is rejected before any request. Otherwise it could read a file."""
     ended = CliRunner().invoke(cli, ["health", "file:///etc/passwd"])
     assert (2, True) == (ended.exit_code, "file:///etc/passwd is not an address" in ended.output)
 

@@ -1,4 +1,4 @@
-"""How far the tables are behind the topic."""
+"""The lag of the tables behind the topic."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def _after(entry: str, ends: Mapping[int, int] | Exception) -> tuple[int | None,
     ],
 )
 def test_what_is_to_come(ends: Mapping[int, int], lag: int | None) -> None:
-    """Over all partitions, those that came after the batch was planned included; a partition that lost its end is none
-    that makes up for others, and a topic that is gone says nothing."""
+    """The lag covers all partitions, including records after the plan of the batch. A partition whose end moved back
+    does not offset others, and a deleted topic has no lag.
+    """
     assert (lag, []) == _after(ENTRY, ends)
 
 
@@ -50,7 +51,7 @@ def test_what_is_to_come(ends: Mapping[int, int], lag: int | None) -> None:
     ],
 )
 def test_not_known(entry: str, ends: Mapping[int, int] | Exception, why: str) -> None:
-    """Whatever is the matter, no batch fails for it; the log says what."""
+    """An unknown lag never fails a batch, and the log states the cause."""
     lag, (line,) = _after(entry, ends)
     assert (None, "lag unknown", 3, why) == (lag, line["event"], line["batch"], line["reason"])
 
@@ -63,7 +64,9 @@ FIRST = ENTRY.replace('{"1":7,"0":120}', '{"1":7,"0":100}')
     [(3, None, 20), (0, lambda: {0: 70}, 37), (0, lambda: {0: 100, 1: 9}, 0), (0, None, None)],
 )
 def test_what_a_batch_takes(batch: int, begins: Callable[[], Mapping[int, int]] | None, taken: int | None) -> None:
-    """Offsets since the plan before; of the first batch since the topic begins, where it is read from there."""
+    """A batch covers the offsets since the previous plan. If reading starts at the beginning, the first batch counts
+    from there.
+    """
     entries = {0: FIRST, 2: FIRST, 3: ENTRY}
     with capture_logs() as log:
         assert taken == Lag("cdc.canonical", entries.__getitem__, dict, begins).taken(batch)
@@ -71,7 +74,7 @@ def test_what_a_batch_takes(batch: int, begins: Callable[[], Mapping[int, int]] 
 
 
 def test_the_size_of_a_batch_is_not_known() -> None:
-    """No batch fails for it either."""
+    """An unknown batch size does not fail the batch."""
     with capture_logs() as log:
         assert Lag("cdc.canonical", lambda batch: "v2\n{}", dict).taken(3) is None
     assert [("size of batch unknown", 3, "an offset log of version v2, not v1")] == [
@@ -80,7 +83,7 @@ def test_the_size_of_a_batch_is_not_known() -> None:
 
 
 def test_a_plan_is_read_once() -> None:
-    """It lies in the store of the checkpoint, and every batch would wait for it three times."""
+    """A plan is in the checkpoint's store, where reading it three times would slow down every batch."""
     read: list[int] = []
 
     def entry(batch: int) -> str:
@@ -95,5 +98,5 @@ def test_a_plan_is_read_once() -> None:
 
 
 def test_what_spark_has_planned() -> None:
-    """The entry of the log of offsets tells the end of every partition."""
+    """An entry of Spark's offset log contains the end of every partition."""
     assert {0: 120, 1: 7} == planned_offsets(ENTRY, "cdc.canonical")

@@ -1,4 +1,4 @@
-"""What a scrape of the sink shows."""
+"""The metrics that a scrape of the sink returns."""
 
 from __future__ import annotations
 
@@ -26,8 +26,9 @@ def _scrape(port: int) -> dict[str, float]:
 
 
 def test_a_scrape() -> None:
-    """Events by table up to the cap, what became of the others by reason, parked tables, the latency, and the lag that
-    was known last."""
+    """A scrape has events by table up to the cap, the other events by reason, parked tables, the latency and the last
+    lag.
+    """
     metrics = Metrics(tables=1)
     port = serve(0, metrics.registry, Health())
     latency = Latency.of(pa.chunked_array([[0, 1_000_000, 8_000_000, 20_000_000, None]]), 10_000_000)
@@ -57,7 +58,7 @@ def test_a_scrape() -> None:
 
 
 def test_latencies_add_up() -> None:
-    """Two workers' counts are those of one that saw the events of both; no time is negative, and none is no event."""
+    """The histograms of two workers add up to one over all events. No time is negative, and none means no event."""
     one, other = pa.chunked_array([[5, 10**9]]), pa.chunked_array([[7 * 10**11, 3]])
     now = 10**12
     together = Latency.of(pa.chunked_array([*one.chunks, *other.chunks]), now)
@@ -68,7 +69,7 @@ def test_latencies_add_up() -> None:
 
 
 def test_what_is_old_is_history() -> None:
-    """Events of more than a day ago count in the sum, as the histogram has them, but not in what is live."""
+    """Events older than a day count in the histogram's sum, but not in the live latency."""
     day, now = 86_400_000_000, 10 * 86_400_000_000
     found = Latency.of(pa.chunked_array([[now - day, now - 2_000_000], [now - day - 1, 0]]), now)
     assert (4, 2, 86_402.0, 86_400.0) == (found.count, found.live_count, found.live, found.greatest)

@@ -1,5 +1,6 @@
-"""The whole sink, as it is started in production, against the real broker: what befalls it, and what an operator does
-with it: wrong bytes, a crash, signals, a lost checkpoint, commands while it is down and while it runs."""
+"""The whole sink, started as in production, with the real broker: faults, and what an operator does about them. There
+are malformed bytes, a crash, signals, a lost checkpoint, and commands while it is down and while it runs.
+"""
 
 from __future__ import annotations
 
@@ -31,12 +32,12 @@ from tests.spark_sink.local import local_ddl
 from tests.spark_sink.sink_process import PATIENCE_SECONDS, Sink, family, wait
 
 ITEMS, RETURNS = "shop_sales.items", "shop_sales.returns"
-# A source table whose name differs from another one's by case only.
+# A source table whose name differs from another one only in case.
 SHOUTED = "shop/sales//ORDERS"
 
 
 class Said(NamedTuple):
-    """What a command answered."""
+    """The answer of a command."""
 
     returncode: int
     stdout: str
@@ -44,7 +45,7 @@ class Said(NamedTuple):
 
 
 class Operator:
-    """The command line, in this process, beside a sink, which is another."""
+    """The command line in this process, next to a sink in another process."""
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
@@ -77,8 +78,9 @@ FOREIGN = [None, b"", b"\x00\x00\x00\x00\x07other", b"\xc3\x01\x01\x02\x03\x04\x
 @pytest.mark.faults
 @pytest.mark.parametrize("format", Format)
 def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int, format: Format) -> None:
-    """C14, C16, and what becomes of a sink that is killed, stopped, loses its checkpoint and is configured wrongly; one
-    sink for all, because what costs is its start."""
+    """C14, C16, and a sink that is killed, stopped, loses its checkpoint and is misconfigured. All use one sink,
+    because starting it is expensive.
+    """
     sink = Sink(broker, tmp_path, f"operator-{format}")
     sink.settings["tables"]["formats"] = dict.fromkeys(("shop_sales.orders", ITEMS, "shop_sales.shouted"), str(format))
     sink.write_config()
@@ -95,7 +97,7 @@ def test_an_operators_day(broker: Broker, tmp_path: Path, free_port: int, format
 
 
 def _bytes_of_others(operator: Operator) -> None:
-    """Events of the topic are in the table; bytes of others, bad keys and two parked tables stop nothing."""
+    """The events of the topic are in the table. Foreign bytes, bad keys and two parked tables do not stop the sink."""
     sink = operator.sink
     items = schema_of({"id": "int64"}, table="items")
     producer = Producer({"bootstrap.servers": sink.bootstrap})
@@ -136,9 +138,10 @@ def _bytes_of_others(operator: Operator) -> None:
 
 
 def _batch_again(sink: Sink) -> None:
-    """A start that replays a batch skips it, survives Spark's fault and goes on. SIGTERM to all processes of the
-    service, as systemd sends it, lets the running batch end: exit code 0."""
-    # What a crash between the last commit of a table and the acknowledgement of the batch leaves.
+    """A start that replays a batch skips it, survives Spark's fault and continues. If all processes of the service get
+    SIGTERM, as from systemd, the running batch completes and the exit code is 0.
+    """
+    # The state after a crash between a table's last commit and the acknowledgement of the batch.
     commits = sink.folder / "checkpoint" / "commits"
     (commits / "0").unlink()
     (commits / ".0.crc").unlink(missing_ok=True)
@@ -159,18 +162,19 @@ def _batch_again(sink: Sink) -> None:
     assert "Traceback" not in sink.text()
     assert "stopped" == sink.log()[-1]["event"]
     batches = {line["batch"]: line for line in sink.log() if line["event"] == "batch applied"}
-    # A broker that does not answer within two seconds leaves a lag unknown.
+    # A broker that does not answer within two seconds leaves the lag unknown.
     unknown = [line["batch"] for line in sink.log() if "cannot read where the topic" in line.get("reason", "")]
     assert {0: 1, 1: 0, 2: 0} | dict.fromkeys(unknown) == {batch: line["lag"] for batch, line in batches.items()}
-    # The commit of one table; the other two were parked by this very batch.
+    # The commit of one table. This batch parked the other two.
     assert (3, 0) == (batches[0]["commits_skipped"], batches[0]["commits"])
     assert 1 == sum(line["event"] == "query restarted" for line in sink.log())
 
 
 def _checkpoint_deleted(operator: Operator, port: int) -> None:
-    """The checkpoint is deleted while a table is parked: reading goes on where the manifest ends, nothing is lost,
-    nothing is there twice. Commands are obeyed at the next start, and while the topic is at rest. A table that another
-    pipeline made in another mode stops the sink when its first event comes."""
+    """The checkpoint is deleted while a table is parked. Reading resumes at the end of the manifest without loss or
+    duplicates. Commands are executed at the next start and while the topic is idle. A table that another pipeline
+    created in another mode stops the sink at its first event.
+    """
     sink = operator.sink
     assert 0 == operator.run("resume", ITEMS).returncode
     assert 0 == operator.run("resume", SHOUTED).returncode
@@ -210,7 +214,7 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
 
 
 def _another_mode(sink: Sink) -> None:
-    """What the configuration asks of a table that cannot be is known from the manifest, before Spark starts."""
+    """A configured mode that a table cannot have is detected from the manifest, before Spark starts."""
     settings = yaml.safe_load(sink.config.read_text())
     settings["tables"] |= {"modes": {"shop_sales.orders": "history"}}
     sink.config.write_text(yaml.safe_dump(settings))
@@ -219,7 +223,7 @@ def _another_mode(sink: Sink) -> None:
 
 
 def _told(sink: Sink, process: subprocess.Popen[str], table: str) -> None:
-    """Exit code 2, one message, and no stack trace."""
+    """Check for exit code 2, one message and no stack trace."""
     assert 2 == process.wait(PATIENCE_SECONDS), sink.text()[-3000:]
     lines = sink.text().splitlines()
     assert not [line for line in lines if "Exception" in line or line.startswith(("\tat ", "Traceback"))]

@@ -1,4 +1,4 @@
-"""What probes learn of the sink."""
+"""The probes of the sink."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class _Clock:
 
 
 def test_alive_while_somebody_looks_after_the_query() -> None:
-    """It counts as hanging when nobody did for long, but for a command or maintenance that runs."""
+    """The sink counts as hanging if nobody checked the query for a long time, unless a command or maintenance runs."""
     clock = _Clock()
     health = Health(clock)
     clock.now = PATIENCE_SECONDS
@@ -38,7 +38,7 @@ def test_alive_while_somebody_looks_after_the_query() -> None:
 
 
 def test_answers() -> None:
-    """503 says why; what is no probe is the metrics."""
+    """A 503 states the reason. Paths that are no probe return the metrics."""
     clock = _Clock()
     health = Health(clock)
     port = serve(0, CollectorRegistry(), health)
@@ -54,7 +54,7 @@ def test_answers() -> None:
 
 
 def test_a_port_that_is_taken() -> None:
-    """The sink ends with the name of the setting."""
+    """If the port is in use, the sink exits with the name of the setting."""
     port = serve(0, CollectorRegistry(), Health())
     with pytest.raises(ConfigError, match=f"metrics.port {port}: "):
         serve(port, CollectorRegistry(), Health())

@@ -1,4 +1,4 @@
-"""Spark's own Avro reader, by the whole schema, for the whole corpus: what docs/reading.md offers for Spark."""
+"""Spark's own Avro reader decodes the whole corpus with the full schema, as docs/reading.md recommends for Spark."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Decoded = Callable[[Iterable[bytes]], DataFrame]
 
 @pytest.fixture
 def read(spark: SparkSession) -> Decoded:
-    """Values to what the package makes of them, in their order."""
+    """Return what the package decodes from the values, in order."""
 
     def read(values: Iterable[bytes]) -> DataFrame:
         rows = [(bytearray(value),) for value in values]
@@ -42,7 +42,7 @@ def read(spark: SparkSession) -> Decoded:
 
 @pytest.mark.parametrize("codec", [AvroCodec(), AvroCodec(confluent_header(7))], ids=["single-object", "Confluent"])
 def test_corpus(read: Decoded, codec: AvroCodec) -> None:
-    """Every field of every event, the times to the microsecond, those beyond the dates of Python too."""
+    """Every field of every event is right, including times to the microsecond and beyond Python's range."""
     micros = {name: unix_micros(name) for name in TIMES}
     events = [msgspec.structs.replace(event, v=1) for event in CORPUS.values()]
     opened = read(value_of(codec, event) for event in events)
@@ -53,14 +53,14 @@ def test_corpus(read: Decoded, codec: AvroCodec) -> None:
 
 
 def test_another_form(read: Decoded) -> None:
-    """What has another header is null in every field, and there as it came; its neighbours are read."""
+    """A value with another header is null in every field and keeps its bytes. Its neighbours are read."""
     values = [record(UPDATE), b"\x00\x00\x00\x00\x01\x04" + record(UPDATE)[11:], b'{"v":1}', b"", record(UPDATE)]
     found = [(row.kind, row.undecoded) for row in read(values).collect()]
     assert [("row", None), *((None, bytearray(value)) for value in values[1:4]), ("row", None)] == found
 
 
 def test_from_kafka(broker: Broker, spark: SparkSession) -> None:
-    """The snippet of the page reads a topic, with where each record lies."""
+    """The snippet of the page reads a topic, including the position of each record."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     admin.create_topics([NewTopic("cdc.canonical.read", 1, 1)])["cdc.canonical.read"].result()
     producer = Producer({"bootstrap.servers": broker.bootstrap})
@@ -74,7 +74,7 @@ def test_from_kafka(broker: Broker, spark: SparkSession) -> None:
 
 
 def test_images(spark: SparkSession, read: Decoded) -> None:
-    """The SQL of the page opens the images, and tells null from absent."""
+    """The SQL of the page parses the images and distinguishes null from absent."""
     images = ['{"id":1,"price":"12.50"}', '{"id":2,"price":null}', '{"id":3}']
     events = [_row(n, image, unavailable) for n, (image, unavailable) in enumerate(zip(images, WITHHELD, strict=True))]
     read(map(record, events)).createOrReplaceTempView("events")

@@ -1,4 +1,4 @@
-"""Spark's client and librdkafka by one block of settings: what they are told, and real reads with it."""
+"""One block of settings configures Spark's client and librdkafka, as real reads show."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ TOKENS = {
     ],
 )
 def test_contradiction(kafka: dict[str, str], reason: str) -> None:
-    """As for the translator: nobody believes to be safe and is not."""
+    """As in the translator, contradictory settings are rejected, so that nobody relies on security that is off."""
     with pytest.raises(ValidationError) as caught:
         SparkKafka(bootstrap_servers="b", **kafka)  # type: ignore[arg-type]  # pydantic reads them
     (mistake,) = caught.value.errors(include_input=False, include_url=False)
@@ -77,7 +77,7 @@ def test_contradiction(kafka: dict[str, str], reason: str) -> None:
 
 
 def test_every_setting_reaches_both_clients(tmp_path: Path) -> None:
-    """What a login is made of is quoted for Java; a certificate travels as text, so that executors need no file."""
+    """Login settings are quoted for Java. A certificate travels as text, so that executors need no file."""
     certificate, key = Authority(tmp_path, "ca").issue("client", password="k")
     kafka = SparkKafka(
         bootstrap_servers="b:1",
@@ -126,14 +126,14 @@ def test_every_setting_reaches_both_clients(tmp_path: Path) -> None:
 
 
 def without_key(options: dict[str, str]) -> dict[str, str]:
-    """The options, but for the key, which has to be PKCS 8 that is not encrypted."""
+    """Return the options without the key, which must be an unencrypted PKCS 8 key."""
     assert options["kafka.ssl.keystore.key"].startswith("-----BEGIN PRIVATE KEY-----\n")
     return {name: value for name, value in options.items() if name != "kafka.ssl.keystore.key"}
 
 
 @pytest.mark.parametrize("password", [None, "battery staple"])
 def test_keys_that_cannot_be_used(tmp_path: Path, password: str | None) -> None:
-    """They are refused before Spark starts, and the file is named, not shown."""
+    """Unusable keys are rejected before Spark starts. The error states the file but not its content."""
     certificate, key = Authority(tmp_path, "ca").issue("client", password="k")
     (tmp_path / "text").write_text("no key")
     for file in (key, tmp_path / "text", tmp_path / "absent"):
@@ -164,7 +164,7 @@ def secured(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SecuredBroker]
 
 
 def sections(secured: SecuredBroker) -> dict[str, dict[str, Any]]:
-    """One `kafka` section for each way to log in."""
+    """Return one `kafka` section for each login mechanism."""
     ca = str(secured.authority.file)
     certificate, key = secured.authority.issue("client", owner=USER, password="k")
     login = {"bootstrap_servers": secured.address("LOGIN"), "security_protocol": "SASL_SSL", "ssl_ca_file": ca}
@@ -180,13 +180,13 @@ def sections(secured: SecuredBroker) -> dict[str, dict[str, Any]]:
             "ssl_key_file": str(key),
             "ssl_key_password": "k",
         },
-        # May read the topic, and use no group.
+        # It can read the topic, but can use no group.
         "guest": {**login, **LOGIN, "sasl_username": GUEST, "sasl_password": PASSWORD},
     }
 
 
 def test_real_reads(spark: SparkSession, secured: SecuredBroker) -> None:
-    """Both clients are let in by each login; what Spark shows of such a read holds no secret."""
+    """Each login works with both clients, and Spark's description of the read contains no secret."""
     for section in sections(secured).values():
         kafka = SparkKafka(**section)
         reader = SchemaReader(librdkafka_options(kafka), TOPIC)
@@ -204,7 +204,7 @@ def test_real_reads(spark: SparkSession, secured: SecuredBroker) -> None:
 
 @pytest.mark.integration
 def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A wrong password is a mistake of the configuration, told before Spark starts; a broker that is away is not."""
+    """A wrong password is reported as a configuration error before Spark starts. An unreachable broker is not."""
     other = Authority(tmp_path, "other").file
     scram = sections(secured)["scram"]
     cases = (

@@ -1,4 +1,4 @@
-"""The whole sink on a real broker, after a copy of half of its memory was put back, or its topic was created again."""
+"""The whole sink on a real broker, after half of its state was restored from a backup or its topic was recreated."""
 
 from __future__ import annotations
 
@@ -33,9 +33,10 @@ def _run(sink: Sink) -> int:
 def test_a_copy_of_one_half_is_noticed(
     broker: Broker, tmp_path_factory: pytest.TempPathFactory, format: Format
 ) -> None:
-    """The warehouse is put back behind the checkpoint, then the checkpoint behind the warehouse: exit code 2, and what
-    the message says to do ends with all rows. Otherwise events would be in no table either way: those between the
-    copies, and those of batches whose numbers the tables have."""
+    """The warehouse is restored behind the checkpoint, then the checkpoint behind the warehouse. Both exit with code 2,
+    and the steps in the message restore all rows. Otherwise events would be missing: those between the backups, and
+    those of batches whose numbers the tables already have.
+    """
     folder = tmp_path_factory.mktemp("sink")
     sink = Sink(broker, folder, f"set-back-{format}")
     sink.settings["tables"]["formats"] = {"*": str(format)}
@@ -73,8 +74,9 @@ def test_a_copy_of_one_half_is_noticed(
 @pytest.mark.integration
 @pytest.mark.faults
 def test_a_topic_that_was_made_again_is_noticed(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """It has more records than were read of the old one, so that no offset shows it. With another pipeline and an empty
-    checkpoint the sink reads all of it, over the tables that are there."""
+    """The new topic has more records than were read from the old one, so no offset reveals the change. With another
+    pipeline and an empty checkpoint, the sink reads all of it into the existing tables.
+    """
     folder = tmp_path_factory.mktemp("sink")
     sink = Sink(broker, folder, "made-again")
     _send(sink, range(5))
@@ -104,8 +106,9 @@ def test_a_topic_that_was_made_again_is_noticed(broker: Broker, tmp_path_factory
 def test_a_table_is_rebuilt_from_the_topic(
     broker: Broker, tmp_path_factory: pytest.TempPathFactory, format: Format
 ) -> None:
-    """Its folder is gone: parked, and whole again after a rebuild. Another mode: exit code 2 names the rebuild, which
-    the next start executes."""
+    """A table whose folder is missing is parked, and complete again after a rebuild. For another mode, exit code 2
+    suggests a rebuild, which the next start executes.
+    """
     folder = tmp_path_factory.mktemp("sink")
     sink = Sink(broker, folder, f"rebuild-{format}")
     sink.settings["tables"]["formats"] = {"*": str(format)}

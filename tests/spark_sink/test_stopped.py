@@ -1,4 +1,4 @@
-"""The sink is told to stop before it has begun."""
+"""The sink is stopped during startup."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from tests.stopped import MOMENTS, stopped_while_it_imports
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_while_it_imports(tmp_path: Path, moment: str) -> None:
-    """SIGTERM ends it without a word, also where Python would swallow an exception or make another of it."""
+    """SIGTERM ends it silently, even where Python would swallow or replace an exception."""
     settings = {
         "pipeline": "shop",
         "kafka": {"bootstrap_servers": "nobody:1"},

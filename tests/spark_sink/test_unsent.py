@@ -1,4 +1,4 @@
-"""Messages that leave values out, through the translator and into real tables: nothing untrue stands in them."""
+"""Messages with missing values, through the translator into real tables, leave no false values there."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from translator.translation.translate import Events, Translator
 
 
 class Source:
-    """Messages of one topic: to events, and on to the tables of a lake."""
+    """Send messages of one topic through the translator to the tables of a lake."""
 
     def __init__(self, lake: Lake, dialect: str, *tables: DeclaredTable, **options: Any) -> None:
         self.learned: dict[str, object] = {}
@@ -28,14 +28,14 @@ class Source:
         self.offset = self.batch = 0
 
     def send(self, *values: Mapping[str, Any] | str) -> list[ChangeEvent]:
-        """The events of messages that all are translated, applied as one batch."""
+        """Translate messages, apply their events as one batch, and return them. All must be translatable."""
         events = [event for value in values for event in self._translated(value)]
         self.lake.apply(self.batch, events)
         self.batch += 1
         return events
 
     def refused(self, value: Mapping[str, Any]) -> str:
-        """The code of a dead letter."""
+        """Return the code of a dead letter."""
         return self.translator.translate(self._message(value)).code  # type: ignore[union-attr]
 
     def _message(self, value: Mapping[str, Any] | str) -> Message:
@@ -56,7 +56,7 @@ class Source:
 
 
 def rows(lake: Lake, table: str) -> list[tuple[Any, ...]]:
-    """The values of each row without the key, and whether it is incomplete, by key."""
+    """Return the values of each row without the key, and whether it is incomplete, by key."""
     read = DeltaTable(lake.path(table)).to_pyarrow_table()
     read = read.filter(pc.is_null(read.column("_cdc_deleted_at")))
     names = [name for name in read.column_names if not name.startswith("_cdc_")]
@@ -68,7 +68,7 @@ COMMIT = 445644800032243714
 
 
 def ticdc(type_: str, row: dict[str, str | None], *, key_only: bool = False) -> dict[str, Any]:
-    """A message of TiCDC with this row; of a change of a row of the same key."""
+    """Return a TiCDC message with this row, for a change that keeps its key."""
     types = {"id": "bigint", "title": "varchar", "image": "text"}
     return {
         "id": 0,
@@ -92,8 +92,9 @@ PHOTOS = DeclaredTable("shop.photos", columns={"id": "int64", "title": "string",
 
 
 def test_rows_of_which_the_key_alone_was_sent(lake: Lake) -> None:
-    """A new row shows no NULL as if it were known, and a changed one no old value as if it were current: both are
-    flagged until the whole row comes."""
+    """If only the key was sent, a new row has no NULL that looks known, and a changed row no old value that looks
+    current. Both are marked until a full row comes.
+    """
     source = Source(lake, "canal", PHOTOS, profile="ticdc", handle_key_only="unavailable")
     table = "shop_shop.photos"
     source.send(ticdc("INSERT", {"id": "2"}, key_only=True))
@@ -109,7 +110,7 @@ def test_rows_of_which_the_key_alone_was_sent(lake: Lake) -> None:
 
 
 def test_a_table_that_begins_without_the_option(lake: Lake) -> None:
-    """By default nothing of such a row is written."""
+    """By default, nothing of such a row is written."""
     source = Source(lake, "canal", PHOTOS, profile="ticdc")
     assert "ROW_NOT_SENT" == source.refused(ticdc("INSERT", {"id": "2"}, key_only=True))
     source.send(ticdc("INSERT", {"id": "1", "title": "t", "image": "x"}))
@@ -122,7 +123,7 @@ SCHEMA_ID = "8FB9D3C10EA4B25751DF9CC8318F0A02"
 
 
 def qlik(operation: str, row: dict[str, Any], **masks: str) -> dict[str, Any]:
-    """A message of Replicate with this row, and no row before."""
+    """Return a Replicate message with this row and no old row."""
     return {
         "magic": "atMSG",
         "type": "DT",
@@ -143,8 +144,9 @@ def metadata() -> dict[str, Any]:
 
 
 def test_nulls_beside_a_mask_that_the_row_disproves(lake: Lake) -> None:
-    """Mask 05 says that NAME was not captured, and NAME has a value: then PAY, null with its bit, is not known either.
-    A new row is flagged, a changed one keeps its pay and is flagged; a mask that fits is believed."""
+    """Mask 05 says that NAME was not captured, although it has a value. So PAY, null with its bit set, is unknown too.
+    A new row is marked, and a changed one keeps its pay and is marked. A consistent mask is trusted.
+    """
     source = Source(lake, "qlik")
     source.send(
         metadata(),
@@ -156,7 +158,7 @@ def test_nulls_beside_a_mask_that_the_row_disproves(lake: Lake) -> None:
     assert [("a", "10", False), ("b", "20", False), ("c", None, True)] == rows(lake, table)
     source.send(
         qlik("UPDATE", {"ID": "1", "NAME": "A", "PAY": None}, columnMask="05", changeMask="02"),
-        # Oracle without full supplemental logging: what did not change was not captured, and stays as it is.
+        # In Oracle without full supplemental logging, unchanged columns are not captured and keep their value.
         qlik("UPDATE", {"ID": "2", "NAME": "B", "PAY": None}, columnMask="03", changeMask="02"),
         qlik("UPDATE", {"ID": "3", "NAME": "C", "PAY": None}, columnMask="07", changeMask="06"),
     )
@@ -164,7 +166,7 @@ def test_nulls_beside_a_mask_that_the_row_disproves(lake: Lake) -> None:
 
 
 def test_a_cell_that_no_column_can_have(lake: Lake) -> None:
-    """The column is left out, flagged where it may be old, and the event says to the letter what was sent."""
+    """The column is omitted and marked where it can be outdated. The event contains exactly what was sent."""
     table = DeclaredTable("shop.orders", ("id",), {"id": "int64", "day": "date", "n": "int32"})
     source = Source(lake, "canal", table, profile="flink_cdc")
 

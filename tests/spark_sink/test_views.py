@@ -1,4 +1,4 @@
-"""The view for readers: the statement of `spark-sink view`, run by engines."""
+"""The view for readers: engines run the statement that `spark-sink view` prints."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _shape(mode: Mode) -> TableShape:
 
 
 def _write(folder: Path, mode: Mode) -> Path:
-    """A table of three rows of which one is not there any more."""
+    """Write a table of three rows, one of which is deleted."""
     own, present, gone = {
         Mode.MIRROR: (
             "_cdc_deleted_at",
@@ -66,7 +66,7 @@ def _write(folder: Path, mode: Mode) -> Path:
 
 
 def _check(columns: list[str], rows: list[tuple[Any, ...]]) -> None:
-    """Readers see the columns of the source, each once, and the rows that are there."""
+    """Check that readers see each source column once, and only existing rows."""
     assert ["id", 'n"1"', "a`b"] == columns
     assert [(1, 2**62, "x"), (3, 3, None)] == sorted(rows)
 
@@ -91,7 +91,7 @@ def test_view_of_duckdb(tmp_path: Path, mode: Mode) -> None:
     """DuckDB runs the statement."""
     path = _write(tmp_path, mode)
     with duckdb.connect() as connection:
-        # Its reader of Delta tables is an extension that is fetched; Arrow gives the same rows.
+        # DuckDB's reader of Delta tables is an extension that must be downloaded. Arrow returns the same rows.
         connection.register("stored", DeltaTable(path).to_pyarrow_table())
         connection.execute(create_view(ReaderEngine.DUCKDB, VIEW, _shape(mode), str(path), "stored"))
         found = connection.execute(f"SELECT * FROM {VIEW}")
@@ -99,7 +99,7 @@ def test_view_of_duckdb(tmp_path: Path, mode: Mode) -> None:
 
 
 def test_engines_name_tables_their_way() -> None:
-    """By the folder where they read it, or by the name that they have; quoted as each does."""
+    """The statement refers to tables by folder or by name, quoted as each engine does."""
     shape = _shape(Mode.MIRROR)
 
     def lines(engine: ReaderEngine, table: str | None = None) -> Sequence[str]:
@@ -138,7 +138,7 @@ def test_command(
     code: int,
     said: str,
 ) -> None:
-    """The command line prints it for a table of the warehouse."""
+    """The command line prints the statement for a table of the warehouse."""
     _write(tmp_path, Mode.MIRROR)
     settings = {"pipeline": "p", "kafka": {"bootstrap_servers": "b:1"}, "tables": {"warehouse": str(tmp_path)}}
     file = tmp_path / "sink.yaml"
