@@ -53,7 +53,7 @@ def test_one_batch(taken: int, seconds: float, megabytes: float, limit: int) -> 
     [(MOST, BEGIN, MOST, FLOOR), (70_000, BEGIN, 70_000, FLOOR), (3_000, 3_000, 3_000, FLOOR), (10, 10, 10, 10)],
 )
 def test_the_ends(most: int, first: int, large: int, small: int) -> None:
-    """The limit starts at a safe value and stays between the floor and the maximum. It does not change at either end."""
+    """The limit starts at a safe value and stays between the floor and the maximum. At an end it does not change."""
     pace = _pace(most)
     assert first == pace.limit
     while pace.after(pace.limit, 0.1, 100):

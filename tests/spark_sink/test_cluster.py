@@ -85,7 +85,7 @@ def _send(sink: Sink, ids: range) -> None:
 
 
 def _environment(folder: Path) -> Path:
-    """Return an archive of a Python environment like those of venv-pack: packages, and a link to the machine's Python."""
+    """Return an archive of an environment as venv-pack makes it: packages, and a link to the machine's Python."""
     archive = folder / "environment.tar.gz"
     home = folder / "env"
     (home / "bin").mkdir(parents=True)

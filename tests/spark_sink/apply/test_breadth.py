@@ -1,4 +1,4 @@
-"""Many tables in one lake: made in one batch, and idle in those that follow."""
+"""Many tables in one lake, created in one batch and idle in the next ones."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from spark_sink.tables.iceberg.served_catalog import ServedCatalog
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import Lake
 
-# Spark makes and writes each Iceberg table.
+# Spark creates and writes each Iceberg table.
 COUNTS = {Format.DELTA: 25, Format.ICEBERG: 8}
 
 
 def test_many_tables_in_one_batch(lake_of_format: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables that nobody knew, created and fed in one batch; the next batch touches one, and opens no other.
+    """Unknown tables are created and filled in one batch. The next batch writes to one of them and opens no other.
 
-    `BREADTH=1000` in the environment makes as many as the page says, and prints what that takes, and what a batch for
-    one of them takes beside one in a lake that has no other.
+    `BREADTH=1000` in the environment creates as many as the page says. It prints the time, and compares the time of a
+    batch for one table with that in a lake without other tables.
     """
     lake = lake_of_format
     count = int(os.environ.get("BREADTH", COUNTS[lake.tables.format(_name(0))]))
@@ -51,7 +51,7 @@ def test_many_tables_in_one_batch(lake_of_format: Lake, tmp_path: Path, monkeypa
 
 
 def _idle(many: Lake, of: int, one: Lake) -> None:
-    """Print what a batch for one table takes in each of the two, which take turns."""
+    """Print the time of a batch for one table in each of the two lakes, which alternate."""
     _announce(one, 1)
     one.apply(0, [_event("c", 0, id) for id in (1, 2)])
     seconds: dict[int, list[float]] = {of: [], 1: []}
@@ -71,7 +71,7 @@ def _ratios(first: list[float], second: list[float]) -> str:
 
 
 def _break(lake: Lake, number: int) -> None:
-    """Whoever opens the table from now on fails."""
+    """Break the table, so that opening it fails."""
     delta = lake.tables.format(_name(number)) is Format.DELTA
     pattern, error = ("_delta_log/*1.json", DeltaError) if delta else ("metadata/v2.metadata.json", ValidationError)
     (newest,) = Path(lake.path(_name(number))).glob(pattern)
@@ -81,7 +81,7 @@ def _break(lake: Lake, number: int) -> None:
 
 
 def _refuse_all_but(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The metadata of a served catalog are where nobody can reach them."""
+    """Make the metadata of a catalog's other tables unreachable."""
     load = ServedCatalog.load
 
     def refuse(catalog: ServedCatalog, asked: str) -> Table | None:
@@ -106,7 +106,7 @@ def _name(number: int) -> str:
 
 
 def _memory() -> str:
-    """The peaks of this process and of those that it started: the JVM and the workers of Python."""
+    """Return the peak memory of this process and its children: the JVM and the Python workers."""
     told = [_status(file) for file in Path("/proc").glob("[0-9]*/status")]
     parents = {status["Pid"]: status["PPid"] for status in told if status}
     peaks: dict[str, int] = {}
@@ -117,7 +117,7 @@ def _memory() -> str:
 
 
 def _above(pid: str, parents: dict[str, str]) -> list[str]:
-    """The process, and those that started it."""
+    """Return the process and its child processes."""
     return [pid, *_above(parents[pid], parents)] if pid in parents else [pid]
 
 

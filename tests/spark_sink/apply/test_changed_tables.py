@@ -1,4 +1,4 @@
-"""Tables that somebody changed behind the sink's back: set back to an older state, or removed."""
+"""Tables that somebody rolled back or removed behind the sink's back."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ each_mode = pytest.mark.parametrize("mode", Mode)
 
 
 def _written(lake: Lake, mode: Mode = Mode.MIRROR) -> None:
-    """Two batches of two tables."""
+    """Apply two batches of two tables."""
     lake.announce(SCHEMA)
     lake.announce(ITEM)
     lake.use(TableRules(modes={"*": mode}))
@@ -34,7 +34,7 @@ def _written(lake: Lake, mode: Mode = Mode.MIRROR) -> None:
 
 
 def _apply(lake: Lake, batch: int) -> dict[str, object]:
-    """A further row of both tables; the outcome by table."""
+    """Apply one more row of each table, and return the outcome by table."""
     events = [
         change("c", {"id": batch}, {"name": "a"}, pos=batch + 1, schema=SCHEMA),
         change("c", {"id": batch}, {"name": "b"}, pos=batch + 1, schema=ITEM, table="items"),
@@ -43,7 +43,7 @@ def _apply(lake: Lake, batch: int) -> dict[str, object]:
 
 
 def _set_back(lake: Lake) -> None:
-    """What a user does to undo the last batch: RESTORE, or a rollback."""
+    """Undo the last batch as a user would, with RESTORE or a rollback."""
     if lake.tables.format(ORDERS) is Format.DELTA:
         table = DeltaTable(lake.path())
         table.restore(table.version() - 1)
@@ -60,7 +60,7 @@ def _put_copy_back(lake: Lake, copy: Path) -> None:
 
 
 def _remove(lake: Lake) -> None:
-    """A table as it is after a wrong `rm`, or a DROP in its catalog."""
+    """Remove a table as a mistaken `rm` or a DROP in its catalog does."""
     if lake.catalog is None:
         shutil.rmtree(lake.path())
     else:
@@ -75,7 +75,7 @@ def _ids(lake: Lake, table: str) -> list[int]:
 
 @each_mode
 def test_a_table_that_was_set_back_is_parked(lake_of_format: Lake, mode: Mode) -> None:
-    """At runtime with its next event, and the other table continues; once resumed, it stays resumed."""
+    """A rolled-back table is parked at its next event, and the other table continues. Once resumed, it stays resumed."""
     lake = lake_of_format
     _written(lake, mode)
     _set_back(lake)
@@ -92,7 +92,7 @@ def test_a_table_that_was_set_back_is_parked(lake_of_format: Lake, mode: Mode) -
 
 
 def test_at_a_start_a_table_that_was_set_back_is_parked_without_an_event(lake_of_format: Lake) -> None:
-    """Once: a resume accepts the table as it is, also where nothing waits."""
+    """A start parks the table once. A resume accepts the table as it is, even if no event waits."""
     lake = lake_of_format
     _written(lake)
     _set_back(lake)
@@ -104,7 +104,7 @@ def test_at_a_start_a_table_that_was_set_back_is_parked_without_an_event(lake_of
 
 
 def test_a_copy_of_before_is_parked(lake_of_format: Lake, tmp_path: Path) -> None:
-    """The folder of one table comes out of last night's copy."""
+    """A table whose folder is restored from last night's backup is parked."""
     lake = lake_of_format
     if lake.catalog is not None:
         pytest.skip("a catalog does not follow a folder")
@@ -118,8 +118,9 @@ def test_a_copy_of_before_is_parked(lake_of_format: Lake, tmp_path: Path) -> Non
 
 @each_mode
 def test_a_table_that_is_gone_is_parked(lake_of_format: Lake, mode: Mode) -> None:
-    """It is not created again with later rows only. The start logs that it is gone, and parks
-    nothing, as nobody may feed it any more."""
+    """The table is not recreated with later rows only. The start logs that it is missing but parks nothing, since its
+    source may no longer send events.
+    """
     lake = lake_of_format
     _written(lake, mode)
     _remove(lake)
@@ -140,7 +141,7 @@ def test_a_table_that_is_gone_is_parked(lake_of_format: Lake, mode: Mode) -> Non
 
 @pytest.mark.parametrize("start", [False, True], ids=["running", "at a start"])
 def test_commits_of_others_are_no_step_back(lake_of_format: Lake, start: bool) -> None:
-    """Files are put together and cleaned up by other programs, with and without the older snapshots."""
+    """Compaction and cleanup by other programs do not count as a rollback, with and without the older snapshots."""
     lake = lake_of_format
     _written(lake)
     for batch, change_files in enumerate(_by_others(lake), start=2):
@@ -167,7 +168,7 @@ def _by_others(lake: Lake) -> list[Callable[[], object]]:
 
 
 def test_a_renamed_table_is_not_missed(lake_of_format: Lake) -> None:
-    """Its events have another table, and the old one may be removed."""
+    """After a rename, events go to another table, and the old one can be removed."""
     lake = lake_of_format
     _written(lake)
     lake.use(lake.rules, {"shop/sales//orders": "shop_sales.renamed"})
@@ -178,7 +179,7 @@ def test_a_renamed_table_is_not_missed(lake_of_format: Lake) -> None:
 
 
 def test_a_damaged_table_keeps_no_start_from_looking_at_others(lake: Lake) -> None:
-    """The log of one table is torn, and another one was set back: that one is parked."""
+    """A corrupt log of one table does not stop the start from parking another one that was rolled back."""
     _written(lake)
     _set_back(lake)
     log = Path(lake.path(ITEMS), "_delta_log")

@@ -1,4 +1,4 @@
-"""Tables that keep every event once."""
+"""Changelogs keep every event once."""
 
 from __future__ import annotations
 
@@ -44,8 +44,9 @@ def _told(row: dict[str, Any]) -> tuple[str, dict[str, Any]]:
 
 
 def test_each_event_is_a_row_with_what_it_told() -> None:
-    """A column that the event did not carry is NULL and not named in `_cdc_set`; one that it set to NULL is named. A
-    delete tells its key and its image before."""
+    """A column that the event lacks is NULL and not listed in `_cdc_set`. A column set to NULL is listed. A delete has
+    its key and its before image.
+    """
     log = MemoryLog(_shape())
     reports(MemoryTables(orders=log), EVENTS, RULES, schemas=[SCHEMA])
     assert [
@@ -63,7 +64,7 @@ def test_each_event_is_a_row_with_what_it_told() -> None:
 
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_any_delivery_gives_each_event_once(seed: int) -> None:
-    """However events are ordered, repeated and cut into batches, each is in the table once."""
+    """However events are ordered, repeated and split into batches, each is in the table once."""
     random = Random(seed)
     scopes = [f"native:shop/{n}" for n in range(random.randint(1, 3))]
     events = [change("c", {"id": n}, {}, pos=n, scope=random.choice(scopes)) for n in range(random.randint(1, 20))]
@@ -78,7 +79,7 @@ def test_any_delivery_gives_each_event_once(seed: int) -> None:
 
 
 def test_a_topic_made_again() -> None:
-    """Its events have the ids of earlier ones, and another scope: they are others."""
+    """Events of a recreated topic have the ids of earlier ones but another scope, so they are different events."""
     log = MemoryLog(_shape())
     first = change("c", {"id": 1}, {}, pos=1)
     (report,) = reports(MemoryTables(orders=log), [first, msgspec.structs.replace(first, pos_scope=OTHER_SCOPE)], RULES)
@@ -86,7 +87,7 @@ def test_a_topic_made_again() -> None:
 
 
 def test_new_events_are_not_looked_up() -> None:
-    """The table is asked only for events that are not beyond all of their scope."""
+    """The table is searched only for events that are not beyond all positions of their scope."""
     log = MemoryLog(_shape())
     for batch in range(3):
         reports(MemoryTables(orders=log), [change("c", {"id": 1}, {}, pos=batch)], RULES, batch=batch)
@@ -96,7 +97,7 @@ def test_new_events_are_not_looked_up() -> None:
 
 
 def test_what_does_not_fit_is_in_quarantine() -> None:
-    """An event whose values do not fit its columns, or is none, goes to quarantine once; the others of its row stay."""
+    """A malformed event or one with values that do not fit is quarantined once. Other events of its row are stored."""
     log = MemoryLog(_shape())
     tables = MemoryTables(orders=log)
     events = [
@@ -115,7 +116,7 @@ def test_what_does_not_fit_is_in_quarantine() -> None:
 
 
 def test_no_key_is_needed() -> None:
-    """A table without a key can be a changelog; as anything else it is refused, with the two ways out."""
+    """A table without a key can be a changelog. In any other mode it is rejected with both solutions."""
     keyless = schema_of({"a": "string"}, ())
     events = [change("c", None, {"a": "x"}, pos=1, schema=keyless)]
     (report,) = reports(MemoryTables(), events, RULES, schemas=[keyless])
@@ -130,7 +131,7 @@ def test_no_key_is_needed() -> None:
 
 @pytest.mark.parametrize(("stored", "wanted"), [(Mode.MIRROR, Mode.CHANGELOG), (Mode.CHANGELOG, Mode.MIRROR)])
 def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
-    """Another mode than the stored one is a mistake of the configuration that says what can be done."""
+    """A mode other than the stored one is a configuration error that states the solutions."""
     log = MemoryLog(msgspec.structs.replace(_shape(), mode=stored))
     (report,) = reports(MemoryTables(orders=log), EVENTS[:1], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
     assert f"was created as {stored}, but tables.modes wants {wanted}" in conflict(report)
@@ -138,8 +139,9 @@ def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
 
 
 def test_in_a_table(lake_of_format: Lake, spark: SparkSession) -> None:
-    """Into a table, where Spark reads it: batches with duplicates, a crash after the commit, a new checkpoint,
-    events that come late, and a column that comes later."""
+    """A real table read by Spark, with duplicates, a crash after the commit, a new checkpoint, late events, and a
+    column that is added later.
+    """
     lake = lake_of_format
     lake.use(TableRules(modes={"shop_sales.orders": Mode.CHANGELOG}))
     lake.announce(SCHEMA)
@@ -165,6 +167,6 @@ def _ids(events: list[ChangeEvent]) -> list[str]:
 
 
 def _written(lake: Lake, batch: int, events: list[ChangeEvent]) -> tuple[int, int]:
-    """Rows written and commits skipped."""
+    """Return the rows written and the commits skipped."""
     (report,) = lake.apply(batch, events)
     return report.counters.rows, report.counters.skipped

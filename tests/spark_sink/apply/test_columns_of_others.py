@@ -1,4 +1,4 @@
-"""Columns that somebody else added to a table, and the source later adds, too."""
+"""Somebody adds a column to a table, and later the source adds the same one."""
 
 from __future__ import annotations
 
@@ -48,8 +48,9 @@ def _sql(lake: Lake, change: str) -> None:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("type", ["string", "binary"])
 def test_a_column_of_somebody_else_is_not_taken_over(lake_of_format: Lake, mode: Mode, type: str) -> None:
-    """Of the same type or of another. The table takes events with the columns that it knows. The first event with the
-    other column parks it."""
+    """The column has the same or another type. Events with only known columns are applied. The first event with the
+    added column parks the table.
+    """
     lake = lake_of_format
     lake.announce(SMALL)
     lake.use(TableRules(modes={"*": mode}))
@@ -68,7 +69,7 @@ def test_a_column_of_somebody_else_is_not_taken_over(lake_of_format: Lake, mode:
 
 
 def test_a_column_that_was_dropped_again(lake_of_format: Lake) -> None:
-    """The user takes the column away, or the configuration leaves out what the source added: the table is resumed."""
+    """After the user drops the column, or the configuration excludes it, the table can be resumed."""
     lake = lake_of_format
     lake.announce(SMALL)
     lake.use(TableRules())
@@ -88,7 +89,9 @@ def test_a_column_that_was_dropped_again(lake_of_format: Lake) -> None:
 
 
 def test_columns_that_the_sink_adds_are_its_own(lake_of_format: Lake) -> None:
-    """One after the other; of a table of an earlier release, which lists none, all columns count as the sink's."""
+    """The sink owns columns that it adds one by one. In a table of an earlier release, which lists none, it owns all
+    columns.
+    """
     lake = lake_of_format
     topic = Topic(lake)
     lake.announce(SMALL)
@@ -114,7 +117,7 @@ def _forget_list(lake: Lake) -> None:
 
 
 def _without_list(log: str) -> None:
-    """deltalake unsets no property: the list is taken out of the log."""
+    """Remove the list from the log, because deltalake cannot unset a property."""
     for file in sorted(Path(log).glob("*.json")):
         lines = [json.loads(line) for line in file.read_text().splitlines()]
         for line in lines:

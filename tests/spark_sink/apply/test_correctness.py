@@ -1,8 +1,9 @@
-"""The correctness suite (docs/sink-design.md §6) on real Spark and tables of both formats, held to a plain oracle.
+"""The correctness suite (docs/sink-design.md §6) on real Spark and tables of both formats, compared with a simple
+oracle.
 
-Each case is a history in the order of the source, and the batches in which it is delivered. All cases of `CASES` are
-applied together, each to a table of its own, because what costs here is a batch. What needs more than that is a test of
-its own here, or where `BY_SUBJECT` says.
+Each case is a history in source order and the batches that deliver it. Because a batch is what costs time, all `CASES`
+are applied together, each to its own table. Cases that need more are separate tests here or in the places of
+`BY_SUBJECT`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 NATIVE = "native:shop/task"
 ROOT = Path(__file__).parents[3]
 
-# Cases of the page that are tests of their own, by subject.
+# Cases of the page that are separate tests, by subject.
 BY_SUBJECT = {
     "C2": "tests/chaos/test_sink_kills.py::test_killed_at_every_point",
     "C11": "tests/spark_sink/apply/test_structure_changes_in_a_batch.py::test_columns_come_and_go_in_mid_batch",
@@ -56,7 +57,7 @@ Rows = dict[int, dict[str, Any]]
 
 
 def oracle(history: Sequence[ChangeEvent]) -> Rows:
-    """The table after a history: each event once, in the order of the source."""
+    """Return the table after a history: each event once, in source order."""
     rows: Rows = {}
     for event in history:
         if event.op == "t":
@@ -72,14 +73,14 @@ def oracle(history: Sequence[ChangeEvent]) -> Rows:
 
 
 class Case(NamedTuple):
-    """A history, and its delivery as places in the history: what is named twice comes twice."""
+    """A history and its delivery, as indexes into the history. An index that appears twice is a duplicate."""
 
     history: list[ChangeEvent]
     batches: list[list[int]]
 
 
 def native(event: ChangeEvent, *, n: int = 0) -> ChangeEvent:
-    """The event with the position of a source that numbers its changes, so that it may come in any order."""
+    """Return the event with a native position, so that it can arrive in any order."""
     pos = position(event.origin.offset, n, native=10**30 + event.origin.offset)
     return msgspec.structs.replace(event, pos=pos, pos_scope=NATIVE)
 
@@ -115,7 +116,7 @@ LIFE = [
 
 
 def _scrambled(seed: int) -> Case:
-    """Every order, a quarter of it twice, cut anywhere."""
+    """Return a random order with a quarter of the events duplicated, split anywhere."""
     random = Random(seed)
     history = _all([*LIFE, u(1, 7, a=None), d(3, 8), c(2, 9, c="again"), u(2, 10, a="p"), u(2, 11, b="q")])
     places = random.sample(range(len(history)), len(history)) + random.sample(range(len(history)), 3)
@@ -154,7 +155,7 @@ CASES: dict[str, Case] = {
 
 @pytest.fixture(scope="module", params=["without Spark", "on Spark"], ids=["Delta Lake", "Iceberg"])
 def delivered(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    """All cases, each in its own table: Delta tables, and Iceberg tables."""
+    """Apply all cases, each to its own table, as Delta and Iceberg tables."""
     lake = Lake(tmp_path_factory.mktemp("correctness") / "warehouse")
     if request.param == "on Spark":
         lake = MergingLake(request.getfixturevalue("spark"), lake.warehouse)
@@ -184,8 +185,9 @@ def test_case(name: str, delivered: Lake) -> None:
 
 
 def test_two_drivers_at_once(lake_of_format: Lake) -> None:
-    """Two jobs of one checkpoint apply the same batches at the same time: one of them may fail, as a job that is
-    started again does, and what is in the table is there once."""
+    """Two jobs of one checkpoint apply the same batches concurrently. One of them may fail and be restarted, and the
+    table has each row once.
+    """
     lake = lake_of_format
     lake.announce(schema_of(COLUMNS))
     lake.apply(0, [c(0, 0)])
@@ -200,15 +202,16 @@ def test_two_drivers_at_once(lake_of_format: Lake) -> None:
         assert None in failures, failures
         for applier, failure in zip(appliers, failures, strict=True):
             if failure is not None:
-                applier(records, batch)  # started again
+                applier(records, batch)  # restarted
     assert oracle([c(0, 0), *(event for events in histories for event in events)]) == {r["id"]: r for r in lake.rows()}
     markers = lake.commit_markers()
     assert len(set(markers)) == len(markers) > len(histories), "a segment was committed twice"
 
 
 def test_maintenance_between_batches(lake_of_format: Lake, spark: SparkSession) -> None:
-    """Files are put together and old ones removed between batches, by the sink's own libraries and by a program beside
-    it; markers and positions survive, and the next batches find what they need."""
+    """Between batches, the sink's own libraries and another program compact and remove files. Markers and positions
+    survive, and the next batches work.
+    """
     lake = lake_of_format
     lake.announce(schema_of(COLUMNS))
     history = [
@@ -217,7 +220,7 @@ def test_maintenance_between_batches(lake_of_format: Lake, spark: SparkSession) 
     history += [d(100, 60), u(1, 61, c="3")]
     for batch, start in enumerate(range(0, len(history), 3)):
         lake.apply(batch, history[start : start + 3])
-        if batch:  # then there is something to put together
+        if batch:  # so that something can be compacted
             _maintain(lake, spark, by_others=batch % 2 == 0)
         again = lake.apply(batch, history[start : start + 3])
         assert [0] == [report.counters.commits for report in again]
@@ -243,8 +246,9 @@ def _maintain(lake: Lake, spark: SparkSession, *, by_others: bool) -> None:
 
 
 def test_a_cut_across_tables(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Money moves between the rows of two tables, and the job dies in every batch between the commits of the two. At
-    the versions that the manifest names for a batch, the sum is what it always was."""
+    """Money moves between the rows of two tables, and in every batch the job dies between their commits. At the
+    versions in the manifest for a batch, the sum is constant.
+    """
     lake = lake_of_format
     lake.use(TableRules())
     tables = ("left", "right")
@@ -282,7 +286,7 @@ def _died(*_: object) -> None:
 
 
 def _sum(lake: Lake, cut: dict[str, int]) -> int:
-    """Of both tables at these versions, or now."""
+    """Return the sum over both tables, at these versions or now."""
     total = 0
     for table in ("shop_sales.left", "shop_sales.right"):
         total += sum(lake.stored(table, cut.get(table)).column("amount").to_pylist())
@@ -290,7 +294,7 @@ def _sum(lake: Lake, cut: dict[str, int]) -> int:
 
 
 def test_every_case_of_the_page_is_there() -> None:
-    """And where it is said to be elsewhere, it is."""
+    """Every case of the page is tested here or in the given place."""
     here = {name.split()[0] for name in CASES}
     assert {f"C{number}" for number in range(1, 23)} == here | BY_SUBJECT.keys()
     for place in BY_SUBJECT.values():

@@ -1,4 +1,4 @@
-"""Runs of the task between which the driver does what tables ask for."""
+"""Runs of a task, between which the driver makes the changes that tables request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ STEP = AddColumns((TableColumn("n", "int"),))
 
 
 def test_runs_add_up() -> None:
-    """What each run did counts once; what an earlier run did is no replay for a later one, what came before is."""
+    """The work of each run counts once. Work of an earlier run of the batch is not a replay in a later one; earlier
+    work is.
+    """
     first = report("t", NeedsSpark((), more=True), commits=2, skipped=1, rows=4, stale={"duplicate": 1}, megabytes=90)
     second = report("t", events=9, commits=1, skipped=3, rows=2, stale={"duplicate": 2}, late=1)
     other = report("u", rejected={"KEY_UNKNOWN": 1})
@@ -45,14 +47,14 @@ def test_runs_add_up() -> None:
 
 
 def test_a_run_after_a_step_is_the_first() -> None:
-    """Before its table was changed a run did nothing: what the next one skips was done by another start."""
+    """Before its table is changed, a run does nothing, so what the next run skips was done by another start."""
     asks = report("t", NeedsDdl(STEP), ignored={"watermark": 1})
     (found,) = merge_reports([[asks], [report("t", skipped=2, ignored={"watermark": 1})]])
     assert (Done(), 2, {"watermark": 1}) == (found.outcome, found.counters.skipped, found.counters.ignored)
 
 
 def test_what_one_run_tells_stays() -> None:
-    """A table is parked once, however often it is met again, and its latency is that of each commit."""
+    """A table is parked once, however often it is processed, and its latency is that of each commit."""
     latency = Latency((1,) * len(LATENCY_BOUNDS), 1, 0.25, 0.25, 0.25)
     first = msgspec.structs.replace(report("t", Parked("a rule", 7), latency=latency), version=4)
     (found,) = merge_reports([[first], [report("t", skipped=1)], [report("t", latency=latency)]])
@@ -63,7 +65,7 @@ def test_what_one_run_tells_stays() -> None:
 
 
 def test_what_is_left_to_the_driver() -> None:
-    """Each outcome is one kind of work, or none; contradictions end the run, whatever else there is."""
+    """Each outcome leads to one kind of work or none. Contradictions end the run regardless of other work."""
     orders = (Clear({}, Marker("a", 1)),)
     found = [report("t", outcome, route=route) for route, outcome in _by_route(orders)]
     work = DriverWork.of(found)
@@ -84,7 +86,7 @@ def _by_route(orders: tuple[Order, ...]) -> list[tuple[str, Outcome]]:
 
 
 def test_nothing_is_asked_for_twice() -> None:
-    """A table that asks again for what was done would do so for ever; another order, or another table or turn, may."""
+    """A table that requests the same change twice would loop forever. Another order, table or turn is allowed."""
     seen = SeenRequests()
     seen.add([report("t", NeedsDdl(STEP), events=9), report("u", NeedsDdl(STEP))])
     seen.add([report("t", NeedsDdl(STEP), route="another turn")])

@@ -1,4 +1,4 @@
-"""Micro-batches on real Delta tables: what the tables hold afterwards. Some are shown on Spark, too."""
+"""Micro-batches on real Delta tables and the resulting rows. Some tests also run on Spark."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ from tests.spark_sink.lake import Lake
 
 
 def test_schema_makes_the_table(each_lake: Lake) -> None:
-    """A table is created with the types of its schema, an added column of the next schema is NULL in older rows, and a
-    schema that is not the newest takes nothing away."""
+    """A table gets the types of its schema. A column added by the next schema is NULL in older rows, and an outdated
+    schema drops nothing.
+    """
     one = each_lake.announce(schema_of({"id": "int64", "n": "int32"}))
     two = each_lake.announce(schema_of({"id": "int64", "n": "int32", "amount": "decimal(10,2)"}))
     first = [change("c", {"id": 1}, {"n": 7}, pos=1, schema=one)]
@@ -36,15 +37,16 @@ def test_schema_makes_the_table(each_lake: Lake) -> None:
 
 
 def test_without_schema_columns_are_strings(lake: Lake) -> None:
-    """A table without any schema has string columns, added as they come, its key from the events; names may be in any
-    script, case is kept."""
+    """A table without a schema gets string columns as they arrive, and its key from the events. Names keep their script
+    and case.
+    """
     lake.apply(0, [change("c", {"Id": "1"}, {"名": "甲"}, pos=1)])
     lake.apply(1, [change("u", {"Id": "1"}, {"flag": True, "note": None}, pos=2, full=False)])
     assert [{"Id": "1", "名": "甲", "flag": "true", "note": None}] == lake.rows()
 
 
 def test_a_column_that_no_row_of_a_batch_carries(lake: Lake) -> None:
-    """A patch without a float leaves it, and a float may be NULL in all rows of a batch."""
+    """A patch without a float leaves it unchanged, and a float can be NULL in all rows of a batch."""
     schema = lake.announce(schema_of({"id": "int64", "f": "float64", "g": "float32", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"f": 1.5, "g": None, "a": "x"}, pos=1, schema=schema)])
     lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=2, full=False, schema=schema)])
@@ -53,7 +55,7 @@ def test_a_column_that_no_row_of_a_batch_carries(lake: Lake) -> None:
 
 
 def test_a_timestamp_is_added(lake: Lake) -> None:
-    """A table without times takes a column of them, which is a feature of its own in Delta Lake."""
+    """A table without times accepts a time column, which is a separate table feature in Delta Lake."""
     one = lake.announce(schema_of({"id": "int64"}))
     lake.apply(0, [change("c", {"id": 1}, {}, pos=1, schema=one)])
     two = lake.announce(schema_of({"id": "int64", "t": "timestamp"}))
@@ -69,7 +71,7 @@ def test_a_timestamp_is_added(lake: Lake) -> None:
     ],
 )
 def test_keys_are_told_apart(lake: Lake, name: str, type: str, keys: list[str]) -> None:
-    """Every row is found again by its key, whatever the key holds and is called, in files of appends and of merges."""
+    """Every row is found by its key, whatever the key's values and name, in appended and merged files."""
     schema = lake.announce(schema_of({name: type, "v": "string"}, (name,)))
 
     def write(batch: int, op: str, numbers: Sequence[int]) -> None:
@@ -85,7 +87,7 @@ def test_keys_are_told_apart(lake: Lake, name: str, type: str, keys: list[str]) 
 
 
 def test_nan_is_no_key(lake: Lake) -> None:
-    """Zero has one key whatever its sign, and NaN, which nothing finds again, goes to quarantine."""
+    """Zero is one key whatever its sign. NaN, which no lookup finds, goes to quarantine."""
     schema = lake.announce(schema_of({"id": "float64", "v": "string"}))
     lake.apply(0, [change("c", {"id": 0.0}, {"v": "x"}, pos=1, schema=schema)])
     lake.apply(
@@ -100,7 +102,7 @@ def test_nan_is_no_key(lake: Lake) -> None:
 
 
 def test_names_of_tables_are_text(each_lake: Lake) -> None:
-    """No name of a source table means anything to Spark or to the file system."""
+    """Names of source tables have no special meaning to Spark or the file system."""
     names = ["${spark.master}", "a`b'c\"d\\e\n", ".."]
     for batch in range(2):
         each_lake.apply(batch, [change("c", {"id": "1"}, {"t": name}, pos=batch, table=name) for name in names])
@@ -112,8 +114,9 @@ def test_names_of_tables_are_text(each_lake: Lake) -> None:
 
 
 def test_patch_writes_only_what_it_carries(lake: Lake) -> None:
-    """Absent is not null: a patch leaves absent, unavailable and unfaithful columns, writes nulls, and a full update
-    replaces the row."""
+    """Absent is not null: a patch keeps absent, unavailable and unfaithful columns and writes nulls. A full update
+    replaces the row.
+    """
     lake.apply(
         0, [change("c", {"id": "1"}, {"a": "x", "b": "y", "c": "z"}, pos=1), change("c", {"id": "2"}, {}, pos=2)]
     )
@@ -132,7 +135,7 @@ def test_patch_writes_only_what_it_carries(lake: Lake) -> None:
 
 
 def test_patch_of_an_unknown_row_is_flagged(lake: Lake) -> None:
-    """A patch of a row that was never seen makes an incomplete row; a full image heals it."""
+    """A patch of an unknown row creates an incomplete row, which a full image completes."""
     lake.apply(0, [change("u", {"id": "1"}, {"a": "x"}, pos=1, full=False)])
 
     def flag() -> list[tuple[str, bool]]:
@@ -145,7 +148,7 @@ def test_patch_of_an_unknown_row_is_flagged(lake: Lake) -> None:
 
 
 def test_delete_and_stale_events(lake: Lake) -> None:
-    """A delete removes the row; an event that is not beyond the row's position in its scope changes nothing."""
+    """A delete removes the row. An event that is not beyond the row's position in its scope changes nothing."""
     lake.apply(0, [change("c", {"id": "1"}, {"a": "x"}, pos=5), change("c", {"id": "2"}, {"a": "x"}, pos=6)])
     (report,) = lake.apply(
         1,
@@ -163,8 +166,9 @@ def test_delete_and_stale_events(lake: Lake) -> None:
 
 
 def test_key_change_moves_the_row(lake: Lake) -> None:
-    """A key change deletes the old row and writes the new one in one commit; what its image does not tell comes from
-    the old row, stored or of the batch."""
+    """A key change deletes the old row and writes the new one in one commit. Columns missing from its image come from
+    the old row, whether stored or in the batch.
+    """
     schema = lake.announce(schema_of({"id": "int64", "a": "timestamp", "b": "string"}))
     stored = {"a": "2026-01-01T00:00:00.123456", "b": "x"}
     lake.apply(
@@ -190,7 +194,7 @@ def test_key_change_moves_the_row(lake: Lake) -> None:
 
 
 def test_truncate_is_a_barrier(lake: Lake) -> None:
-    """Rows before a truncate go, rows after it stay, and a truncate that is met again spares what came after it."""
+    """A truncate removes earlier rows and keeps later ones. Its duplicate keeps the rows written after it."""
     lake.apply(0, [change("c", {"id": "1"}, {"a": "x"}, pos=1)])
     batch = [
         change("c", {"id": "2"}, {"a": "x"}, pos=2),
@@ -206,7 +210,7 @@ def test_truncate_is_a_barrier(lake: Lake) -> None:
 
 
 def test_replay_makes_no_commit(lake: Lake) -> None:
-    """A batch that was applied is not applied again; under a new checkpoint the same number is another batch."""
+    """An applied batch is not applied again. Under a new checkpoint, the same number is another batch."""
     batch = [change("c", {"id": "1"}, {"a": "x"}, pos=1), change("c", None, {"a": "no key"}, pos=2)]
     lake.apply(0, batch)
     versions = lake.version(), lake.version("_cdc.quarantine")
@@ -219,14 +223,14 @@ def test_replay_makes_no_commit(lake: Lake) -> None:
 
 
 def test_crash_between_segments(lake: Lake) -> None:
-    """After a crash between two commits of a batch, the replay makes the missing ones only."""
+    """After a crash between two commits of a batch, the replay makes only the missing ones."""
     batch = [
         change("c", {"id": "1"}, {"a": "x"}, pos=1),
         change("t", None, pos=2),
         change("c", {"id": "2"}, {"a": "x"}, pos=3),
     ]
     lake.apply(0, [change("c", {"id": "0"}, {"a": "x"}, pos=0)])
-    # The state that a crash leaves: of three commits of batch 1 the last is missing.
+    # The state after a crash: the last of three commits of batch 1 is missing.
     mirror = DeltaTables(str(lake.warehouse)).open("shop_sales.orders")
     assert mirror is not None
     mirror.raise_floors({SCOPE: batch[1].pos})
@@ -238,7 +242,7 @@ def test_crash_between_segments(lake: Lake) -> None:
 
 
 def test_quarantine_keeps_the_record(each_lake: Lake) -> None:
-    """What cannot be applied is in quarantine with its reason, id and untouched bytes, once; the rest is applied."""
+    """Quarantine keeps an inapplicable event once, with its reason, id and original bytes. The rest is applied."""
     schema = each_lake.announce(schema_of({"id": "int64", "n": "int32", "t": "timestamp"}))
     good = {"n": 1, "t": "2026-01-01T00:00:00.123456000"}
     batch: list[object] = [
@@ -284,7 +288,7 @@ def test_quarantine_keeps_the_record(each_lake: Lake) -> None:
 
 
 def test_a_refused_table_does_not_stop_others(lake: Lake) -> None:
-    """When a table cannot take a schema, its events of the batch are parked and other tables go on."""
+    """If a table cannot accept a schema, its events of the batch are parked and other tables continue."""
     one = lake.announce(schema_of({"id": "int64", "n": "int32"}))
     lake.apply(0, [change("c", {"id": 1}, {"n": 7}, pos=1, schema=one)])
     two = lake.announce(schema_of({"id": "int64", "n": "int32"}, ("id", "n")))
@@ -302,7 +306,7 @@ def test_a_refused_table_does_not_stop_others(lake: Lake) -> None:
 
 
 def test_two_scopes(lake: Lake) -> None:
-    """Between scopes the order of the topic stands, and the row still knows what it has seen in each."""
+    """Topic order decides between scopes, and the row still remembers its position in each."""
     a, b = "raw:0@one", "raw:0@two"
     batch = [
         change("c", {"id": "1"}, {"a": "old topic"}, pos=9, scope=a),
@@ -314,7 +318,7 @@ def test_two_scopes(lake: Lake) -> None:
 
 
 def test_marker_is_in_the_commit(lake: Lake) -> None:
-    """A commit carries its marker: app of pipeline, checkpoint and table; version of batch * 4096 + segment."""
+    """A commit carries its marker: the app of pipeline, checkpoint and table, and the version batch * 4096 + segment."""
     lake.apply(3, [change("c", {"id": "1"}, {}, pos=1)])
     table = DeltaTable(lake.path())
     assert 3 * 4096 == table.transaction_version("test/checkpoint-1/shop_sales.orders")

@@ -1,4 +1,4 @@
-"""C13 of the correctness suite (docs/sink-design.md §6): values at the edge, from the batch into tables of a format."""
+"""C13 of the correctness suite (docs/sink-design.md §6): edge values from the batch to tables of each format."""
 
 from __future__ import annotations
 
@@ -68,8 +68,9 @@ UNFIT: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY, Mode.CHANGELOG])
 def test_values_at_the_edge(lake_of_format: Lake, mode: Mode) -> None:
-    """In every mode a value is stored exactly or its event is in quarantine: nothing is rounded, and nothing is NULL
-    that was not. A row of which an event could not be applied, or a value had no faithful form, is flagged."""
+    """In every mode, a value is stored exactly, or its event is quarantined. Nothing is rounded or wrongly NULL. A row
+    is marked if an event could not be applied or a value had no faithful form.
+    """
     lake = lake_of_format
     lake.use(TableRules(modes={"*": mode}))
     schema = lake.announce(schema_of(COLUMNS))
@@ -82,7 +83,7 @@ def test_values_at_the_edge(lake_of_format: Lake, mode: Mode) -> None:
     lake.apply(0, events)
     assert [("VALUE_INVALID", 7 + number) for number in range(len(UNFIT))] == [row[:2] for row in lake.quarantine()]
     rows = lake.stored().to_pylist()
-    # Of a history the versions that are no gap.
+    # For a history, the versions without gaps.
     by_id = {row["id"]: row for row in rows if row.get("_cdc_op", "c") is not None}
     found = [{name: by_id[Decimal(sent["id"])][name] for name in sent if name != "id"} for sent in FITS]
     assert [list(map(repr, row.items())) for row in STORED] == [list(map(repr, row.items())) for row in found]
@@ -123,8 +124,9 @@ OWN = ("_cdc_incomplete", "_cdc_pos", "_cdc_op", "_cdc_set", "_cdc_current", "_c
 
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
 def test_one_bad_value(lake_of_format: Lake, mode: Mode) -> None:
-    """The other values of its event are applied, and the row is flagged until a whole row comes. The table is the same
-    however the events are cut into batches, and the event is in quarantine."""
+    """The event's other values are applied, and the row is marked until a full row arrives. The event is quarantined.
+    The table does not depend on how the events are split into batches.
+    """
     lakes = [lake_of_format, lake_of_format.beside(lake_of_format.warehouse / "cut")]
     schema = schema_of({"id": "int32", "a": "int32", "t": "date"})
     events = [
@@ -156,7 +158,7 @@ def _sorted(lake: Lake) -> list[dict[str, Any]]:
 
 
 def test_spark_reads_the_same(lake: Lake, spark: SparkSession) -> None:
-    """Spark finds the rows by their values, and sees the values that were sent."""
+    """Spark finds the rows by their values and reads the original values."""
     schema = lake.announce(schema_of(COLUMNS))
     lake.apply(0, [change("c", {"id": row["id"]}, row, pos=n, schema=schema) for n, row in enumerate(FITS)])
     table = spark.read.format("delta").load(lake.path())

@@ -34,7 +34,7 @@ def stored(lake: Lake) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY, Mode.CHANGELOG])
 def test_a_fine_time_is_kept_as_text(lake_of_format: Lake, mode: Mode) -> None:
-    """Nothing goes to quarantine, and a column without such a value stays a column of times."""
+    """Nothing is quarantined, and a column without such a value remains a time column."""
     lake = lake_of_format
     lake.use(TableRules(modes={"*": mode}))
     lake.announce(SCHEMA)
@@ -48,7 +48,7 @@ def test_a_fine_time_is_kept_as_text(lake_of_format: Lake, mode: Mode) -> None:
 
 @pytest.mark.parametrize("format", Format)
 def test_a_table_that_has_times_gets_a_column_of_text(merging_lake: MergingLake, format: Format) -> None:
-    """The rows of before keep their times; what does not fit there has a column of its own, as any change of a type."""
+    """Existing rows keep their times. Values that do not fit get an additional column, as after any type change."""
     lake = merging_lake
     lake.use(TableRules(formats={"*": format}))
     lake.announce(SCHEMA)
@@ -63,7 +63,7 @@ def test_a_table_that_has_times_gets_a_column_of_text(merging_lake: MergingLake,
     "native", ["datetime2(7)", "DATETIME2", "datetimeoffset", "TIMESTAMP(9)", "timestamp(7) with time zone"]
 )
 def test_a_declared_precision_makes_the_column_text(lake: Lake, native: str) -> None:
-    """From the first row on, so that the table does not depend on which batch has the first fine value."""
+    """The column is text from the first row, so that the table does not depend on which batch has the first fine value."""
     schema = lake.announce(declared(native))
     lake.apply(0, [change("c", {"id": 1}, {"at": MICRO}, pos=1, schema=schema)])
     assert [{"id": 1, "at": MICRO}] == stored(lake)
@@ -76,7 +76,7 @@ def test_other_precisions_stay_times(native: str | None) -> None:
 
 @pytest.mark.parametrize("native", ["datetime2(7)", None])
 def test_times_that_are_cut_off(lake_of_format: Lake, native: str | None) -> None:
-    """By option; the values that lost digits are counted, and texts that look alike are left alone."""
+    """With the option, times are truncated. Values that lose digits are counted, and similar-looking text is unchanged."""
     lake = lake_of_format
     lake.use(TableRules(truncated_times=True))
     columns = [Column("id", "int64", key=1), Column("at", "timestamp", native=native), Column("note", "string")]
@@ -103,7 +103,7 @@ IMAGES = {
 
 @pytest.mark.parametrize("name", IMAGES)
 def test_events_and_columns_of_events_agree(name: str) -> None:
-    """Both ways find and cut the same values."""
+    """The paths for events and for columns find and truncate the same values."""
     events = [folding(change("c", {"id": 1}, IMAGES[name], pos=1))]
     apart, together = truncated(events, ["at"]), truncated(in_columns(events), ["at"])
     assert apart.values == together.values == (name in ("fine", "zoned"))

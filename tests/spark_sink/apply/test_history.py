@@ -1,4 +1,4 @@
-"""Tables that keep the versions of rows: what a task makes of events."""
+"""Histories keep the versions of rows: how a task turns events into versions."""
 
 from __future__ import annotations
 
@@ -34,14 +34,16 @@ def _native(op: str, number: int, after: dict[str, Any] | None = None, *, id: in
 
 
 def _spans(table: MemoryHistory, id: int = 1) -> list[tuple[Any, ...]]:
-    """Op, values, end op, whether it is current and incomplete, in order."""
+    """Return op, values, end op, current and incomplete flags, in order."""
     rows = [row for row in table.rows.values() if row["id"] == id]
     names = ("_cdc_op", "a", "n", "_cdc_end_op", "_cdc_current", "_cdc_incomplete")
     return [tuple(row[name] for name in names) for row in sorted(rows, key=lambda r: (r["_cdc_turn"], r["_cdc_pos"]))]
 
 
 def test_every_version_of_a_batch_is_kept() -> None:
-    """Each ends where the next begins; a delete is a version without values, and only what exists is current."""
+    """Each version ends where the next begins. A delete is a version without values, and only existing rows are
+    current.
+    """
     table = _table()
     events = [
         change("c", {"id": 1}, {"a": "x", "n": 1}, pos=1, schema=SCHEMA),
@@ -62,7 +64,7 @@ def test_every_version_of_a_batch_is_kept() -> None:
 
 
 def test_a_late_event_goes_to_its_place() -> None:
-    """What a patch that comes late tells is in its version and in those after it, until it is overwritten."""
+    """Values of a late patch appear in its version and in later ones until they are overwritten."""
     table = _table()
     sent = [_native("c", 1, {"a": "x", "n": 1}), _native("u", 5, {"a": "z"}), _native("u", 3, {"a": "y", "n": 3})]
     for batch, event in enumerate(sent):
@@ -76,7 +78,7 @@ def test_a_late_event_goes_to_its_place() -> None:
 
 
 def test_an_event_that_comes_again_writes_nothing() -> None:
-    """Not even a commit, in whatever batch and however often."""
+    """A duplicate makes no commit, in any batch and however often it arrives."""
     table = _table()
     events = [_native("c", 1, {"a": "x"}), _native("u", 2, {"a": "y"}), _native("d", 3)]
     reports(MemoryTables(orders=table), events, RULES, schemas=[SCHEMA])
@@ -85,8 +87,7 @@ def test_an_event_that_comes_again_writes_nothing() -> None:
 
 
 def test_an_event_that_cannot_be_read_is_a_gap() -> None:
-    """A version without an operation says that something happened there; the row is incomplete up to the next event
-    that fixes all of it."""
+    """A version without an operation records the gap. The row is incomplete until an event sets all of it again."""
     table = _table()
     tables = MemoryTables(orders=table)
     events = [
@@ -108,7 +109,7 @@ def test_an_event_that_cannot_be_read_is_a_gap() -> None:
 
 
 def test_times_of_versions() -> None:
-    """Those of the commit at the source, where it is known; else of the raw record."""
+    """Versions have the source's commit time if known, otherwise the time of the raw record."""
     table = _table()
     first = msgspec.structs.replace(_native("c", 1, {}), ts_commit_us=7_000_000, ts_origin_us=9_000_000)
     second = msgspec.structs.replace(_native("u", 2, {}), ts_commit_us=None, ts_origin_us=9_000_000)
@@ -118,7 +119,7 @@ def test_times_of_versions() -> None:
 
 
 def test_a_truncate_of_one_of_several_scopes() -> None:
-    """It parks the table, as that of a mirror, or ends what all of them wrote; after a crash it is taken again."""
+    """As in a mirror, it parks the table or ends the rows of all scopes. After a crash it is applied again."""
     table = _table()
     tables = MemoryTables(orders=table)
     events = [
@@ -135,7 +136,7 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
 
 
 def test_an_event_from_before_a_truncate_ends_nothing() -> None:
-    """When another scope has written the row since, what lies under the truncate does not come over it."""
+    """If another scope has written the row since, an event from before the truncate does not override it."""
     table = _table()
     other = msgspec.structs.replace(_native("c", 1, {"a": "new"}), pos_scope="native:shop/other")
     events = [_native("c", 5, {"a": "x"}, id=2), change("t", None, pos=6, scope=NATIVE), other]
@@ -150,7 +151,7 @@ def test_an_event_from_before_a_truncate_ends_nothing() -> None:
 
 
 def test_an_unannounced_reload_parks_the_table() -> None:
-    """As it parks a mirror: a snapshot row that has no place among the changes of its row."""
+    """As in a mirror, a snapshot row without a position among its row's changes parks the table."""
     table = _table()
     tables = MemoryTables(orders=table)
     reports(tables, [_native("r", 1, {"a": "x"}), _native("u", 2, {"a": "y"})], RULES, schemas=[SCHEMA])
@@ -162,14 +163,14 @@ def test_an_unannounced_reload_parks_the_table() -> None:
 
 @pytest.mark.parametrize("wanted", [Mode.MIRROR, Mode.CHANGELOG])
 def test_the_mode_of_a_table_stays(wanted: Mode) -> None:
-    """A history is turned into nothing else."""
+    """A history cannot be converted to another mode."""
     event = _native("c", 1, {"a": "x"})
     (report,) = reports(MemoryTables(orders=_table()), [event], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
     assert "was created as history" in conflict(report)
 
 
 def test_a_taken_key_of_a_narrower_type() -> None:
-    """A transaction over the change of a key's type: its delete finds the row that its insert was written over."""
+    """If a transaction spans a key type change, its delete finds the row that its insert overwrote."""
     table = _table()
     wide = schema_of({"id": "decimal(20,0)", "a": "string", "n": "int8"})
     first = [

@@ -1,6 +1,6 @@
 """The model check of versions: random histories through timelines, segments and truncates, against the oracle.
 
-`HISTORIES=20000` in the environment runs as many as an acceptance run has.
+`HISTORIES=20000` in the environment runs the number of an acceptance run.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA, form=TableSpec(Mode.HI
 
 
 def applied(made: History) -> MemoryHistory:
-    """The table after all batches of a history."""
+    """Return the table after all batches of a history."""
     table = MemoryHistory(PLAN.shape)
     for number, batch in enumerate(made.batches):
         for truncates, group in groupby(batch, lambda event: event.op == "t"):
@@ -44,7 +44,7 @@ def applied(made: History) -> MemoryHistory:
 
 
 def difference(made: History, rows: list[dict[str, Any]]) -> str | None:
-    """Of the versions that can be told: all but those that say themselves that they cannot."""
+    """Compare the versions, except those that are marked as unknown."""
     wanted = {}
     for span in versions_after(made.events):
         exists = span.values is not None
@@ -58,7 +58,7 @@ def difference(made: History, rows: list[dict[str, Any]]) -> str | None:
         found[row["id"], micros(row["_cdc_start_ts"])] = told
     if not made.sure:
         flagged = {place for place, told in found.items() if told[2]}
-        # A deleted version is never flagged.
+        # A deleted version is never marked.
         if not {place for place, told in wanted.items() if told[2]} <= flagged:
             return f"not flagged: {wanted} but {found}"
         wanted = {place: told[:2] + told[3:] if place not in flagged else told[3:] for place, told in wanted.items()}
@@ -68,8 +68,9 @@ def difference(made: History, rows: list[dict[str, Any]]) -> str | None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_any_delivery_gives_the_versions(part: int) -> None:
-    """However a history is ordered (as far as its scopes allow), repeated and cut into batches, the versions are those
-    of the history: what each row was, from where to where."""
+    """However a history is reordered within its scopes, repeated and split into batches, the versions are those of the
+    history: the values of each row, from where to where.
+    """
     wrong = {}
     for seed in range(part, COUNT, PARTS):
         made = history(seed)

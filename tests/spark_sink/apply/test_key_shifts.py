@@ -1,7 +1,7 @@
-"""Keys that move inside a transaction: random statements that shift, swap and rotate keys, through the fold and the
-histories of the sink, against the rows of the source.
+"""Keys that move within a transaction: random statements shift, swap and rotate keys. The sink's fold and histories
+must produce the rows of the source.
 
-`SHIFTS=100000` in the environment runs as many transactions as an acceptance run has.
+`SHIFTS=100000` in the environment runs the number of transactions of an acceptance run.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def difference(made: Shifts, found: Found) -> str | None:
 @pytest.mark.parametrize("columns", [False, True])
 @pytest.mark.parametrize("part", range(PARTS))
 def test_a_mirror_ends_with_the_rows_of_the_source(part: int, columns: bool) -> None:
-    """If events name their transaction, every row is right and complete. Otherwise each wrong row is incomplete."""
+    """If events identify their transaction, every row is right and complete. Otherwise each wrong row is incomplete."""
     wrong = {}
     for seed in range(part, COUNT, PARTS):
         made = shifts(seed)
@@ -63,7 +63,7 @@ def test_a_mirror_ends_with_the_rows_of_the_source(part: int, columns: bool) -> 
 
 
 def repeated(tx: str | None) -> Shifts:
-    """A tool that restarts amid a transaction sends an insert again, under a new position, before the delete."""
+    """A tool that restarts during a transaction repeats an insert with a new position before the delete."""
     image = b'{"id":1,"a":"x","b":null}'
     events = [
         Event(number, op, '{"id":1}', None, SCOPE, str(number), None if op == "d" else image, op == "c", False, None, 0)

@@ -1,6 +1,6 @@
-"""Keys that move inside a transaction, through real tables of both formats: what test_key_shifts.py shows in memory.
+"""Keys that move within a transaction, in real tables of both formats. test_key_shifts.py covers them in memory.
 
-`DELTA_SHIFTS=200` in the environment runs as many as an acceptance run has, and `ICEBERG_SHIFTS=40` of Iceberg tables.
+`DELTA_SHIFTS=200` in the environment runs the number of an acceptance run, and `ICEBERG_SHIFTS=40` for Iceberg tables.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ NAMES = ("a", "b")
 
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
 def test_tables_end_with_the_rows_of_the_source(lake_of_format: Lake, mode: Mode) -> None:
-    """Batches end amid transactions, so a row that was set aside comes back out of the table."""
+    """Batches end within transactions, so a row set aside is read back from the table."""
     lake = lake_of_format
     lake.use(TableRules(modes={"*": mode}))
     count = ICEBERG_COUNT if lake.formats else COUNT
@@ -56,7 +56,7 @@ def _found(lake: Lake, made: Shifts, mode: Mode) -> tuple[dict[int, dict[str, An
 
 
 def test_a_partial_move_across_batches_keeps_every_type(lake_of_format: Lake) -> None:
-    """The row that is set aside is remembered by value: what moves on has the very values that it had."""
+    """The row set aside is stored by value, so the moved row has exactly the values that it had."""
     types = {
         "id": "int64",
         "amount": "decimal(20,4)",
@@ -94,13 +94,13 @@ def test_a_partial_move_across_batches_keeps_every_type(lake_of_format: Lake) ->
 
 
 def _values(row: dict[str, Any], types: dict[str, str]) -> str:
-    """By their spelling: NaN is not equal to itself."""
+    """Compare values as text, because NaN is not equal to itself."""
     return repr([row[name] for name in types if name != "id"])
 
 
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
 def test_a_late_change_of_another_partition_brings_no_row_back(lake_of_format: Lake, mode: Mode) -> None:
-    """Hash by key: the row 1 has become 2 in the other partition, before a change of 1 arrives from its own."""
+    """With hashing by key, row 1 became 2 in another partition before a change of 1 arrives in its own."""
     lake = lake_of_format
     lake.use(TableRules(modes={"*": mode}))
     lake.announce(schema_of({"id": "int64", "a": "string"}))

@@ -1,4 +1,4 @@
-"""The fold in columns gives what the fold of single events gives, and takes what it should take."""
+"""The columnar fold gives the same result as the fold of single events, and handles the events that it should."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ NARROW = schema_of({name: type for name, type in TYPES.items() if name != "more"
 WIDE = schema_of(TYPES)
 PLAN: Plan = evolve(None, TableId.of(WIDE), [NARROW, WIDE], WIDE)
 
-# Good values of each type, as events write them: the ends of the types among them.
+# Valid values of each type as events contain them, including the limits of the types.
 GOOD: Mapping[str, Sequence[Any]] = {
     "tiny": [-128, 127, 0],
     "number": [-(2**31), 2**31 - 1],
@@ -69,7 +69,7 @@ GOOD: Mapping[str, Sequence[Any]] = {
     "größe": ["é", ",", ":", "}"],
     "more": ["more"],
 }
-# What their columns do not take, or only by a conversion that this way leaves to the other.
+# Values that their columns cannot hold, or only after a conversion that the columnar fold leaves to the other one.
 ODD: Mapping[str, Sequence[Any]] = {
     "tiny": [128, "5", True],
     "number": [1.5, 1.0, 2**31],
@@ -94,7 +94,7 @@ ODD_KEYS = ('{"id":"1"}', '{ "id":2}', '{"id":null}', '{"id":1,"x":2}', "{}", "[
 
 @st.composite
 def images(draw: st.DrawFn, odd: bool, full: bool) -> bytes:
-    """A row, or some columns of it; rarely one that is written otherwise, or holds what does not fit."""
+    """Return a full or partial row. A few are spelled differently or contain a value that does not fit."""
     named = [name for name in GOOD if full or draw(st.integers(0, 3)) == 0]
     row = {name: draw(st.none() | st.sampled_from(GOOD[name])) for name in named}
     ways = ["spaced", "escaped", "twice", "unknown", "value"] if odd else []
@@ -116,7 +116,7 @@ def images(draw: st.DrawFn, odd: bool, full: bool) -> bytes:
 
 @st.composite
 def batches(draw: st.DrawFn, odd: bool) -> list[Event]:
-    """Events in order, with duplicates by position; odd ones rarely, so that most batches have none."""
+    """Return events in order with duplicates. Unusual ones are rare, so that most batches have none."""
     odd = odd and draw(st.integers(0, 2)) == 0
     made = []
     for index in range(draw(st.integers(1, 12))):
@@ -146,7 +146,7 @@ def batches(draw: st.DrawFn, odd: bool) -> list[Event]:
 
 
 def outcome(changed: MirrorChanges, table: MemoryTable) -> object:
-    """All that is made of the events, whatever the order of the rows."""
+    """Return everything that the events produce, ignoring row order."""
     rows = {}
     for place, row in enumerate(changed.changes.rows.to_pylist()):
         for name, flags in changed.changes.kept.items():
@@ -158,7 +158,7 @@ def outcome(changed: MirrorChanges, table: MemoryTable) -> object:
 
 
 def both(events: Sequence[Event], table: MemoryTable, plan: Plan = PLAN) -> MirrorChanges | None:
-    """Fold the events both ways, and compare; what they give, None if the table refuses them."""
+    """Fold the events both ways, compare, and return the result, or None if the table rejects them."""
     found: list[Any] = []
     for given_as, fold in ((in_columns(events), fold_into_changes), (events, fold_into_changes)):
         try:
@@ -176,7 +176,7 @@ def both(events: Sequence[Event], table: MemoryTable, plan: Plan = PLAN) -> Mirr
 @examples(2)
 @given(st.lists(batches(odd=True), min_size=1, max_size=3), st.sampled_from(["", "", "0002"]))
 def test_any_events(made: list[list[Event]], floor: str) -> None:
-    """Batch after batch onto what the batches before have left."""
+    """Both folds agree, batch after batch on the results of earlier batches."""
     table = MemoryTable(PLAN.shape)
     table.raise_floors({SCOPE: floor} if floor else {})
     for number, events in enumerate(made):
@@ -188,12 +188,12 @@ def test_any_events(made: list[list[Event]], floor: str) -> None:
 @examples(2)
 @given(batches(odd=False))
 def test_usual_events_are_folded_in_columns(events: list[Event]) -> None:
-    """Else the comparison would say nothing."""
+    """Common events take the columnar path. Otherwise the comparison would prove nothing."""
     assert not fold_in_columns(in_columns(events), MemoryTable(PLAN.shape), PLAN).others
 
 
 def test_any_history() -> None:
-    """Histories of several scopes with key changes, late and repeated events: both ways, and some rows in each."""
+    """Both folds agree on histories of several scopes with key changes, late events and duplicates, and both are used."""
     schema = schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"})
     plan = evolve(None, TableId.of(schema), [], schema)
     taken = Counter[bool]()
@@ -224,7 +224,7 @@ EVENT = Event(0, "u", '{"id":1}', None, SCOPE, "2", b'{"name":"x"}', False, Fals
     ids=["key change", "other scope before", "memory"],
 )
 def test_only_the_rows_that_take_more_are_left(change: Mapping[str, Any], mark: RowMark | None) -> None:
-    """The other row of the batch is folded in columns."""
+    """The batch's other row takes the columnar path."""
     table = MemoryTable(PLAN.shape)
     if mark is not None:
         table.remembered[(1,)], table.stored[(1,)] = mark, dict.fromkeys(PLAN.shape.types) | {"id": 1}
@@ -237,7 +237,7 @@ def test_only_the_rows_that_take_more_are_left(change: Mapping[str, Any], mark: 
 
 
 def test_a_key_of_several_columns() -> None:
-    """Keys that are written otherwise are one key, in any order of their columns."""
+    """A key with different spelling or column order is the same key."""
     schema = schema_of({"a": "decimal(9,2)", "b": "string", "v": "int32"}, key=("a", "b"))
     plan = evolve(None, TableId.of(schema), [schema], schema)
     texts = ['{"a":"1","b":"x"}', '{"b":"x","a":"1.00"}', '{"a":"1.0","b":"y"}', '{"a":"2","b":"x"}']
@@ -255,7 +255,9 @@ def test_a_key_of_several_columns() -> None:
 
 
 def test_a_column_beside_is_folded_event_by_event() -> None:
-    """A value that stands in one of several columns empties the others: that is left to the fold of single events."""
+    """If a value is in one of several versions of a column, the others are emptied. The fold of single events handles
+    that.
+    """
     before, after = schema_of({"id": "int64", "v": "int32"}), schema_of({"id": "int64", "v": "string"})
     stored = evolve(None, TableId.of(before), [before], before).shape
     plan = evolve(stored, TableId.of(before), [after], after)
@@ -297,7 +299,7 @@ def test_a_column_beside_is_folded_event_by_event() -> None:
     ids=repr,
 )
 def test_images_that_are_not_read_at_once(image: bytes) -> None:
-    """No JSON for one of the two readers, or not flat and compact: such an image is left to the other way."""
+    """An image that one of the readers cannot parse, or that is not flat and compact, takes the other path."""
     types = {"a": "string", "b": "double"}
     good = b'{"a":"x","b":1.5}'
     assert [1.5, None] == read_images(binary([good, b'{"a":"y"}']), types)["b"].to_pylist()
@@ -306,7 +308,7 @@ def test_images_that_are_not_read_at_once(image: bytes) -> None:
 
 
 def test_a_name_is_found_where_a_column_is_named() -> None:
-    """And not inside a text that looks like one."""
+    """A column name is found as a name and not inside a text that looks like one."""
     written = [{"a": '","b":1,"'}, {"a": '"b":'}, {"b": None}, {"a": "b", "b": 2}, {"ab": 1}, {"a": '{"b":1}'}]
     found = names_column(binary([text(row).encode() for row in written]), "b")
     assert ["b" in row for row in written] == found.to_pylist()

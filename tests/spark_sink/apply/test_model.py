@@ -1,6 +1,6 @@
 """The model check: random histories through the fold, the segments and the truncates of the sink, against the oracle.
 
-`HISTORIES=20000` in the environment runs as many as an acceptance run has.
+`HISTORIES=20000` in the environment runs the number of an acceptance run.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA)
 
 
 def applied(made: History, *, soft: bool = False) -> MemoryTable:
-    """The table after all batches of a history."""
+    """Return the table after all batches of a history."""
     table = MemoryTable(PLAN.shape)
     for number, batch in enumerate(made.batches):
         for truncates, group in groupby(batch, lambda event: event.op == "t"):
@@ -55,8 +55,9 @@ def difference(made: History, table: MemoryTable) -> str | None:
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_any_delivery_gives_the_table(part: int) -> None:
-    """However a history is ordered (as far as its scopes allow), repeated and cut into batches, the table is that of
-    the history, and no row is flagged that is known."""
+    """However a history is reordered within its scopes, repeated and split into batches, the table is that of the
+    history, and no complete row is marked.
+    """
     wrong = {
         seed: what for seed in range(part, COUNT, PARTS) if (what := difference(history(seed), applied(history(seed))))
     }

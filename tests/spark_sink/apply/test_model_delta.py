@@ -1,7 +1,7 @@
-"""The model check through real tables of both formats: many histories at once, each in a table of its own.
+"""The model check in real tables of both formats, with many histories in parallel, each in its own table.
 
-`DELTA_HISTORIES=200` in the environment runs as many as an acceptance run has, and `ICEBERG_HISTORIES=40` of Iceberg
-tables; with `DELTA_ENGINE=spark` Spark merges the Delta tables, which costs a hundred times as much.
+`DELTA_HISTORIES=200` in the environment runs the number of an acceptance run, and `ICEBERG_HISTORIES=40` for Iceberg
+tables. With `DELTA_ENGINE=spark`, Spark merges the Delta tables, which takes a hundred times as long.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from tests.spark_sink.lake import Lake
 from tests.spark_sink.oracle import table_after
 
 COUNT = int(os.environ.get("DELTA_HISTORIES", "20"))
-# Spark writes each of their batches, which costs some hundred times as much.
+# Spark writes each of their batches, which takes about a hundred times as long.
 ICEBERG_COUNT = int(os.environ.get("ICEBERG_HISTORIES", "4"))
 ENGINE = Engine(os.environ.get("DELTA_ENGINE", "fused"))
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 
 
 def test_any_delivery_gives_the_table(lake_of_format: Lake) -> None:
-    """What test_model.py shows of tables in memory holds for real tables."""
+    """What test_model.py shows for tables in memory holds for real tables."""
     lake = lake_of_format
     rules = TableRules(all_scopes=True, engines=EngineRules({"*": ENGINE}))
     lake.use(TableRules(all_scopes=True) if lake.formats else rules)
@@ -37,7 +37,7 @@ def test_any_delivery_gives_the_table(lake_of_format: Lake) -> None:
 
 
 def test_any_delivery_gives_the_versions(lake_of_format: Lake) -> None:
-    """And what test_history_model.py shows of versions."""
+    """What test_history_model.py shows for versions holds for real tables."""
     lake = lake_of_format
     lake.use(TableRules(all_scopes=True, modes={"*": Mode.HISTORY}))
     wrong = {}
@@ -51,7 +51,7 @@ def test_any_delivery_gives_the_versions(lake_of_format: Lake) -> None:
 
 
 def _delivered(lake: Lake, count: int) -> list[History]:
-    """So many histories, each in a table of its own; those of few batches, because what costs here is a batch."""
+    """Apply that many histories, each to its own table. They have few batches, because a batch is what costs time."""
     histories = [made for seed in range(50 * count) if len((made := history(seed)).batches) in (2, 3)][:count]
     assert count == len(histories)
     for made in histories:

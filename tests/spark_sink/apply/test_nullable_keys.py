@@ -1,4 +1,4 @@
-"""A unique key that may hold NULL, from raw messages to a real table: the table has the rows that have a key."""
+"""With a nullable unique key, from raw messages to a real table, the table has the rows that have a key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TABLE = ShopTable("orders", (ShopColumn("u", "bigint"), ShopColumn("v", "varchar
 
 
 def _history(changes: int) -> tuple[list[ShopChange], list[Row]]:
-    """Changes of rows that get a key, lose it, and get another; and the rows that are there in the end."""
+    """Return changes of rows that gain, lose and change a key, and the final rows."""
     rng = random.Random(20)
     rows: list[Row] = []
     made = []
@@ -32,7 +32,7 @@ def _history(changes: int) -> tuple[list[ShopChange], list[Row]]:
 
 
 def _events(changes: list[ShopChange], lake: Lake) -> list[ChangeEvent]:
-    """What the translator makes of the changes; their schemas are announced."""
+    """Translate the changes and announce their schemas."""
     dialect = build("dts_avro", Setup("shop"), {"unique_key_as_key": True})
     write, translator = DtsAvroWriter("raw", "sales", "u_key").write, Translator("shop", dialect, Limits())
     events = []
@@ -47,7 +47,9 @@ def _events(changes: list[ShopChange], lake: Lake) -> list[ChangeEvent]:
 
 
 def test_the_table_has_the_rows_that_have_a_key(lake: Lake) -> None:
-    """In three batches: what became NULL is gone, what got a key is there, rows without one are in quarantine."""
+    """Over three batches, a row is removed when its key becomes NULL and added when it gets one. Rows without a key are
+    quarantined.
+    """
     changes, rows = _history(60)
     events = _events(changes, lake)
     for batch in range(3):

@@ -1,4 +1,4 @@
-"""The phases of a batch are all of its time."""
+"""The phases of a batch add up to its duration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.spark_sink.lake import Lake
 
 
 def test_a_stopwatch_loses_no_time() -> None:
-    """Each moment belongs to the phase that is open, and a phase that comes twice has both times."""
+    """Each moment belongs to the open phase, and a repeated phase has the sum of its times."""
     times = iter([10.0, 11.0, 13.0, 17.0, 25.0])
     watch = Stopwatch(Phase.SCHEMAS, lambda: next(times))
     for phase in (Phase.TASKS, Phase.DDL, Phase.TASKS):
@@ -21,8 +21,9 @@ def test_a_stopwatch_loses_no_time() -> None:
 
 
 def test_the_phases_of_a_batch_sum_up_to_it(lake: Lake) -> None:
-    """In the metrics exactly, in the log but for what is rounded; a batch that creates a table has time in each that
-    there is without Spark and brokers."""
+    """The sum is exact in the metrics and rounded in the log. A batch that creates a table has time in every phase that
+    exists without Spark and brokers.
+    """
     schema = lake.announce(schema_of({"id": "int64", "n": "int32"}))
     with capture_logs() as logged:
         lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, schema=schema)])

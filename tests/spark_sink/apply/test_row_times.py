@@ -1,4 +1,4 @@
-"""When the source committed what a row of a mirror shows, and when the sink wrote it."""
+"""The times at which the source committed a mirror's row and the sink wrote it."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def at(seconds: int | None, event: ChangeEvent) -> ChangeEvent:
-    """The event with the time of its commit, if the source tells it."""
+    """Return the event with its commit time, if the source provides one."""
     return msgspec.structs.replace(event, ts_commit_us=None if seconds is None else seconds * 1_000_000)
 
 
 def times(lake: Lake) -> dict[int, int | None]:
-    """Of each row, deleted ones among them, the second in which the source committed it."""
+    """Return the source's commit second for each row, including deleted ones."""
     rows = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
     found = {row["id"]: row[COMMIT_TS] for row in rows}
     return {id: None if told is None else (told - EPOCH) // timedelta(seconds=1) for id, told in found.items()}
 
 
 def written(lake: Lake) -> dict[int, Any]:
-    """Of each row when it was written."""
+    """Return the write time of each row."""
     return {row["id"]: row[UPDATED_AT] for row in DeltaTable(lake.path()).to_pyarrow_table().to_pylist()}
 
 
@@ -54,7 +54,9 @@ def schema(lake: Lake) -> object:
 
 @pytest.mark.usefixtures("schema")
 def test_the_event_at_the_position_of_the_row_tells(lake: Lake) -> None:
-    """An insert, a patch, a key change, a delete, one that the source gives no time, and the later of several."""
+    """The row has the time of the event at its position: an insert, patch, key change, delete, one without a time, or
+    the last of several.
+    """
     lake.apply(0, [at(10 + n, change("c", {"id": n}, {"a": "x"}, pos=n)) for n in range(1, 6)])
     assert {n: 10 + n for n in range(1, 6)} == times(lake)
     lake.apply(
@@ -72,8 +74,9 @@ def test_the_event_at_the_position_of_the_row_tells(lake: Lake) -> None:
 
 @pytest.mark.usefixtures("schema")
 def test_one_time_a_batch(lake: Lake) -> None:
-    """All rows of a batch have the time at which it began, those that it does not write keep theirs, and a batch that
-    comes again, late and repeated events among others write nothing."""
+    """All rows written in a batch have its start time, and others keep theirs. A repeated batch writes nothing, nor do
+    late and repeated events.
+    """
     before = datetime.now(UTC)
     first = [at(1, change("c", {"id": n}, {"a": "x"}, pos=n)) for n in (1, 2, 3)]
     lake.apply(0, first)
@@ -90,7 +93,9 @@ def test_one_time_a_batch(lake: Lake) -> None:
 
 @pytest.mark.usefixtures("schema")
 def test_an_earlier_event_that_comes_late(lake: Lake) -> None:
-    """Under native order it may write a column that nothing later wrote; the row is still of its last event."""
+    """Under native order, an earlier event can write a column that no later one wrote. The row keeps the time of its
+    last event.
+    """
 
     def native(op: str, number: int, image: Mapping[str, Any]) -> ChangeEvent:
         event = change(op, {"id": 1}, dict(image), pos=number, full=op == "c", scope="native:shop/t")
@@ -107,7 +112,9 @@ def test_an_earlier_event_that_comes_late(lake: Lake) -> None:
 
 @pytest.mark.usefixtures("schema")
 def test_what_no_reader_can_take(lake: Lake) -> None:
-    """A commit beyond the year 9999 is the last moment of it, and does not stop the batch that measures its age."""
+    """A commit time after the year 9999 becomes that year's last moment and does not stop the batch that measures its
+    age.
+    """
     lake.apply(0, [msgspec.structs.replace(change("c", {"id": 1}, {"a": "x"}, pos=1), ts_commit_us=2**62)])
     (row,) = DeltaTable(lake.path()).to_pyarrow_table().to_pylist()
     assert datetime(9999, 12, 31, 23, 59, 59, 999999, UTC) == row[COMMIT_TS]
@@ -116,7 +123,7 @@ def test_what_no_reader_can_take(lake: Lake) -> None:
 
 
 def test_both_engines(merging_lake: MergingLake) -> None:
-    """Soft deletes and a truncate by deltalake and by Spark: one table, with the times of what deleted the rows."""
+    """Soft deletes and a truncate give the same table with deltalake and Spark, with the times of the deleting events."""
     merging_lake.use(replace(rules(), soft_deletes=True))
     announce(merging_lake, {"id": "int64", "a": "string"})
     merging_lake.apply(0, both([at(n, change("c", {"id": n}, {"a": "x"}, pos=n)) for n in (1, 2, 3, 4)]))
@@ -130,7 +137,7 @@ def test_both_engines(merging_lake: MergingLake) -> None:
 
 
 def _older(lake: Lake, name: str) -> None:
-    """A table of an earlier release, with three rows."""
+    """Write a table of an earlier release with three rows."""
     types = {**{column.name: column.type for column in COLUMNS}, **MARK_COLUMNS}
     schema = pa.schema([(column, arrow_type(sql)) for column, sql in types.items()])
     shape = TableShape(TableId("shop", "sales", None, name), COLUMNS, ("id",))
@@ -143,8 +150,9 @@ def _older(lake: Lake, name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_table_of_before(merging_lake: MergingLake, name: str) -> None:
-    """It gets both columns with its next event, by either engine; until then it can be swept, by what it was, too. Rows
-    that nothing wrote since show neither time."""
+    """Either engine adds both columns at the table's next event. Until then, the table can be swept by position. Rows
+    without a later change have neither time.
+    """
     lake = merging_lake
     lake.use(rules())
     lake.announce(schema_of({"id": "int64", "a": "string", "b": "string"}, table=name))

@@ -1,4 +1,4 @@
-"""Changes of structure on real Delta tables: what evolve.py plans is what the tables take."""
+"""Schema changes on real Delta tables: the tables accept what evolve.py plans."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ ODD = ["a b", "", "_cdc_pos", "x", "X", "it's", 'q"', "`", "\n", "a.b", "名", "
 
 
 def test_old_and_new_versions_in_one_batch(lake: Lake) -> None:
-    """C11, C12: events of two schemas, mixed in one batch, are each read by their schema; a row shows its value in
-    one column, that of before where it holds the value."""
+    """C11, C12: mixed events of two schemas in one batch are each read by their own schema. A row has its value in one
+    column, the old one if it can hold the value.
+    """
     old = lake.announce(schema_of({"id": "int64", "n": "int32", "v": "string"}))
     lake.apply(0, [change("c", {"id": id}, {"n": id, "v": "x"}, pos=id, schema=old) for id in (1, 2, 3)])
     new = lake.announce(schema_of({"id": "int64", "n": "decimal(20,2)", "v": "string", "w": "int16"}))
@@ -57,7 +58,7 @@ def test_old_and_new_versions_in_one_batch(lake: Lake) -> None:
     )
 )
 def test_values_of_a_wider_type(tmp_path_factory: pytest.TempPathFactory, mode: Mode, values: list[int | None]) -> None:
-    """Who reads the column of before has every value that it holds; together the two columns have each value, once."""
+    """The old column has every value that it can hold. Together, the two columns have each value once."""
     lake = Lake(tmp_path_factory.mktemp("lake") / "warehouse")
     lake.use(TableRules(modes={"*": mode}))
     old = lake.announce(schema_of({"id": "int64", "n": "int16"}))
@@ -80,7 +81,7 @@ def _present(lake: Lake, mode: Mode) -> list[dict[str, Any]]:
 
 
 def test_any_name_and_many_columns(lake: Lake) -> None:
-    """Columns of any name, the key among them, and hundreds of them, are created, added, written and patched."""
+    """Columns with any name, including key columns, and hundreds of columns are created, added, written and patched."""
     many = {f"c{n}": "int32" for n in range(300)}
     one = lake.announce(schema_of({"k y": "string", "x": "string"}, ("k y",)))
     lake.apply(0, [change("c", {"k y": "1"}, {"x": "first"}, pos=1, schema=one)])
@@ -97,7 +98,9 @@ def test_any_name_and_many_columns(lake: Lake) -> None:
 
 
 def test_a_change_that_the_policy_forbids(lake: Lake) -> None:
-    """A table stops at a change that its policy forbids, or goes on as it is; so at a truncate of one scope."""
+    """A change that the policy forbids stops the table, or leaves it unchanged. The same applies to a truncate of one
+    scope.
+    """
     lake.use(TableRules(policies=DEFAULTS | {ShapeChange.ADD: Policy.FAIL, ShapeChange.WIDEN: Policy.IGNORE}))
     one = lake.announce(schema_of({"id": "int64", "n": "int32"}))
     lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, schema=one)])

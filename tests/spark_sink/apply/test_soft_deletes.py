@@ -1,4 +1,4 @@
-"""Mirrors whose deleted rows keep what they were."""
+"""Mirrors whose deleted rows keep their values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SOFT = TableRules(soft_deletes=True, tombstone_days=1)
 
 
 def _gone(made: History) -> dict[int, dict[str, Any]]:
-    """The rows that are deleted in the end, as they were."""
+    """Return the finally deleted rows with their last values."""
     gone: dict[int, dict[str, Any]] = {}
     before: dict[int, dict[str, Any]] = {}
     for number in range(len(made.events)):
@@ -37,8 +37,9 @@ def _gone(made: History) -> dict[int, dict[str, Any]]:
 
 
 def test_any_delivery() -> None:
-    """The rows that are there are those of any mirror. Where events come in order, those that are deleted are what they
-    were, however they were: by a delete, a truncate, or because the key changed."""
+    """Existing rows match those of any mirror. With events in order, deleted rows keep their last values, whether a
+    delete, a truncate or a key change removed them.
+    """
     wrong = {}
     for seed in range(COUNT):
         made = history(seed)
@@ -51,7 +52,7 @@ def test_any_delivery() -> None:
 
 
 def test_a_value_that_does_not_fit_on_its_way_to_a_delete() -> None:
-    """It goes to quarantine, also where only the deleted row would have shown it."""
+    """The event is quarantined, even if only the deleted row would have had the value."""
     narrow = schema_of({"id": "int64", "n": "int8"})
     table = MemoryTable(evolve(None, TableId.of(narrow), [narrow]).shape)
     events = [
@@ -67,7 +68,7 @@ def test_a_value_that_does_not_fit_on_its_way_to_a_delete() -> None:
 
 
 def test_they_stay() -> None:
-    """What is deleted is never forgotten."""
+    """Deleted rows are never forgotten."""
     table = MemoryTable(PLAN.shape)
     for batch in range(5):
         event = msgspec.structs.replace(change("d", {"id": 1}, pos=batch), ts_origin_us=batch * DAY)
@@ -76,8 +77,9 @@ def test_they_stay() -> None:
 
 
 def test_in_delta_lake(lake: Lake) -> None:
-    """Into Delta Lake: a stored row, one that came and went in a batch, a truncate, and a row that comes
-    again without what it was."""
+    """In Delta Lake: a stored row, one inserted and deleted in a batch, a truncate, and a row that returns without its
+    old values.
+    """
     lake.use(SOFT)
     lake.announce(SCHEMA)
     first = [change("c", {"id": n}, {"a": f"a{n}", "b": "b"}, pos=n, schema=SCHEMA) for n in (1, 2, 3)]

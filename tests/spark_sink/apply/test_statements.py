@@ -1,4 +1,4 @@
-"""Statements that change existing rows without events of rows, through real tables of both formats."""
+"""Statements that change existing rows without row events, in real tables of both formats."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def insert(id: int, pos: int, name: str = "x", **more: Any) -> Any:
 
 
 def begin(lake: Lake, **rules: Any) -> None:
-    """Two rows, at positions 1 and 2."""
+    """Write two rows, at positions 1 and 2."""
     lake.use(TableRules(**rules))
     lake.announce(SCHEMA)
     lake.apply(0, [insert(1, 1), insert(2, 2)])
@@ -46,7 +46,7 @@ def ids(lake: Lake, table: str = ORDERS) -> list[int]:
 class TestParks:
     @pytest.mark.parametrize(("note", "reason"), [(GONE, "ROWS_UNACCOUNTED"), (DROPPED, "TABLE_DROPPED")])
     def test_the_table_waits_from_the_statement_on(self, each_lake_of_format: Lake, note: str, reason: str) -> None:
-        """Earlier events are applied, other tables continue, and the statement is the first event that waits."""
+        """Earlier events are applied, other tables continue, and the statement is the first waiting event."""
         lake = each_lake_of_format
         begin(lake)
         with capture_logs() as logs:
@@ -59,7 +59,7 @@ class TestParks:
         assert note in parked["reason"]
 
     def test_a_resume_answers_it(self, lake_of_format: Lake) -> None:
-        """The operator has loaded the table again by then: what waits is applied, and nothing parks it again."""
+        """By then the operator has reloaded the table. The waiting events are applied without parking it again."""
         lake = lake_of_format
         begin(lake)
         lake.apply(1, [statement(GONE, pos=3), insert(3, 4)])
@@ -70,7 +70,7 @@ class TestParks:
         assert [(1, "new"), (2, "x"), (3, "x"), (5, "x")] == [(row["id"], row["name"]) for row in lake.rows()]
 
     def test_a_batch_that_begins_again(self, lake_of_format: Lake) -> None:
-        """Neither parks twice, nor applies what waits; also where the table was resumed in between."""
+        """A replayed batch neither parks twice nor applies waiting events, even if the table was resumed in between."""
         lake = lake_of_format
         begin(lake)
         events = [insert(3, 3), statement(GONE, pos=4), insert(4, 5)]
@@ -84,7 +84,7 @@ class TestParks:
         assert ([1, 2, 3, 4], {}) == (ids(lake), lake.control.held())
 
     def test_a_table_without_rows_goes_on(self, lake: Lake) -> None:
-        """DROP TABLE IF EXISTS before CREATE TABLE is what most dumps begin with."""
+        """A table without rows continues, because most dumps begin with DROP TABLE IF EXISTS before CREATE TABLE."""
         lake.announce(SCHEMA)
         (report,) = lake.apply(0, [statement(DROPPED, pos=1), insert(1, 2)])
         assert isinstance(report.outcome, Done)
@@ -94,7 +94,7 @@ class TestParks:
 
     @pytest.mark.parametrize("same_batch", [True, False])
     def test_rows_that_a_table_never_had(self, lake_of_format: Lake, *, same_batch: bool) -> None:
-        """A table gets another name: nobody has the rows of that name, although the sink has no such table yet."""
+        """If a table is renamed, nobody has the rows of the new name, although the sink has no such table yet."""
         lake = lake_of_format
         lake.announce(SCHEMA)
         events = [statement(GONE, pos=1), insert(1, 2)]
@@ -106,7 +106,7 @@ class TestParks:
         assert ([1], {}) == (ids(lake), lake.control.held())
 
     def test_a_child_that_is_created(self, lake: Lake) -> None:
-        """Its key is declared before it has rows: the warning, or the park, comes all the same."""
+        """The foreign key is declared before the child has rows. The warning or the parking still happens."""
         begin(lake)
         (report,) = lake.apply(1, [statement("CASCADE_NOT_LOGGED", pos=3, table="child")])
         assert {"CASCADE_NOT_LOGGED": 1} == report.counters.statements
@@ -115,7 +115,7 @@ class TestParks:
         assert {"shop_sales.child"} == lake.control.held().keys()
 
     def test_policies_that_count(self, lake: Lake) -> None:
-        """The statement is counted, and said."""
+        """The statement is counted and logged."""
         begin(lake, statements=StatementRules(park_statements=False, drops="keep"))
         with capture_logs() as logs:
             reports = lake.apply(1, [statement(GONE, pos=3), statement(DROPPED, pos=4), insert(3, 5)])
@@ -126,7 +126,7 @@ class TestParks:
         assert 1 == count("cdc_sink_statements_unaccounted_total", {"table": "other", "note": GONE})
 
     def test_a_changelog_has_events_and_no_rows(self, lake: Lake) -> None:
-        """It is no copy of the table: nothing is missing from it."""
+        """A changelog is not a copy of the table, so nothing is missing from it."""
         begin(lake, modes={"*": Mode.CHANGELOG})
         filled = statement("DEFAULT_FILLED=extra:string", pos=5, after={"extra": "dd"})
         lake.apply(1, [statement(GONE, pos=3), insert(3, 4), filled])
@@ -134,7 +134,7 @@ class TestParks:
         assert [1, 2, 3] == sorted(lake.stored().column("id").to_pylist())
 
     def test_cascades(self, lake: Lake) -> None:
-        """A warning by default."""
+        """A cascade causes a warning by default."""
         begin(lake)
         (report,) = lake.apply(1, [statement("CASCADE_NOT_LOGGED", pos=3)])
         assert ({"CASCADE_NOT_LOGGED": 1}, {}) == (report.counters.statements, lake.control.held())
@@ -146,7 +146,7 @@ class TestParks:
 class TestDrops:
     @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
     def test_emptied_at_the_position(self, lake_of_format: Lake, mode: Mode) -> None:
-        """As by a truncate: rows of the table that is created next are there, and a late row of the old one is not."""
+        """As with a truncate, rows of the table created next remain, and a late row of the old one is ignored."""
         lake = lake_of_format
         begin(lake, statements=StatementRules(drops="empty"), modes={"*": mode})
         lake.apply(1, [insert(3, 3), statement(DROPPED, pos=4), insert(2, 5, name="again")])
@@ -158,7 +158,7 @@ class TestDrops:
             assert [(2, "again")] == [(row["id"], row["name"]) for row in current]
 
     def test_soft(self, lake: Lake) -> None:
-        """Rows stay as deleted ones."""
+        """Rows remain as deleted rows."""
         begin(lake, statements=StatementRules(drops="empty"), soft_deletes=True)
         lake.apply(1, [statement(DROPPED, pos=3)])
         assert ([], 2) == (ids(lake), lake.stored().num_rows)
@@ -166,8 +166,9 @@ class TestDrops:
 
 class TestAllTables:
     def test_a_dropped_database(self, lake_of_format: Lake) -> None:
-        """All of its tables that are there are parked at the end of the batch; a batch that begins again changes
-        nothing, and a resume ends it."""
+        """All existing tables of the database are parked at the end of the batch. A replayed batch changes nothing, and
+        a resume continues the tables.
+        """
         lake = lake_of_format
         begin(lake)
         lake.apply(1, [insert(7, 3, table="other")])
@@ -200,7 +201,7 @@ FILL = ("DEFAULT_FILLED=extra:string", "DEFAULT_FILLED=n:int32")
 
 class TestFills:
     def test_existing_rows_get_the_default(self, lake_of_format: Lake) -> None:
-        """Rows from before the statement, and no other: R1 of the real Canal on a real MariaDB."""
+        """Only rows from before the statement change: R1 of the real Canal on a real MariaDB."""
         lake = lake_of_format
         begin(lake)
         lake.announce(WIDER)
@@ -231,8 +232,9 @@ class TestFills:
     def test_rows_of_another_scope(
         self, lake: Lake, mode: Mode, row: int, said: int, extra: str | None, *, marked: bool
     ) -> None:
-        """A statement may come in another partition than the rows: the commit tells which of the two is older. Where
-        it does not, the row is marked."""
+        """If a statement arrives in another partition than the rows, commit times decide which is older. Without them,
+        the row is marked.
+        """
         begin(lake, modes={"*": mode})
         lake.apply(1, [insert(3, 90, scope=OTHER_SCOPE, committed=row)])
         lake.apply(2, [statement(FILL[0], pos=3, after={"extra": "dd"}, committed=said)])
@@ -243,7 +245,7 @@ class TestFills:
         assert ("z", extra, marked) == (found["name"], found["extra"], found["_cdc_incomplete"])
 
     def test_a_history_gets_a_version(self, lake_of_format: Lake) -> None:
-        """Of each current row, at the position of the statement; rows that are deleted get none."""
+        """Each current row gets a version at the position of the statement. Deleted rows get none."""
         lake = lake_of_format
         begin(lake, modes={"*": Mode.HISTORY})
         lake.apply(1, [change("d", {"id": 2}, pos=3), statement(FILL[1], pos=4, after={"n": 7})])
@@ -255,7 +257,9 @@ class TestFills:
         assert "x" == versions[1]["name"]
 
     def test_the_announced_type_counts(self, lake: Lake) -> None:
-        """Where the column is known already; a value that it does not hold leaves its rows marked."""
+        """The announced type decides if the column is already known. A value that does not fit it leaves its rows
+        marked.
+        """
         begin(lake)
         lake.announce(schema_of({"id": "int64", "name": "string", "n": "int64", "s": "int32"}))
         notes = ("DEFAULT_FILLED=n:int32", "DEFAULT_FILLED=s:string")
@@ -264,7 +268,7 @@ class TestFills:
         assert [True, True] == lake.stored().column("_cdc_incomplete").to_pylist()
 
     def test_tables_that_share_one(self, lake: Lake) -> None:
-        """Only rows of the source table that the statement is of."""
+        """Only rows of the statement's source table change."""
         lake.use(TableRules(shared={"*": ("*/sales//orders",)}), {"*/sales//orders": "all.orders"})
         lake.announce(SCHEMA)
         lake.apply(0, [insert(1, 1), change("c", {"id": 1}, {"name": "y"}, pos=1, source="second")])
@@ -275,7 +279,7 @@ class TestFills:
 class TestRewrites:
     @pytest.mark.parametrize("note", ["COLUMN_REWRITTEN=name", "COLUMN_REWRITTEN", "COLUMN_RETYPED=name:varchar(5)"])
     def test_rows_are_marked(self, lake_of_format: Lake, note: str) -> None:
-        """Until a whole row comes again."""
+        """Rows are marked until a full row arrives."""
         lake = lake_of_format
         begin(lake)
         (report,) = lake.apply(1, [statement(note, pos=3), insert(3, 4)])
@@ -299,7 +303,7 @@ class TestRewrites:
         assert [("ROWS_UNACCOUNTED", 0)] == lake.parked()
 
     def test_a_wider_type_changes_nothing(self, lake: Lake) -> None:
-        """As far as every announced schema says so."""
+        """A wider type changes nothing if all announced schemas confirm it."""
         known = lake.announce(schema_of({"id": "int64", "name": "string"}, natives={"name": "varchar(10)"}))
         lake.apply(0, [change("c", {"id": 1}, {"name": "x"}, pos=1, schema=known)])
         (report,) = lake.apply(1, [statement("COLUMN_RETYPED=name:varchar(20)", pos=3)])
@@ -309,11 +313,11 @@ class TestRewrites:
 
 
 class TestMessages:
-    """Messages as Canal 1.1.7 sent them of a MariaDB 10.11, through the translator and into tables."""
+    """Messages that Canal 1.1.7 sent for a MariaDB 10.11, through the translator into tables."""
 
     @staticmethod
     def events(lake: Lake, *bodies: dict[str, Any], first: int) -> list[ChangeEvent]:
-        """The events of messages, at offsets from `first`, their schemas announced."""
+        """Return the events of messages at offsets from `first`, with their schemas announced."""
         translator = Translator("shop", build("canal", Setup("shop"), {"profile": "oss"}), Limits())
         found = []
         for offset, body in enumerate(bodies, first):
@@ -339,7 +343,7 @@ class TestMessages:
         return body | members
 
     def test_a_day_of_a_table(self, lake_of_format: Lake) -> None:
-        """A column with a default, a partition that is dropped, and the table itself."""
+        """A column with a default is added, a partition is dropped, and finally the table."""
         lake, table = lake_of_format, "shop_fk.parent"
         echo = self.text("QUERY", "insert into parent values (1,'a'),(2,'b')", database="", table="")
         inserts = self.rows({"id": "1", "v": "a"}, {"id": "2", "v": "b"})
@@ -358,7 +362,7 @@ class TestMessages:
 
 
 class TestAnyHistory:
-    """Random histories with statements, cut into batches anywhere and applied in part again, against a plain model."""
+    """Random histories with statements, split into random batches and partly replayed, against a simple model."""
 
     SEEDS = range(12)
 
@@ -385,7 +389,7 @@ class TestAnyHistory:
 
 
 def _history(random: Random) -> tuple[list[ChangeEvent], dict[int, tuple[str | None, str | None, bool]]]:
-    """Events at rising positions, and the rows after all of them: name, extra, whether incomplete."""
+    """Return events at rising positions, and the resulting rows: name, extra, whether incomplete."""
     told, rows = [], dict[int, tuple[str | None, str | None, bool]]()
     told.append(change("c", {"id": 0}, {"name": "first", "extra": None, "n": None}, pos=1, schema=WIDER))
     rows[0] = ("first", None, False)

@@ -1,5 +1,6 @@
-"""C11 and C12 of docs/sink-design.md: changes of structure in the middle of a batch, a crash between a change and the
-data, and types that do not hold each other; for all engines and formats at once."""
+"""C11 and C12 of docs/sink-design.md: schema changes in the middle of a batch, a crash between a change and its data,
+and incompatible types, for all engines and formats together.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +19,11 @@ from tests.spark_sink.pairs import EVERY, announce, both, present, rules
 
 
 class Killed(BaseException):
-    """What a test does in place of SIGKILL."""
+    """Raised by tests instead of SIGKILL."""
 
 
 class DyingDdl:
-    """Dies after each change that it has made."""
+    """Dies after each change."""
 
     def __init__(self, ddl: TableDdl) -> None:
         self._ddl = ddl
@@ -50,8 +51,9 @@ class DyingDdl:
 
 
 def test_columns_come_and_go_in_mid_batch(merging_lake: MergingLake) -> None:
-    """Columns that are added, dropped, renamed, widened and narrowed while events of earlier versions still come: each
-    is read by its own schema, and a kill between the change of the table and its data loses nothing."""
+    """Columns are added, dropped, renamed, widened and narrowed while events of earlier versions still arrive. Each is
+    read by its own schema, and a kill between the change and its data loses nothing.
+    """
     merging_lake.use(rules(DEFAULTS | {ShapeChange.WIDEN: Policy.LENIENT}))
     one = announce(merging_lake, {"id": "int64", "a": "string", "n": "int32"})
     merging_lake.apply(
@@ -100,14 +102,15 @@ AFTER = {
     "d": "decimal(14,4)",
     "f": "float64",
     "m": "decimal(12,2)",
-    "big": "decimal(19,0)",  # Delta Lake wants 20 digits
+    "big": "decimal(19,0)",  # Delta Lake needs 20 digits
     "s": "string",
 }
 
 
 def test_types_are_widened_in_place(merging_lake: MergingLake) -> None:
-    """Where Spark writes the table, a column gets the wider type that Delta Lake allows, the key
-    included, and otherwise a column beside; rows of before stay, and a kill after any step loses nothing."""
+    """If Spark writes the table, a column, including a key column, gets the wider type in place where Delta Lake allows
+    it. Otherwise an additional column is added. Existing rows remain, and a kill after any step loses nothing.
+    """
     merging_lake.use(rules())
     old = announce(merging_lake, BEFORE)
     first = {"n": 1, "d": "1.25", "f": 0.5, "m": 3, "big": 4, "s": 5}
@@ -151,7 +154,7 @@ def test_types_are_widened_in_place(merging_lake: MergingLake) -> None:
         "f": "double",
         "m": "decimal(12,2)",
     }.items() <= types.items()
-    # Files of both types, and statistics of both: no filter misses a row.
+    # Files and statistics have both types, and no filter misses a row.
     for filter, id in {"n = 9": 2, "id = 30": 30}.items():
         found = table.where(f"d = 1.25 AND f = 0.5D AND m = 3 AND {filter}").select("id")
         assert [id] == [row.id for row in found.collect()]

@@ -1,4 +1,4 @@
-"""The memory of deleted rows in real tables: a record with a wrong date must not clear it."""
+"""Tombstones of deleted rows in real tables: a record with a wrong date must not remove them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FAR_AHEAD = 47_482  # 2100-01-01
 
 
 def test_a_record_far_ahead_brings_no_deleted_row_back(lake_of_format: Lake) -> None:
-    """Row 1 is deleted, then a record of row 2 claims the year 2100. The insert of row 1 comes again and stays old."""
+    """Row 1 is deleted, then a record of row 2 has a date in 2100. A repeated insert of row 1 is still stale."""
     lake = lake_of_format
     lake.announce(SCHEMA)
     insert = _on(19_000, change("c", {"id": 1}, {"name": "a"}, pos=1, schema=SCHEMA))

@@ -1,4 +1,4 @@
-"""C18 of the correctness suite (docs/sink-design.md §6): two sources, one table."""
+"""C18 of the correctness suite (docs/sink-design.md §6): two sources share one table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.spark_sink.lake import Lake
 from tests.spark_sink.memory import MemoryHistory, MemoryLog, MemoryTable, MemoryTables
 from tests.spark_sink.records import created, reports
 
-# Both go to shop_sales.orders.
+# Both map to shop_sales.orders.
 ONE, OTHER = "shop/sales//orders", "shop_sales///orders"
 SHARED = {"shop_sales.*": ("shop*/orders",)}
 HERE = schema_of({"id": "int64", "a": "string"})
@@ -27,7 +27,7 @@ POOL = TableId("*", None, None, "shop_sales.orders")
 
 
 def _there(event: ChangeEvent) -> ChangeEvent:
-    """The same event of the other source, through the same partition."""
+    """Return the same event of the other source, in the same partition."""
     schema_id = None if event.schema_id is None else THERE.id
     return msgspec.structs.replace(event, source="shop_sales", db=None, id=f"other/{event.id}", schema_id=schema_id)
 
@@ -54,8 +54,9 @@ def _found(rows: list[dict[str, Any]]) -> set[tuple[Any, ...]]:
 
 
 def test_rows_are_those_of_each_source() -> None:
-    """Rows of one key in two sources are two, whatever partition they came through; a truncate of one source leaves the
-    rows of the other, and what comes again changes nothing."""
+    """Rows with the same key in two sources are two rows in any partition. A truncate of one source keeps the rows of
+    the other, and duplicates change nothing.
+    """
     table = MemoryTable(_shape())
     assert (SOURCE, "id") == table.shape.key
     for batch in range(2):
@@ -67,14 +68,14 @@ def test_rows_are_those_of_each_source() -> None:
 
 
 def test_a_new_table() -> None:
-    """It has the columns of all sources that a batch brings, and its key begins with the source."""
+    """It has the columns of all sources in the batch, and its key begins with the source."""
     (report,) = reports(MemoryTables(), EVENTS, TableRules(shared=SHARED), schemas=[HERE, THERE])
     shape = created(report)
     assert (POOL, _shape().key, _shape().types) == (shape.table, shape.key, shape.types)
 
 
 def test_versions_are_those_of_each_source() -> None:
-    """A history tells its sources apart, too."""
+    """A history also keeps its sources apart."""
     table = MemoryHistory(_shape(Mode.HISTORY))
     rules = TableRules(shared=SHARED, modes={"*": Mode.HISTORY})
     for batch in range(2):
@@ -84,7 +85,7 @@ def test_versions_are_those_of_each_source() -> None:
 
 
 def test_events_of_each_source() -> None:
-    """A changelog names the source of every event, also where events have no key."""
+    """A changelog has the source of every event, even if events have no key."""
     log = MemoryLog(_shape(Mode.CHANGELOG))
     rules = TableRules(shared=SHARED, modes={"*": Mode.CHANGELOG})
     events = [*EVENTS, _there(change("c", None, {"b": 9}, pos=9, schema=HERE))]
@@ -94,7 +95,7 @@ def test_events_of_each_source() -> None:
 
 
 def test_declared_keys() -> None:
-    """Declared key columns name a row among those of its source, key changes included."""
+    """Declared key columns identify a row within its source, including in key changes."""
     table = MemoryTable(_shape())
     rules = TableRules(shared=SHARED, keys={"*": ("id",)})
     keyless = [msgspec.structs.replace(event, key=None, key_old=None) for event in EVENTS]
@@ -104,7 +105,7 @@ def test_declared_keys() -> None:
 
 
 def test_in_a_lake(lake_of_format: Lake) -> None:
-    """In tables of both formats, with the schemas of both sources known from the start and a broken event of one."""
+    """Tables of both formats, with the schemas of both sources known from the start and a broken event of one."""
     lake = lake_of_format
     lake.announce(HERE)
     lake.announce(THERE)

@@ -1,4 +1,4 @@
-"""A key column gets a wider type: in every mode that has keys, in both formats and under both engines."""
+"""A key column gets a wider type, in every mode with keys, in both formats and with both engines."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def test_a_key_gets_a_wider_type(
     merging_lake: MergingLake, format: Format, engine: Engine, mode: Mode, before: str, after: str, stored: str
 ) -> None:
     """Rows keep their keys, late events of the older schema find them, and a kill after the change loses nothing. A
-    table of deltalake stays one: its properties, markers and features are those of before."""
+    deltalake table keeps its properties, markers and features.
+    """
     lake, kind = merging_lake, Decimal if "decimal" in after else int
     lake.use(TableRules(modes={"*": mode}, formats={"*": format}, engines=EngineRules({"*": engine})))
     old = lake.announce(schema_of({**COLUMNS, "id": before}))
@@ -75,7 +76,7 @@ def test_a_key_gets_a_wider_type(
 
 
 def test_statistics_of_a_wider_key(merging_lake: MergingLake) -> None:
-    """deltalake keeps those of decimals inexactly, so that a key that becomes one has none any more."""
+    """deltalake stores inexact statistics of decimals, so a key widened to a decimal no longer has any."""
     lake = merging_lake
     old = lake.announce(schema_of(COLUMNS))
     lake.apply(0, [change("c", {"id": 1}, {"n": 1, "v": "x"}, pos=1, schema=old)])
@@ -88,7 +89,7 @@ def test_statistics_of_a_wider_key(merging_lake: MergingLake) -> None:
 
 @pytest.mark.parametrize("policy", [Policy.FAIL, Policy.LENIENT])
 def test_a_policy_that_forbids_it(lake: Any, policy: Policy) -> None:
-    """The table is parked as it is."""
+    """The table is parked unchanged."""
     lake.use(TableRules(policies=DEFAULTS | {ShapeChange.WIDEN: policy}))
     old = lake.announce(schema_of(COLUMNS))
     lake.apply(0, [change("c", {"id": 1}, {"n": 1, "v": "x"}, pos=1, schema=old)])
@@ -103,7 +104,7 @@ def _id(id: int, kind: type) -> dict[str, Any]:
 
 
 def _present(rows: list[dict[str, Any]], mode: Mode) -> dict[int, tuple[Any, Any]]:
-    """The rows that are there, by key."""
+    """Return the existing rows by key."""
     if mode is Mode.HISTORY:
         rows = [row for row in rows if row["_cdc_current"]]
     else:
@@ -114,7 +115,7 @@ def _present(rows: list[dict[str, Any]], mode: Mode) -> dict[int, tuple[Any, Any
 
 
 def _about(lake: MergingLake) -> Any:
-    """The identity and features of a Delta table, and its properties, apart from names of added columns."""
+    """Return the identity, features and properties of a Delta table, without the names of added columns."""
     if lake.tables.format("shop_sales.orders") is not Format.DELTA:
         return None
     table = DeltaTable(lake.path())

@@ -1,4 +1,4 @@
-"""The worker's decisions on one route, without Spark and without tables."""
+"""The worker's decisions for one route, without Spark and without tables."""
 
 from __future__ import annotations
 
@@ -81,12 +81,12 @@ def _records(events: Sequence[ChangeEvent], route: str = "shop_sales.orders") ->
 
 
 def _bare(records: pa.Table) -> pa.Table:
-    """As they come where the table has not asked for more."""
+    """Return the rows as they arrive if the table has not requested more."""
     return records.set_column(records.column_names.index("value"), "value", pa.nulls(len(records), pa.binary()))
 
 
 def test_a_missing_table_is_asked_for() -> None:
-    """Nothing is written, not even to quarantine, before the table is what its events need."""
+    """Nothing is written, not even to quarantine, until the table has what its events need."""
     events = [change("c", {"id": "1"}, {"b": "x"}, pos=1), change("c", None, {}, pos=2)]
     tables = MemoryTables()
     (report,) = _reports(tables, events)
@@ -99,8 +99,8 @@ def test_a_missing_table_is_asked_for() -> None:
 
 
 def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What this process holds: more with a large thing in it; not known where the system does not tell."""
-    gc.collect()  # what other tests have left is not given back in between
+    """The memory of this process is reported: more with a large object, and unknown if the system does not provide it."""
+    gc.collect()  # memory left by other tests is not released in between
     pa.default_memory_pool().release_unused()
     (before,) = _reports(MemoryTables(), [change("t", None, pos=1)])
     held = bytearray(b"x") * (200 * 2**20)
@@ -112,13 +112,13 @@ def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_p
 
 
 def test_a_truncate_makes_no_table() -> None:
-    """A truncate of a table that is not there asks for nothing."""
+    """A truncate of a missing table does not create it."""
     (report,) = _reports(MemoryTables(), [change("t", None, pos=1)])
     assert (Done(), 0) == (report.outcome, report.counters.commits)
 
 
 def test_commits_are_numbered_within_the_batch() -> None:
-    """Each commit has its own version, and the next batch begins where no commit of this one can reach."""
+    """Each commit has its own version, and versions of the next batch begin beyond all possible versions of this one."""
     table = MemoryTable(SHAPE)
     events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
     _reports(MemoryTables(orders=table), events, batch=2)
@@ -127,7 +127,7 @@ def test_commits_are_numbered_within_the_batch() -> None:
 
 
 def test_more_commits_than_numbers_are_refused() -> None:
-    """A batch with more truncates of a table than there are numbers is parked whole; no version is reused."""
+    """A batch with more truncates of a table than available numbers is parked as a whole. No version is reused."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     (report,) = _reports(tables, [change("t", None, pos=pos) for pos in range(MAX_SEGMENTS)])
@@ -137,8 +137,9 @@ def test_more_commits_than_numbers_are_refused() -> None:
 
 
 def test_records_are_asked_for() -> None:
-    """A task whose records did not travel writes what needs none of them; where one is put aside it asks, and has put
-    nothing aside; with them it goes on behind what it has written."""
+    """A task without records writes what needs none. For an event to set aside it requests them first, and with them it
+    continues after what it has written.
+    """
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": None}, {}, pos=3)]
@@ -155,7 +156,7 @@ def test_records_are_asked_for() -> None:
 
 
 def test_a_table_to_be_parked_asks_for_its_records() -> None:
-    """It is not said to be parked before its events are."""
+    """A table is reported as parked only after its events are stored."""
     tables = MemoryTables(orders=MemoryTable(SHAPE))
     whole = _records([change("c", {"id": "1"}, {}, pos=1)])
     tried = {"shop_sales.orders": "it is read-only"}
@@ -165,7 +166,7 @@ def test_a_table_to_be_parked_asks_for_its_records() -> None:
 
 
 def test_rejected_before_written() -> None:
-    """Quarantine carries the marker of the commit that leaves the event out, whether or not that commit is made."""
+    """Quarantined events carry the marker of the commit that omits them, whether or not that commit is made."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     _reports(tables, [change("c", None, {}, pos=1), change("t", None, pos=2), change("c", {"id": None}, {}, pos=3)])
@@ -177,7 +178,7 @@ def test_rejected_before_written() -> None:
 
 
 def test_broken_events_go_with_their_segment() -> None:
-    """What cannot be read goes to quarantine when its segment is written, or is parked with it."""
+    """Unreadable events are quarantined when their segment is written, or parked with it."""
     tables = MemoryTables(orders=MemoryTable(SHAPE))
     row, broken = change("c", {"id": "1"}, {}, pos=9), change("c", None, {}, pos=9)
     stops = [change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE), change("t", None, pos=20)]
@@ -188,8 +189,9 @@ def test_broken_events_go_with_their_segment() -> None:
 
 
 def test_a_truncate_of_one_of_several_scopes() -> None:
-    """A table that several scopes feed takes no more of a batch after a truncate; or it is emptied of all of them, and
-    what came before does not come back."""
+    """A table with several scopes applies nothing of a batch after a truncate. Or it is emptied of all scopes, and
+    earlier rows do not return.
+    """
     first, other = change("c", {"id": "1"}, {}, pos=5), change("c", {"id": "2"}, {}, pos=9, scope=OTHER_SCOPE)
     truncate, after = change("t", None, pos=6), change("c", {"id": "3"}, {}, pos=7)
     table = MemoryTable(SHAPE)
@@ -205,8 +207,7 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
 
 
 def test_what_is_left_of_a_refused_table() -> None:
-    """What a batch did before the table could not go on stays done, and the rest is parked, broken events of it
-    included."""
+    """What a batch wrote before the table stopped remains, and the rest is parked, including its broken events."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     reloaded = msgspec.structs.replace(change("r", {"id": "1"}, {}, pos=0), pos_scope="native:shop/t")
@@ -222,7 +223,7 @@ def test_what_is_left_of_a_refused_table() -> None:
 
 
 def test_a_broken_event_marks_its_row() -> None:
-    """An event that cannot be read leaves its row flagged, as one does whose value does not fit."""
+    """An unreadable event marks its row, like one whose value does not fit."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     _reports(tables, [change("c", {"id": "1"}, {"a": "x"}, pos=1), change("c", {"id": "2"}, {"a": "x"}, pos=2)])
@@ -231,8 +232,9 @@ def test_a_broken_event_marks_its_row() -> None:
 
 
 def test_tombstones_have_a_lifetime() -> None:
-    """Once a day of the events' time, the table forgets rows deleted long ago, up to the day that a batch before had
-    reached; the first batch forgets nothing."""
+    """Once per day of event time, the table forgets old deletions, up to the day that an earlier batch had reached. The
+    first batch forgets nothing.
+    """
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     for batch, day in enumerate([100, 100, 101, 101, 99, 102]):
@@ -241,8 +243,9 @@ def test_tombstones_have_a_lifetime() -> None:
 
 
 def test_one_record_far_ahead_forgets_no_deletes() -> None:
-    """A record of the year 2099 in a backlog forgets what the days before it allow, and the backlog keeps
-    its deletes until its days have caught up."""
+    """A record from 2099 in a backlog forgets only what the days before it allow. The backlog keeps its deletions until
+    its days have caught up.
+    """
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     far_ahead = 47_482  # 2100-01-01
@@ -257,7 +260,7 @@ def _delete_on(day: int, batch: int, tables: MemoryTables) -> None:
 
 
 def test_a_parked_table_takes_nothing() -> None:
-    """All events of a parked table wait, broken ones among them, whether or not the table could take them."""
+    """All events of a parked table wait, including broken ones, whether or not the table could apply them."""
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     held = {"shop_sales.orders": Cause("TRUNCATE_SCOPES", "two scopes")}
@@ -270,8 +273,9 @@ def test_a_parked_table_takes_nothing() -> None:
 
 
 def test_a_batch_that_parked_its_table_comes_again() -> None:
-    """Killed between parking and the acknowledgement: nothing is parked twice, nor applied, even if the table was
-    resumed before the batch comes again."""
+    """If the batch is killed between parking and acknowledgement, nothing is parked or applied twice, even if the table
+    was resumed before the replay.
+    """
     table = MemoryTable(SHAPE)
     tables = MemoryTables(orders=table)
     events = [
@@ -292,7 +296,7 @@ def test_a_batch_that_parked_its_table_comes_again() -> None:
 
 
 def test_too_many_broken_events() -> None:
-    """A table of which more events are broken than the configuration allows is parked before they go to quarantine."""
+    """A table with more broken events than allowed is parked before they are quarantined."""
     few = TableRules(park_rejected=1)
     good, *broken = [change("c", {"id": "1"}, {}, pos=1), *(change("c", None, {}, pos=pos) for pos in (2, 3))]
     for events, parked, rejected in (([good, broken[0]], 0, 1), ([good, *broken], 3, 0), (broken, 2, 0)):
@@ -303,7 +307,7 @@ def test_too_many_broken_events() -> None:
 
 
 def test_a_task_travels() -> None:
-    """It is shipped to the workers with all that it holds, what a table does not take among it."""
+    """The task is serialized to the workers with all its content, including what a table rejects."""
     tables = DeltaTables("warehouse", "app", RULES.engines)
     task = Task(tables, PATTERN, SchemaCatalog(), "app", 0, RULES, refused={"t": "a rule"})
     there = pickle.loads(pickle.dumps(task))
@@ -311,7 +315,7 @@ def test_a_task_travels() -> None:
 
 
 class OrderingTable(MemoryTable):
-    """A table that the driver writes: here, when the test does what was ordered."""
+    """A table that the driver writes. Here, the test executes the orders."""
 
     def __init__(self, shape: TableShape) -> None:
         super().__init__(shape)
@@ -328,7 +332,7 @@ class OrderingTable(MemoryTable):
 
 
 def test_a_table_that_the_driver_writes() -> None:
-    """A run ends with the first commit that is ordered, and the next one goes on behind it."""
+    """A run ends with the first ordered commit, and the next run continues after it."""
     table = OrderingTable(SHAPE)
     tables = MemoryTables(orders=table)
     events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
@@ -349,7 +353,9 @@ def test_a_table_that_the_driver_writes() -> None:
 
 
 def test_a_commit_that_the_driver_could_not_make() -> None:
-    """Its events are parked with those of later commits; of what is in quarantine already only what leaves a gap."""
+    """If the driver cannot make a commit, its events and later ones are parked. Of those already quarantined, only
+    events that leave a gap are parked.
+    """
     table = OrderingTable(SHAPE)
     tables = MemoryTables(orders=table)
     events = [
@@ -369,8 +375,9 @@ def test_a_commit_that_the_driver_could_not_make() -> None:
 
 
 def test_parked_turns_that_the_driver_writes() -> None:
-    """A replay ends with the first turn of which something is ordered, and goes on behind it; a turn whose commit is
-    refused ends it, too, and nothing is parked once more."""
+    """A replay ends with the first turn that has an order, and continues after it. A rejected commit also ends it, and
+    nothing is parked again.
+    """
     table = OrderingTable(SHAPE)
     tables = MemoryTables(orders=table)
     replay = Replay(tables, PATTERN, SchemaCatalog(), "parked", 0, RULES)

@@ -1,4 +1,4 @@
-"""The catalog of Iceberg tables, as the file says it and both clients are told it."""
+"""The catalog of Iceberg tables: the configuration and what both clients get from it."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def access(catalog: str, warehouse: str = "/lake", more: str = "") -> CatalogAcc
 
 
 def test_rest() -> None:
-    """Properties reach both, secrets no text; a table may lie in an object store."""
+    """Properties reach both clients, secrets appear in no text, and a table can be in an object store."""
     catalog = '{type: rest, uri: "https://catalog:8181/api", warehouse: prod, properties: {credential: "${SECRET}"}}'
     found = access(catalog, "s3://lake/tables", 'storage: {endpoint: "http://minio:9000"}')
     common = {"uri": "https://catalog:8181/api", "warehouse": "prod", "credential": SECRET["SECRET"]}
@@ -46,7 +46,7 @@ def test_rest() -> None:
 
 
 def test_jdbc() -> None:
-    """Its tables lie below the warehouse; the same database is known by two addresses."""
+    """Its tables are below the warehouse. The two clients use different URLs for the same database."""
     properties = '{jdbc.user: "sink@x", jdbc.password: "${SECRET}"}'
     uri = "jdbc:postgresql://db:5432/catalog?sslmode=verify-full&sslrootcert=/ca.pem"
     found = access(f'{{type: jdbc, name: prod, uri: "{uri}", properties: {properties}}}')
@@ -70,7 +70,7 @@ def test_what_the_file_says_of_spark_wins() -> None:
 
 
 def test_hive() -> None:
-    """Its tables lie below the warehouse, or below another place; one metastore may stand in for another."""
+    """Its tables are below the warehouse or another location. A second metastore can stand in for the first."""
     uri = "thrift://ms1:9083,thrift://ms2:9083"
     found = access(f"{{type: hive, uri: '{uri}'}}", warehouse="lake")
     told = {"uri": uri, "warehouse": str(Path("lake").absolute())}
@@ -83,7 +83,7 @@ def test_hive() -> None:
 
 
 def test_any_other() -> None:
-    """Both clients are told by settings of their own."""
+    """Each client gets its own settings."""
     conf = f"{PREFIX}: org.apache.iceberg.spark.SparkCatalog, {PREFIX}.type: glue"
     found = access("{type: other, properties: {type: glue, glue.region: x}}", more=f"spark: {{conf: {{{conf}}}}}")
     assert {"type": "glue", "glue.region": "x"} == found.reader

@@ -26,12 +26,12 @@ checkpoint: checkpoint
 
 
 def test_the_sample_is_valid() -> None:
-    """The file that the documentation shows can be used."""
+    """The sample file of the documentation is valid."""
     assert "cdc.canonical.schemas" == load(SAMPLE, {"KAFKA_PASSWORD": "x"}).input.schemas
 
 
 def test_defaults() -> None:
-    """Four settings are enough."""
+    """Four settings are sufficient."""
     settings = parse(MINIMAL, {}, "sink.yaml")
     assert ("cdc.canonical", "cdc.canonical.schemas") == (settings.input.topic, settings.input.schemas)
     assert {"kafka.bootstrap.servers": "localhost:9092", "kafka.security.protocol": "PLAINTEXT"} == (
@@ -52,7 +52,7 @@ def test_defaults() -> None:
     ],
 )
 def test_mistakes(line: str, said: str) -> None:
-    """A mistake is named with its place, and with the nearest known name."""
+    """An error states the place of the mistake and the closest known name."""
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL + line, {}, "sink.yaml")
     assert said in str(caught.value)
@@ -63,7 +63,7 @@ IN_CATALOG = ICEBERG.replace("formats:", "iceberg_catalog: {type: rest, uri: 'ht
 
 
 def test_formats() -> None:
-    """A table is a Delta table where nothing says otherwise, and an Iceberg table needs no more than to be named."""
+    """A table is a Delta table by default. An Iceberg table only has to be listed."""
     rules = parse(ICEBERG, {}, "sink.yaml").tables.rules
     assert (Format.ICEBERG, Format.DELTA) == (rules.form("Sales.orders").format, rules.form("hr.emp").format)
     assert parse(IN_CATALOG + "catalog: {name: for_delta}", {}, "sink.yaml").has_iceberg
@@ -82,14 +82,16 @@ def test_formats() -> None:
     ],
 )
 def test_where_iceberg_tables_are_not_there_yet(text: str, said: str) -> None:
-    """What is not there is refused before anything begins."""
+    """Unsupported combinations are rejected before the sink starts."""
     with pytest.raises(ConfigError) as caught:
         parse(text, {}, "sink.yaml")
     assert said in str(caught.value)
 
 
 def test_no_error_shows_a_secret(tmp_path: Path) -> None:
-    """An unclosed quote after a password tells where it begins, not what it holds; so does a file of other bytes."""
+    """The error for an unclosed quote after a password states its place and not the password. So does one for other
+    bytes.
+    """
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL + 'login: {sasl_password: "correct horse\n', {}, "sink.yaml")
     assert "a quoted scalar that begins in line 6" in str(caught.value)
@@ -101,13 +103,13 @@ def test_no_error_shows_a_secret(tmp_path: Path) -> None:
 
 
 def test_a_column_named_no() -> None:
-    """Names are what they look like: NO is no boolean."""
+    """NO is a name and not a boolean."""
     text = MINIMAL.replace("warehouse: warehouse", "warehouse: w, keys: {hr.emp: [NO, ON]}")
     assert ("NO", "ON") == parse(text, {}, "sink.yaml").tables.rules.form("hr.emp").key
 
 
 def test_rules_of_tables() -> None:
-    """What is not said is the default, which the code has once."""
+    """Unset rules have the default values that the code defines once."""
     assert TableRules() == parse(MINIMAL, {}, "sink.yaml").tables.rules
     tables = "tables: {warehouse: w, truncate: all_scopes, tombstone_days: 30, changes: {add: fail, key: ignore}}"
     rules = parse(MINIMAL.replace("tables: {warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
@@ -115,7 +117,7 @@ def test_rules_of_tables() -> None:
 
 
 def test_engines_of_tables() -> None:
-    """Patterns keep the order of the file, and an engine that is not known is named with those that are."""
+    """Patterns keep the order of the file. The error for an unknown engine lists the known ones."""
     tables = "warehouse: w, engines: {'*.log': fused, 'shop_*': spark}, fused_megabytes: 5"
     rules = parse(MINIMAL.replace("warehouse: warehouse", tables), {}, "sink.yaml").tables.rules
     assert EngineRules({"*.log": Engine.FUSED, "shop_*": Engine.SPARK}, 5) == rules.engines
@@ -133,20 +135,20 @@ def test_engines_of_tables() -> None:
     ],
 )
 def test_mistakes_in_changes(changes: str, said: str) -> None:
-    """Kinds and policies are closed lists, and a key follows none that would mix two keys."""
+    """Kinds and policies are closed lists. No policy for keys can mix two keys."""
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, changes: {changes}"), {}, "sink.yaml")
     assert said in str(caught.value)
 
 
 def test_soft_deletes() -> None:
-    """Said for all mirrors, in a word."""
+    """One setting enables soft deletes for all mirrors."""
     tables = "{warehouse: w, deletes: soft}"
     assert parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules.soft_deletes
 
 
 def test_forms_of_tables() -> None:
-    """A table is what is said of its name, else of the first pattern that fits; case does not tell names apart."""
+    """A table's mode comes from its name or else from the first matching pattern. Matching ignores case."""
     tables = """{warehouse: w, modes: {"*.Audit": changelog, "shop_*": mirror, shop_x.audit: mirror},
         keys: {"*.orders": [id, line]}, shared: {"shop_*": ["shop/*"]}}"""
     rules = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
@@ -159,7 +161,7 @@ def test_forms_of_tables() -> None:
 
 
 def test_single_tables() -> None:
-    """Names of their own, and what is left out, by patterns of source tables, in which case counts."""
+    """Single tables can have their own names. Exclusions are case-sensitive patterns of source tables."""
     tables = "{warehouse: w, rename: {erp/shop//Orders: erp_shop.orders_2}, exclude: [erp/*/audit_*]}"
     found = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables
     named = [TableId("erp", "shop", None, name) for name in ("Orders", "orders")]
@@ -185,7 +187,7 @@ def test_single_tables() -> None:
     ],
 )
 def test_mistakes_in_single_tables(said: str, place: str) -> None:
-    """A name is one that the pattern could have given, and of one table unless it is declared for several."""
+    """A name must be one that the pattern could produce, and belong to one table unless it is declared as shared."""
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, {said}"), {}, "sink.yaml")
     assert place in str(caught.value)
@@ -202,7 +204,7 @@ def test_mistakes_in_forms(name: str, said: str) -> None:
 
 
 def test_both_clients_log_in() -> None:
-    """One login reaches Spark's client and librdkafka, whatever the password holds; it is not shown."""
+    """One login works for Spark's client and librdkafka, whatever the password contains, and is not shown."""
     login = "{bootstrap_servers: b, security_protocol: SASL_SSL, sasl_mechanism: PLAIN, "
     login += "sasl_username: u, sasl_password: '${P}'}"
     text = MINIMAL.replace('{bootstrap_servers: "localhost:9092"}', login)

@@ -1,4 +1,4 @@
-"""The object store, as both of its clients are told."""
+"""The settings of the object store for both of its clients."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SAFE = {
     ],
 )
 def test_locations(given: str, found: str) -> None:
-    """Both clients get the scheme that both know; what is no S3 stays as it is."""
+    """Both clients get the scheme that both support. Locations outside S3 are unchanged."""
     text = f"{{pipeline: p, kafka: {{bootstrap_servers: b}}, tables: {{warehouse: {given}}}, checkpoint: {given}}}"
     settings = parse(text, {}, "sink.yaml")
     assert (found, found) == (settings.tables.warehouse, settings.checkpoint)
 
 
 def test_a_server_that_is_not_amazons() -> None:
-    """Both clients get its address, and a region, which they want."""
+    """Both clients get its address and a region, which they require."""
     storage = Storage(endpoint="http://minio:9000/")
     variables = {
         "AWS_ENDPOINT_URL": "http://minio:9000",
@@ -56,7 +56,7 @@ def test_a_server_that_is_not_amazons() -> None:
 
 
 def test_amazon() -> None:
-    """Without an endpoint the bucket stands in the name of the host, and the region is what the machine has."""
+    """Without an endpoint, the bucket is part of the host name, and the region is that of the machine."""
     assert {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": "true"} == Storage().environment(WAREHOUSE)
     conf = Storage(region="eu-central-1").spark_conf(WAREHOUSE, CHECKPOINT)
     assert "eu-central-1" == conf["spark.hadoop.fs.s3a.endpoint.region"] == conf["spark.executorEnv.AWS_REGION"]
@@ -65,15 +65,14 @@ def test_amazon() -> None:
 
 
 def test_a_bucket_in_the_name_of_the_host() -> None:
-    """deltalake wants it said in the address, S3A puts it there."""
+    """deltalake needs the bucket in the address, and S3A adds it."""
     storage = Storage(endpoint="https://s3.example:9000", path_style=False)
     assert "https://lake.s3.example:9000" == storage.environment(WAREHOUSE)["AWS_ENDPOINT_URL"]
     assert "https://s3.example:9000" == storage.spark_conf(WAREHOUSE, CHECKPOINT)["spark.hadoop.fs.s3a.endpoint"]
 
 
 def test_what_lies_where() -> None:
-    """Commits are safe as soon as tables lie there, planned batches as soon as the checkpoint does; in folders nothing
-    changes."""
+    """Commits need protection if tables are on S3, and planned batches if the checkpoint is. Folders need nothing."""
     storage = Storage(endpoint="http://minio:9000")
     assert {} == storage.environment("/lake")
     assert {} == storage.spark_conf("/lake", "/checkpoint")
