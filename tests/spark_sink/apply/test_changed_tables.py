@@ -75,7 +75,7 @@ def _ids(lake: Lake, table: str) -> list[int]:
 
 @each_mode
 def test_a_table_that_was_set_back_is_parked(lake_of_format: Lake, mode: Mode) -> None:
-    """A rolled-back table is parked at its next event, and the other table continues. Once resumed, it stays resumed."""
+    """A rolled-back table is parked at its next event, and the other table continues. A resume is final."""
     lake = lake_of_format
     _written(lake, mode)
     _set_back(lake)

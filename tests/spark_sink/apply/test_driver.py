@@ -318,7 +318,7 @@ def test_two_scopes(lake: Lake) -> None:
 
 
 def test_marker_is_in_the_commit(lake: Lake) -> None:
-    """A commit carries its marker: the app of pipeline, checkpoint and table, and the version batch * 4096 + segment."""
+    """A commit carries its marker: the app of pipeline, checkpoint and table; version batch * 4096 + segment."""
     lake.apply(3, [change("c", {"id": "1"}, {}, pos=1)])
     table = DeltaTable(lake.path())
     assert 3 * 4096 == table.transaction_version("test/checkpoint-1/shop_sales.orders")

@@ -63,7 +63,7 @@ def test_a_table_that_has_times_gets_a_column_of_text(merging_lake: MergingLake,
     "native", ["datetime2(7)", "DATETIME2", "datetimeoffset", "TIMESTAMP(9)", "timestamp(7) with time zone"]
 )
 def test_a_declared_precision_makes_the_column_text(lake: Lake, native: str) -> None:
-    """The column is text from the first row, so that the table does not depend on which batch has the first fine value."""
+    """The column is text from the first row, so the batch of the first fine value does not matter."""
     schema = lake.announce(declared(native))
     lake.apply(0, [change("c", {"id": 1}, {"at": MICRO}, pos=1, schema=schema)])
     assert [{"id": 1, "at": MICRO}] == stored(lake)
@@ -76,7 +76,7 @@ def test_other_precisions_stay_times(native: str | None) -> None:
 
 @pytest.mark.parametrize("native", ["datetime2(7)", None])
 def test_times_that_are_cut_off(lake_of_format: Lake, native: str | None) -> None:
-    """With the option, times are truncated. Values that lose digits are counted, and similar-looking text is unchanged."""
+    """With the option, times are truncated. Values that lose digits are counted, and similar text is unchanged."""
     lake = lake_of_format
     lake.use(TableRules(truncated_times=True))
     columns = [Column("id", "int64", key=1), Column("at", "timestamp", native=native), Column("note", "string")]

@@ -193,7 +193,7 @@ def test_usual_events_are_folded_in_columns(events: list[Event]) -> None:
 
 
 def test_any_history() -> None:
-    """Both folds agree on histories of several scopes with key changes, late events and duplicates, and both are used."""
+    """Both folds agree on histories of several scopes with key changes, late events and duplicates. Both are used."""
     schema = schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"})
     plan = evolve(None, TableId.of(schema), [], schema)
     taken = Counter[bool]()

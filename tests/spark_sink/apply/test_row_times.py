@@ -123,7 +123,7 @@ def test_what_no_reader_can_take(lake: Lake) -> None:
 
 
 def test_both_engines(merging_lake: MergingLake) -> None:
-    """Soft deletes and a truncate give the same table with deltalake and Spark, with the times of the deleting events."""
+    """Soft deletes and a truncate give the same table with deltalake and Spark, with the deleting events' times."""
     merging_lake.use(replace(rules(), soft_deletes=True))
     announce(merging_lake, {"id": "int64", "a": "string"})
     merging_lake.apply(0, both([at(n, change("c", {"id": n}, {"a": "x"}, pos=n)) for n in (1, 2, 3, 4)]))

@@ -99,7 +99,7 @@ def test_a_missing_table_is_asked_for() -> None:
 
 
 def test_the_memory_of_the_worker_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """The memory of this process is reported: more with a large object, and unknown if the system does not provide it."""
+    """The memory of this process is reported: more with a large object, and unknown without system support."""
     gc.collect()  # memory left by other tests is not released in between
     pa.default_memory_pool().release_unused()
     (before,) = _reports(MemoryTables(), [change("t", None, pos=1)])
@@ -118,7 +118,7 @@ def test_a_truncate_makes_no_table() -> None:
 
 
 def test_commits_are_numbered_within_the_batch() -> None:
-    """Each commit has its own version, and versions of the next batch begin beyond all possible versions of this one."""
+    """Each commit has its own version, and the next batch begins beyond all possible versions of this one."""
     table = MemoryTable(SHAPE)
     events = [change("c", {"id": "1"}, {}, pos=1), change("t", None, pos=2), change("c", {"id": "2"}, {}, pos=3)]
     _reports(MemoryTables(orders=table), events, batch=2)

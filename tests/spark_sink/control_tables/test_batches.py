@@ -1,4 +1,4 @@
-"""The sink's own tables, without Spark: the manifest, what is parked, and where a new checkpoint begins."""
+"""The sink's control tables, without Spark: the manifest, parked events, and the start of a new checkpoint."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_manifest(tmp_path: Path) -> None:
 
 
 def test_books_that_several_begin_at_once(tmp_path: Path) -> None:
-    """The sinks of a warehouse start together: each table of ours is created once."""
+    """Sinks of a warehouse start concurrently and create each control table once."""
     together = Barrier(8)
 
     def begin(number: int) -> None:
@@ -140,7 +140,9 @@ def test_old_rows_become_one(tmp_path: Path) -> None:
 
 
 def test_an_extent_is_that_of_its_parts() -> None:
-    """However records are spread over tasks; other kinds than rows count for their offsets only."""
+    """The extent does not depend on how records are distributed over tasks. Only offsets of other kinds than rows
+    count.
+    """
     scopes, positions = ["s", "s", None, "r"], ["03", "01", None, "07"]
     records = pa.table(
         {
@@ -157,8 +159,9 @@ def test_an_extent_is_that_of_its_parts() -> None:
 
 
 def test_where_a_new_checkpoint_begins() -> None:
-    """Behind the manifest before all else, then where the configuration says; what is not named is read from its
-    beginning; an offset that the topic does not have is an error that names it."""
+    """The manifest decides first, then the configuration. Other partitions are read from the beginning. An offset that
+    the topic does not have is an error that states it.
+    """
     ends = {0: 100, 1: 50}
     assert "latest" == starting_offsets("t", "latest", {}, ends)
     assert {"t": {"0": 7, "1": -2}} == json.loads(starting_offsets("t", {0: 7}, {}, ends))
@@ -170,8 +173,9 @@ def test_where_a_new_checkpoint_begins() -> None:
 
 
 def test_what_is_parked(tmp_path: Path) -> None:
-    """Turns rise from batch to batch, also when batches are counted anew; a marker is appended once; a table is held
-    as long as rows of it are there, for the reason of its first turn."""
+    """Turns increase from batch to batch, even if batch numbers restart, and a marker is appended once. A table is
+    parked as long as rows of it wait, for the reason of its first turn.
+    """
     tables = DeltaTables(str(tmp_path))
     control = ControlTables(str(tmp_path), "p", "one", "t")
     control.create()

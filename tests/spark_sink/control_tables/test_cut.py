@@ -1,4 +1,4 @@
-"""How a cut is folded from the rows of the manifest; `test_cut_reader.py` beside reads from one on."""
+"""Compute a cut from the rows of the manifest. `test_cut_reader.py` reads from one onward."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _row(
 
 
 class Folded(NamedTuple):
-    """Rows, what is asked for, and what the cut is."""
+    """Rows, the requested batch and the expected cut."""
 
     rows: list[ManifestRow]
     asked: dict[str, Any]
@@ -66,7 +66,7 @@ def test_folded(name: str) -> None:
 
 
 def test_what_cannot_be_cut() -> None:
-    """A batch that is not there, or of which only the beginning is, is an error that tells which there are."""
+    """For a missing or incomplete batch, the error lists the available ones."""
     for rows, asked, error in (
         ([], {}, "no batch of topic t has ended"),
         (MOVED[:1], {}, "no batch of topic t has ended"),
@@ -79,7 +79,7 @@ def test_what_cannot_be_cut() -> None:
 
 
 def test_where_a_parked_table_goes_on() -> None:
-    """From the first event that waits in each partition; where none waits, or only one beyond the cut, from there."""
+    """A parked table continues at the first waiting event of each partition, or at the cut if none waits before it."""
     cut = fold(PLAIN, "t")
     assert {0: 7, 1: 9} == resume_offsets(cut, {0: 7})
     assert {0: 12, 1: 9} == resume_offsets(cut, {0: 20})

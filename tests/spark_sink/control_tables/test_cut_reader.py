@@ -33,7 +33,7 @@ TOTAL = 1000
 
 
 class Source:
-    """Writes three partitions of the canonical topic, each a scope of its own; the sink has read them to somewhere."""
+    """Write three partitions of the canonical topic, each its own scope. The sink has read part of them."""
 
     def __init__(self, lake: Lake) -> None:
         self.partitions: list[list[bytes]] = [[], [], []]
@@ -61,7 +61,7 @@ class Source:
         self.partitions[partition].append(record(event))
 
     def go_on(self, turn: int) -> None:
-        """Money goes from left to right; orders come, move, change and go."""
+        """Transfer money from left to right, and insert, move, change and delete orders."""
         for _ in range(4):
             giver, taker, amount = self._chance.randrange(5), self._chance.randrange(5), self._chance.randint(1, 50)
             self._balances["left"][giver] -= amount
@@ -78,7 +78,7 @@ class Source:
         self.send(0, "d", "orders", new + 1)
 
     def batch(self) -> Any:
-        """What the sink has not read yet."""
+        """Return what the sink has not read yet."""
         rows = [
             (partition, offset, value)
             for partition, values in enumerate(self.partitions)
@@ -96,8 +96,9 @@ class Source:
 
 
 class Reader:
-    """Rows in a dictionary. It compares no positions: an event that is in the tables already, or is missing between
-    them and the offsets, is an error or leaves another end."""
+    """Rows in a dictionary, without comparing positions. So an event that is already in the tables, or missing between
+    them and the offsets, causes an error or a different result.
+    """
 
     def __init__(self, lake: Lake, cut: Mapping[str, Any]) -> None:
         (snippet,) = blocks(section(page("sink/cut.md"), "Start a reader from a cut"), "python")
@@ -135,9 +136,10 @@ class Reader:
     indirect=True,
 )
 def test_from_every_cut_to_the_end(lake_of_format: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """C22: at the cut behind every batch the sum over two tables is what it always was, and who reads on from there
-    ends with what the tables are at the end. One batch is killed, and parks a table in its middle, which is resumed
-    slice by slice; a table is idle, one comes late; the checkpoint is lost."""
+    """C22: at every batch's cut, the sum over two tables is constant, and a reader from there ends with the final
+    tables. One batch is killed and parks a table, which is resumed slice by slice. One table is idle, one starts late,
+    and the checkpoint is lost.
+    """
     lake = lake_of_format
     for schema in SCHEMAS:
         lake.announce(schema)
@@ -199,7 +201,7 @@ def test_from_every_cut_to_the_end(lake_of_format: Lake, tmp_path: Path, monkeyp
 
 
 class Cuts:
-    """What the command told when a batch had ended."""
+    """The output of the command after each batch."""
 
     def __init__(self, lake: Lake, folder: Path) -> None:
         self.taken: list[dict[str, Any]] = []
@@ -224,7 +226,7 @@ class Cuts:
         assert batch == self.taken[-1]["batch"]
 
     def parked(self) -> tuple[str, int]:
-        """Reason and events that wait of the one table that is parked at the newest cut."""
+        """Return the reason and the waiting events of the only parked table at the latest cut."""
         ((name, found),) = self.taken[-1]["parked"].items()
         assert name == ITEMS
         return found["reason"], found["waiting"]

@@ -1,4 +1,4 @@
-"""The queue of commands, without Spark: order, answers, restarts."""
+"""The command queue, without Spark: order, answers and restarts."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_sink.errors import FatalError
 
 
 class Script:
-    """Actions that note what they were called with, and answer as they are told."""
+    """Actions that record their calls and return prepared answers."""
 
     def __init__(self, *answers: RequestAnswer | Exception) -> None:
         self.called: list[tuple[str, str | None]] = []

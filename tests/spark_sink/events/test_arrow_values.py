@@ -1,4 +1,4 @@
-"""JSON values to columns: exactly, or not at all."""
+"""JSON values become column values exactly, or are rejected."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ MOMENT = datetime(2026, 1, 2, 3, 4, 5, 123456)
     ],
 )
 def test_what_fits(value: Any, sql: str, expected: Any) -> None:
-    """A value that its column holds arrives exactly, and again when it is stored as an image has it."""
+    """A value that fits its column arrives exactly, and survives another round trip through an image."""
     assert [expected] == column([value], sql).to_pylist()
     assert [expected] == column([image_value(expected)], sql).to_pylist()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf"), -0.0, 5e-324])
 def test_a_float_in_an_image(value: float) -> None:
-    """Compared by its spelling: NaN is not equal to itself, and zero has two signs."""
+    """Compared as text, because NaN is not equal to itself and zero has two signs."""
     assert [repr(value)] == list(map(repr, column([image_value(value)], "double").to_pylist()))
 
 
@@ -93,7 +93,7 @@ def test_a_float_in_an_image(value: float) -> None:
     ],
 )
 def test_what_does_not_fit(value: Any, sql: str) -> None:
-    """A value that its column cannot hold exactly is an error, which does not tell the value."""
+    """A value that its column cannot hold exactly is an error that does not show the value."""
     assert not fits(value, sql)
     with pytest.raises(ValueError, match=r"a value that .* cannot hold exactly") as caught:
         column([None, value], sql)
@@ -116,19 +116,19 @@ def test_what_does_not_fit(value: Any, sql: str) -> None:
     ],
 )
 def test_numbers_of_a_narrower_type(value: Any, sql: str, expected: bool) -> None:
-    """A number fits as it is; the sign of a zero would be lost."""
+    """A number of a narrower type fits unchanged, but the sign of a zero would be lost."""
     assert expected == is_exactly(value, sql)
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=6, min_value=-(10**20), max_value=10**20))
 def test_decimals_are_exact(number: Decimal) -> None:
-    """Every decimal of 38 digits arrives digit by digit."""
+    """Every decimal of 38 digits is preserved digit by digit."""
     assert [number] == column([f"{number:f}"], "decimal(38,6)").to_pylist()
 
 
 @given(st.floats(allow_nan=False, allow_infinity=False))
 def test_doubles_are_exact(number: float) -> None:
-    """The shortest text of a double gives the double."""
+    """The shortest text of a double restores it exactly."""
     assert [number] == column([image(f'{{"v":{number!r}}}')["v"]], "double").to_pylist()
 
 
@@ -139,7 +139,7 @@ SQL += ["binary", "date", "timestamp", "timestamp_ntz"]
 
 @given(st.lists(ANY, max_size=5), st.sampled_from(SQL))
 def test_null_is_null_and_nothing_else(values: list[Any], sql: str) -> None:
-    """C13: whatever comes, a column has NULL where NULL was sent and there alone; otherwise it is an error."""
+    """C13: for any input, a column is NULL exactly where NULL was sent. Anything else that does not fit is an error."""
     try:
         written = column(values, sql)
     except ValueError:
@@ -149,7 +149,7 @@ def test_null_is_null_and_nothing_else(values: list[Any], sql: str) -> None:
 
 @given(st.integers(-(2**70), 2**70), st.sampled_from(["tinyint", "smallint", "int", "bigint", "decimal(20,0)"]))
 def test_integers_are_exact_or_refused(number: int, sql: str) -> None:
-    """C13: 2^53+1 and the greatest uint64 arrive digit by digit, as numbers and as text; what is greater is refused."""
+    """C13: 2^53+1 and the maximum uint64 are preserved as numbers and as text. Larger values are rejected."""
     for sent in (number, str(number)):
         assert not fits(sent, sql) or [number] == column([sent], sql).to_pylist()
 
@@ -160,6 +160,6 @@ def test_integers_are_exact_or_refused(number: int, sql: str) -> None:
     ids=lambda text: repr(text[:9]),
 )
 def test_no_image(text: str | bytes) -> None:
-    """An image is one JSON object."""
+    """An image must be one JSON object."""
     with pytest.raises(ValueError, match="not a JSON object"):
         image(text)

@@ -1,4 +1,4 @@
-"""Records to events: the short way gives what the plain one gives, and is only taken where it may be; their keys."""
+"""Group records into events with keys. The fast path gives the result of the plain one and is used only where allowed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_sink.schema.evolution import TableColumn, TableShape
 
 SEEDS = range(400)
 
-# What most records of a route are; and, one field at a time, what few are. None stands first where it is usual.
+# The values that most records of a route have, and rare ones for a single field. None comes first where it is common.
 USUAL: Mapping[str, tuple[Any, ...]] = {
     "kind": ("row",),
     "op": (*sorted(OPERATIONS - {"t"}), "t"),
@@ -51,7 +51,7 @@ TYPES = {"withholds": pa.bool_(), "ts": pa.int64(), "committed": pa.int64()}
 
 
 def records(seed: int) -> pa.Table:
-    """Of one route: with few odd fields in any record, in one, or in all of them."""
+    """Return records of one route, with rare values in single records, in one, or in all of them."""
     random = Random(seed)
     rows = [{name: random.choice(values) for name, values in USUAL.items()} for _ in range(random.randint(1, 12))]
     for row in rows:
@@ -73,7 +73,7 @@ def records(seed: int) -> pa.Table:
 
 
 def test_any_records() -> None:
-    """Tables, events, what is rejected and what is ignored; in the same order."""
+    """Both paths return the same tables, events, rejected and ignored records, in the same order."""
     for seed in SEEDS:
         came = records(seed)
         assert plain_intake(came) == intake(came), seed
@@ -81,7 +81,7 @@ def test_any_records() -> None:
 
 
 def test_both_ways_are_taken() -> None:
-    """Else the comparison would say nothing."""
+    """Both paths are used. Otherwise the comparison would prove nothing."""
     short = sum(_one_table(records(seed)) is not None for seed in SEEDS)
     assert 100 < short < len(SEEDS) - 100
 
@@ -100,7 +100,7 @@ def test_both_ways_are_taken() -> None:
     ],
 )
 def test_a_key_has_the_columns_of_the_table(text: str, wrong: str | None) -> None:
-    """All of them, no others, in any order; as the key of an event, and as the one that its row had before."""
+    """A key has exactly the columns of the table in any order, also as the previous key of its row."""
     table = TableId("shop", "sales", None, "orders")
     shape = TableShape(table, (TableColumn("a", "string"), TableColumn("b", "int")), ("a", "b"))
     for key, key_old in ((text, None), ('{"a":"y","b":2}', text)):

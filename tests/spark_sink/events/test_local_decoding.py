@@ -1,4 +1,4 @@
-"""Records are decoded alike by Spark, as in production, and without it, as in most tests."""
+"""Decoding gives the same records with Spark, as in production, and without it, as in most tests."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ VALUES = [
 
 @pytest.mark.parametrize("carried", [None, [], ["shop_sales.orders"]])
 def test_rows_are_alike(spark: SparkSession, carried: list[str] | None) -> None:
-    """Every column but the bucket, by which Spark spreads tables over tasks."""
+    """Every column matches except the bucket, by which Spark distributes tables over tasks."""
     records = pa.table(
         {
             "partition": pa.array([0] * len(VALUES), pa.int32()),

@@ -1,4 +1,4 @@
-"""What names a row: its own key, or declared columns."""
+"""A row is identified by its own key or by declared columns."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ SHAPE = TableShape(TableId.of(KEYLESS), COLUMNS, ("id", "line"))
 
 
 def _event(op: str, pos: int, after: dict[str, object] | None, before: dict[str, object] | None = None) -> ChangeEvent:
-    """Of a table without a key."""
+    """Return an event of a table without a key."""
     blank = change(op, None, {} if after is None else after, pos=pos, schema=KEYLESS, full=False)
     written = None if after is None else text(after)
     return msgspec.structs.replace(blank, after=written, before=None if before is None else text(before))
 
 
 def test_declared_columns_are_the_key() -> None:
-    """They name the rows of a table whose events name none: of updates, deletes and key changes too."""
+    """If events have no key, the declared columns identify the rows, also in updates, deletes and key changes."""
     (report,) = reports(
         MemoryTables(), [_event("c", 1, {"id": "x", "line": "1.00", "a": "v"})], DECLARED, schemas=[KEYLESS]
     )
@@ -48,7 +48,7 @@ def test_declared_columns_are_the_key() -> None:
 
 
 def test_an_event_without_the_declared_columns() -> None:
-    """It goes to quarantine alone, and says which columns it lacks."""
+    """Only that event is quarantined, with the columns that it lacks."""
     table = MemoryTable(SHAPE)
     events = [
         _event("c", 1, {"id": "x", "line": "1.00"}),
@@ -60,7 +60,7 @@ def test_an_event_without_the_declared_columns() -> None:
 
 
 def test_declared_columns_stand_over_the_key_of_events() -> None:
-    """Whatever an event calls its key, the declared columns name its row; a delete may tell them in its key alone."""
+    """Declared columns override the key of events. A delete can have them in its key alone."""
     table = MemoryTable(TableShape(TableId.of(KEYLESS), COLUMNS, ("id",)))
     keyed = schema_of({"id": "string", "line": "decimal(38,2)", "a": "string"}, ("line",))
     events = [
@@ -77,14 +77,14 @@ UNIQUE_SHAPE = TableShape(TableId.of(UNIQUE), (TableColumn("u", "bigint"), Table
 
 
 def _of_unique(op: str, pos: int, *, key: int | None, key_old: int | None = None, a: str = "") -> ChangeEvent:
-    """Of a table whose key may hold NULL, as the translator writes it."""
+    """Return an event of a table with a nullable key, as the translator writes it."""
     key_text, old_text = (None if value is None else {"u": value} for value in (key, key_old))
     after = None if op == "d" else {"u": key, "a": a}
     return change(op, key_text, after, pos=pos, key_old=old_text, schema=UNIQUE)
 
 
 def test_a_key_that_becomes_null() -> None:
-    """The row of the key that went is removed; the row without a key goes to quarantine, as all rows without one."""
+    """The row of the old key is removed. The row without a key is quarantined, like all such rows."""
     table = MemoryTable(UNIQUE_SHAPE)
     events = [
         _of_unique("c", 1, key=5, a="five"),
@@ -103,14 +103,14 @@ def test_a_key_that_becomes_null() -> None:
 
 
 def test_a_key_that_becomes_null_before_there_is_a_table() -> None:
-    """What it had names the key columns, so the table is made."""
+    """The old key provides the key columns, so the table is created."""
     tables = MemoryTables()
     (report,) = reports(tables, [_of_unique("u", 1, key=None, key_old=5)], TableRules(), schemas=[UNIQUE])
     assert ("u",) == created(report).key
 
 
 def test_a_declared_key_that_is_null() -> None:
-    """As with keys of events: the row that went is removed, and the one that came is written."""
+    """As with keys of events, the old row is removed and the new one is written."""
     table = MemoryTable(SHAPE)
     named, unnamed = {"id": "x", "line": "1.00"}, {"id": "x", "line": None}
     events = [

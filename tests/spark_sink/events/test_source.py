@@ -1,4 +1,4 @@
-"""From records to decoded envelopes: both headers, and what is not an envelope."""
+"""Decode records to envelopes: both headers, and values that are not envelopes."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ EVENTS = [
 DATUM = record(UPDATE)[len(HEADER) :]
 SOME_ID = confluent_header(7)
 
-# Value -> what `kind` is.
+# Value -> expected `kind`.
 FIRST_BYTES: dict[str, tuple[bytes | None, str | None]] = {
     "single-object": (HEADER + DATUM, "row"),
     "confluent": (SOME_ID + DATUM, "row"),
@@ -56,7 +56,7 @@ FIRST_BYTES: dict[str, tuple[bytes | None, str | None]] = {
 
 
 def rows(spark: SparkSession, values: list[bytes | None]) -> list[dict[str, Any]]:
-    """The decoded records, by offset, without the bytes that they were."""
+    """Return the decoded records by offset, without their original bytes."""
     columns = {
         "partition": pa.array([0] * len(values), pa.int32()),
         "offset": pa.array(range(len(values)), pa.int64()),
@@ -74,14 +74,16 @@ def framed(event: ChangeEvent, schema_id: int) -> bytes:
 
 @pytest.mark.parametrize("schema_id", IDS)
 def test_both_headers_give_the_same_rows(spark: SparkSession, schema_id: int) -> None:
-    """With or without a registry, and whatever the id: every field of every event is the same."""
+    """With and without a registry and for any schema id, every field of every event is the same."""
     plain = rows(spark, [record(event) for event in EVENTS])
     assert [event.kind for event in EVENTS] == [row["kind"] for row in plain]
     assert plain == rows(spark, [framed(event, schema_id) for event in EVENTS])
 
 
 def test_columns_that_are_withheld(spark: SparkSession) -> None:
-    """A new row withholds what it names; an update what it names, may have changed and does not tell."""
+    """A new row withholds the listed columns. An update withholds listed columns that may have changed and have no
+    value.
+    """
     wanted = [
         (change("c", {"id": 1}, {"a": 1}, pos=1), False),
         (change("c", {"id": 1}, {}, pos=1, full=False, unavailable=["a"]), True),
@@ -103,14 +105,14 @@ def test_columns_that_are_withheld(spark: SparkSession) -> None:
 
 
 def test_first_bytes(spark: SparkSession) -> None:
-    """What is no envelope of version 1 has no kind, which leads to the quarantine; its neighbours are read."""
+    """A value that is not an envelope of version 1 has no kind and is therefore quarantined. Its neighbours are read."""
     found = rows(spark, [value for value, _ in FIRST_BYTES.values()])
     wanted = {name: kind for name, (_, kind) in FIRST_BYTES.items()}
     assert wanted == dict(zip(FIRST_BYTES, (row["kind"] for row in found), strict=True))
 
 
 def test_records_travel_where_they_are_asked_for(spark: SparkSession) -> None:
-    """The record goes along for the named routes and for what does not decode; of other kinds nobody needs it."""
+    """The raw record is kept for the given routes and for undecodable values. Other kinds do not need it."""
     kinds = {kind: record(msgspec.structs.replace(UPDATE, kind=kind)) for kind in ("row", "watermark")}
     values = [*kinds.values(), b"{}", None]
     columns = {
@@ -128,14 +130,14 @@ def test_records_travel_where_they_are_asked_for(spark: SparkSession) -> None:
 
 
 def test_python_opens_what_spark_opens(spark: SparkSession) -> None:
-    """The quarantine, which looks for the event's id, and Spark agree where the datum begins."""
+    """The quarantine, which extracts the event's id, and Spark agree where the datum begins."""
     values = [value for value, _ in FIRST_BYTES.values() if value is not None]
     opened = spark.createDataFrame(pa.table({"value": pa.array(values, pa.binary())})).selectExpr(wire_format.DATUM_SQL)
     assert [wire_format.datum(value) for value in values] == [row[0] for row in opened.coalesce(1).collect()]
 
 
 def test_a_newer_envelope(spark: SparkSession) -> None:
-    """A record with a field more, as a later release writes it under another id, gives the same row."""
+    """A record with an additional field, from a later release with another schema id, gives the same row."""
     schema = avro_schema(logical=False)
     field = {"name": "later", "type": ["null", "string"], "default": None}
     newer = fastavro.parse_schema(json.loads(json.dumps({**schema, "fields": [*schema["fields"], field]})))

@@ -1,4 +1,4 @@
-"""Single rules of the fold, each by the history that needs it; test_model.py has the rest."""
+"""Single rules of the fold, each with a suitable history. test_model.py covers the rest."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NATIVE = "native:shop/task"
 
 
 class Stored(MemoryTable):
-    """A table that takes events one batch at a time."""
+    """A table that applies events one batch at a time."""
 
     def __init__(self) -> None:
         super().__init__(PLAN.shape)
@@ -39,23 +39,23 @@ class Stored(MemoryTable):
         return settled
 
     def told(self) -> list[tuple[int, str | None, str | None]]:
-        """The rows that are there and known, by id."""
+        """Return the existing complete rows by id."""
         known = [row for key, row in self.visible().items() if not self.remembered[key].incomplete]
         return sorted((row["id"], row["a"], row["b"]) for row in known)
 
     def flagged(self) -> list[tuple[int, str | None, str | None]]:
-        """The rows that are there and incomplete, by id."""
+        """Return the existing incomplete rows by id."""
         unsure = [row for key, row in self.visible().items() if self.remembered[key].incomplete]
         return sorted((row["id"], row["a"], row["b"]) for row in unsure)
 
 
 def arrived(made: ChangeEvent) -> Event:
-    """An event by its place in the topic."""
+    """Return an event with its position in the topic."""
     return folding(made)
 
 
 def native(made: ChangeEvent, *, epoch: int = 0, offset: int = 0) -> Event:
-    """An event by the source's own position, which is its `pos` here; snapshot rows have none."""
+    """Return an event with a native position as its `pos`. Snapshot rows have none."""
     number = int(made.pos.split(".")[2])
     at = position(offset, number if made.op == "r" else 0, native=0 if made.op == "r" else number, epoch=epoch)
     return msgspec.structs.replace(folding(made), pos=at, scope=NATIVE)
@@ -74,7 +74,7 @@ def delete(id: int, *, pos: int) -> ChangeEvent:
 
 
 def test_a_late_change_does_not_bring_a_row_back() -> None:
-    """C4: what is deleted stays deleted when an earlier event comes late, in either order."""
+    """C4: a deleted row remains deleted when an earlier event arrives late, in either order."""
     for early in (insert(1, "x", "y", pos=1), patch(1, a="x", pos=2)):
         table = Stored()
         table.apply(native(delete(1, pos=3)))
@@ -87,7 +87,7 @@ def test_a_late_change_does_not_bring_a_row_back() -> None:
 
 
 def test_a_late_patch_is_not_lost() -> None:
-    """Under native order an earlier patch writes the columns that nothing later wrote, null among its values."""
+    """Under native order, an earlier patch writes the columns that no later event wrote, including nulls."""
     table = Stored()
     table.apply(native(insert(1, "x", "y", pos=1)), native(patch(1, a="late wins", pos=9)))
     table.apply(native(patch(1, a="loses", b=None, pos=5)))
@@ -95,7 +95,7 @@ def test_a_late_patch_is_not_lost() -> None:
 
 
 def test_a_patch_before_its_insert() -> None:
-    """C7: a patch of an unknown row is a flagged row; the insert that was on its way heals it, taking nothing back."""
+    """C7: a patch of an unknown row creates a marked row. A late insert completes it without reverting anything."""
     table = Stored()
     table.apply(native(patch(1, a="x", pos=9)))
     assert [(1, "x", None)] == table.flagged()
@@ -104,7 +104,7 @@ def test_a_patch_before_its_insert() -> None:
 
 
 def test_an_insert_on_its_way_after_a_delete() -> None:
-    """A patch beyond a delete shows that the row came again; a delete between them takes only what lay before it."""
+    """A patch beyond a delete shows that the row exists again. A delete between them removes only earlier values."""
     table = Stored()
     table.apply(native(insert(1, "x", "y", pos=1)), native(patch(1, a="new", pos=9)))
     table.apply(native(delete(1, pos=5)))
@@ -117,7 +117,7 @@ def test_an_insert_on_its_way_after_a_delete() -> None:
 
 
 def test_reset_with_a_withheld_value_is_incomplete() -> None:
-    """An insert whose value has no faithful form makes a flagged row; a full image heals it."""
+    """An insert with a value without a faithful form creates a marked row. A full image completes it."""
     table = Stored()
     table.apply(arrived(change("c", {"id": 1}, {"b": "y"}, pos=1, full=False, issues=["a"])))
     assert [(1, None, "y")] == table.flagged()
@@ -126,7 +126,7 @@ def test_reset_with_a_withheld_value_is_incomplete() -> None:
 
 
 def test_a_gap_marks_its_row() -> None:
-    """A row of which an event is in quarantine is flagged until a later full image, whatever comes first."""
+    """A row with a quarantined event is marked until a later full image, whichever arrives first."""
     bad = gap(arrived(patch(1, a="?", pos=2)))
     table = Stored()
     table.apply(arrived(insert(1, "x", "y", pos=1)), bad)
@@ -143,7 +143,7 @@ def test_a_gap_marks_its_row() -> None:
 
 
 def test_a_gap_in_a_move_marks_the_row_that_stays() -> None:
-    """A key change in quarantine flags the row that should have gone."""
+    """A quarantined key change marks the row that should have been removed."""
     table = Stored()
     moved = change("u", {"id": 2}, {"a": "?"}, key_old={"id": 1}, pos=2)
     table.apply(arrived(insert(1, "x", "y", pos=1)), gap(arrived(moved)))
@@ -151,7 +151,7 @@ def test_a_gap_in_a_move_marks_the_row_that_stays() -> None:
 
 
 def test_move_onto_a_row_that_went_on() -> None:
-    """Each side of a key change is guarded on its own: the old key's newer row stays, and completes nothing."""
+    """Each side of a key change is checked separately: the old key's newer row remains and completes nothing."""
     table = Stored()
     table.apply(arrived(insert(1, "newer", "n", pos=9)))
     table.apply(arrived(change("u", {"id": 2}, {"b": "y"}, key_old={"id": 1}, pos=5, full=False)))
@@ -159,7 +159,7 @@ def test_move_onto_a_row_that_went_on() -> None:
 
 
 def test_a_swap_of_two_keys() -> None:
-    """C9: two rows change their keys with each other over a third, in one batch or in three."""
+    """C9: two rows swap their keys through a third one, in one batch or in three."""
     moves = [(1, 3), (2, 1), (3, 2)]
     for cuts in (False, True):
         table = Stored()
@@ -174,7 +174,7 @@ def test_a_swap_of_two_keys() -> None:
 
 
 def test_stale_events_are_counted_by_reason() -> None:
-    """What changes nothing is counted: known already, overtaken by a later reset, or before a truncate."""
+    """Events without effect are counted as known, overtaken by a later reset, or before a truncate."""
     table = Stored()
     table.floors = {NATIVE: native(delete(1, pos=3)).pos}
     settled = table.apply(
@@ -192,7 +192,7 @@ def test_stale_events_are_counted_by_reason() -> None:
 
 
 def test_scope_changes_are_counted() -> None:
-    """Where the order of the topic decided can be seen; a scope that was left takes nothing earlier back."""
+    """The metrics show where topic order decided. A scope that was left reverts nothing."""
     table = Stored()
     other = change("u", {"id": 1}, {"a": "other", "b": "o"}, pos=1, scope=OTHER_SCOPE)
     settled = table.apply(arrived(insert(1, "x", "y", pos=5)), arrived(other))
@@ -202,7 +202,7 @@ def test_scope_changes_are_counted() -> None:
 
 
 def test_untouched_rows_are_not_written() -> None:
-    """A batch of duplicates touches no row, so nothing is committed."""
+    """A batch of duplicates changes no row, so nothing is committed."""
     table = Stored()
     table.apply(arrived(insert(1, "x", "y", pos=1)))
     assert not table.apply(arrived(insert(1, "x", "y", pos=1))).changes
@@ -210,7 +210,7 @@ def test_untouched_rows_are_not_written() -> None:
 
 @pytest.mark.parametrize("before", ["row", "deleted", "truncated"])
 def test_an_unannounced_reload_stops_the_table(before: str) -> None:
-    """A snapshot row without a native position meets what changes have written: nothing tells which is newer."""
+    """If a snapshot row without a native position meets changed rows, it is unknown which is newer."""
     table = Stored()
     reloaded = native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=99), offset=7)
     if before == "truncated":
@@ -225,7 +225,7 @@ def test_an_unannounced_reload_stops_the_table(before: str) -> None:
 
 
 def test_an_announced_reload() -> None:
-    """In a new epoch a snapshot row stands over all changes before it, and they change nothing when they come again."""
+    """In a new epoch, a snapshot row overrides all earlier changes, and their duplicates have no effect."""
     table = Stored()
     table.apply(native(insert(1, "x", "y", pos=6)))
     table.apply(native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=1), epoch=1))
@@ -237,7 +237,7 @@ def test_an_announced_reload() -> None:
 
 
 def test_the_load_that_a_row_began_with_may_come_again() -> None:
-    """A replay of the load is no reload: the row knows the snapshot row that it began with, deleted or not."""
+    """A replayed load is not a reload: the row remembers the snapshot row that it began with, even if deleted."""
     table = Stored()
     load = native(change("r", {"id": 1}, {"a": "r", "b": "r"}, pos=1))
     table.apply(load)
@@ -249,7 +249,7 @@ def test_the_load_that_a_row_began_with_may_come_again() -> None:
 
 
 def test_arrival_order_remembers_no_columns() -> None:
-    """What only native order needs is stored for it alone: rows of any other scope have no state."""
+    """Column positions are stored only for native order. Rows of other scopes have no such state."""
     table = Stored()
     events: Iterable[ChangeEvent] = (insert(1, "x", "y", pos=1), patch(1, a="z", pos=2))
     table.apply(*map(arrived, events))
@@ -259,7 +259,7 @@ def test_arrival_order_remembers_no_columns() -> None:
 
 @pytest.mark.parametrize("scopes", [(arrived, OTHER_SCOPE), (native, "native:shop/other")])
 def test_positions_of_another_scope_say_nothing(scopes: tuple[Callable[[ChangeEvent], Event], str]) -> None:
-    """A reset of another scope takes all that was there, although its position is the smaller one."""
+    """A reset of another scope overrides everything before it, although its position is lower."""
     make, other = scopes
     reset = change("c", {"id": 1}, {"b": "z"}, pos=3, full=False, issues=["a"])
     first = make(insert(1, "x", "y", pos=1)), make(patch(1, a="late", pos=9))
@@ -272,7 +272,7 @@ def test_positions_of_another_scope_say_nothing(scopes: tuple[Callable[[ChangeEv
 
 
 def test_a_scope_that_comes_back() -> None:
-    """When a scope writes again after another one, what it wrote before its first turn ended stays behind."""
+    """If a scope writes again after another one, its events from before the end of its first turn remain stale."""
     table = Stored()
     first = native(insert(1, "first", "f", pos=5))
     table.apply(first)
@@ -285,8 +285,9 @@ def test_a_scope_that_comes_back() -> None:
 
 @pytest.mark.parametrize("make", [arrived, native])
 def test_a_partial_key_change(make: Callable[[ChangeEvent], Event]) -> None:
-    """The new row is completed from the old one; under native order it is flagged, for a change of the old row may
-    still come, and would not reach the new one."""
+    """The new row is completed from the old one. Under native order it is marked, because a later-arriving change of
+    the old row would not reach the new one.
+    """
     table = Stored()
     moved = change("u", {"id": 2}, {"b": "z"}, key_old={"id": 1}, pos=5, full=False)
     table.apply(make(insert(1, "x", "y", pos=1)))
@@ -298,7 +299,7 @@ def test_a_partial_key_change(make: Callable[[ChangeEvent], Event]) -> None:
 
 
 def test_a_late_key_change_keeps_what_is_later() -> None:
-    """A partial key change that comes after later patches of its new row takes nothing of them back."""
+    """A partial key change that arrives after later patches of its new row reverts none of them."""
     table = Stored()
     table.apply(native(insert(1, "x", "y", pos=1)), native(patch(2, a="later", pos=9)))
     table.apply(native(change("u", {"id": 2}, {"a": "m", "b": "m"}, key_old={"id": 1}, pos=5, full=False)))
@@ -306,7 +307,7 @@ def test_a_late_key_change_keeps_what_is_later() -> None:
 
 
 def test_positions_of_columns_end_with_their_turn() -> None:
-    """What a patch of another scope wrote in the same batch holds back no patch of the scope that writes now."""
+    """What another scope's patch wrote in the same batch does not block a patch of the current scope."""
     table = Stored()
     other = "native:shop/other"
     table.apply(
@@ -319,8 +320,9 @@ def test_positions_of_columns_end_with_their_turn() -> None:
 
 
 def test_a_late_truncate() -> None:
-    """A truncate between an insert and a patch that came before it leaves what the patch wrote, flagged; met again, it
-    takes nothing."""
+    """A truncate between an insert and an earlier-arrived patch keeps the patch's values, marked. Its duplicate removes
+    nothing.
+    """
     table = Stored()
     table.apply(
         native(insert(1, "x", "y", pos=1)), native(patch(1, a="new", pos=9)), native(insert(2, "x", "y", pos=2))
@@ -335,7 +337,7 @@ def test_a_late_truncate() -> None:
 
 
 def test_a_truncate_lowers_no_floor() -> None:
-    """A row may know less of another scope than an earlier truncate did: that floor stays where it is."""
+    """A row can have a lower floor for another scope than an earlier truncate set. The truncate's floor remains."""
     table = Stored()
     other = "native:shop/other"
     floor = native(delete(1, pos=9)).pos
@@ -347,7 +349,7 @@ def test_a_truncate_lowers_no_floor() -> None:
 
 
 def test_a_truncate_met_again_spares_a_later_turn() -> None:
-    """What another scope wrote after a truncate lies under a row that the truncate's scope wrote again: it stays."""
+    """After a truncate, another scope writes a row, and then the truncate's scope. A duplicate truncate keeps it."""
     table = Stored()
     other = "native:shop/other"
     late = native(change("t", None, pos=5))

@@ -1,4 +1,4 @@
-"""A source that moves to another tool, as docs/operate/sources.md has it: a table gets another source table."""
+"""A source moves to another tool, as in docs/operate/sources.md: a table gets another source table."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ def _alive(lake: Lake) -> list[dict[str, Any]]:
 
 @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
 def test_a_source_moves_to_another_tool(lake_of_format: Lake, mode: Mode) -> None:
-    """The load of the new tool waits until the table is given to it. Then its rows replace those of before by their
-    key, and a sweep finds those that it does not have. What the old tool still sends waits, and is given up."""
+    """The new tool's load waits until the table is assigned to it. Then its rows replace the old ones by key, and a
+    sweep finds the rows that it does not have. Late events of the old tool wait and are discarded.
+    """
     lake = lake_of_format
     lake.use(TableRules(modes={ORDERS: mode}), {NEW: ORDERS})
     lake.apply(0, _events(lake, "shop", "c", 0, {1: "a", 2: "b", 3: "c"}))
@@ -73,7 +74,7 @@ def test_a_source_moves_to_another_tool(lake_of_format: Lake, mode: Mode) -> Non
 
 
 def _a_moment() -> str:
-    """A time after all commits so far, and before all later ones."""
+    """Return a time after all commits so far and before all later ones."""
     time.sleep(0.01)
     moment = datetime.now(UTC).isoformat()
     time.sleep(0.01)

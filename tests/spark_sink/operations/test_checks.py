@@ -1,4 +1,4 @@
-"""`spark-sink check --connect`: every question is answered, whatever becomes of the others."""
+"""`spark-sink check --connect` answers every question, even if others fail."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ NAME = "s_d.t"
 
 
 class Asked:
-    """The command over a configuration."""
+    """The command with a configuration."""
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.folder, self._monkeypatch, self._capsys = folder, monkeypatch, capsys
 
     def __call__(self, settings: Mapping[str, Any], *options: str) -> tuple[int, dict[str, str], str]:
-        """Exit code; by subject the lines of the answers; what is said of them."""
+        """Return the exit code, the answers by subject, and the messages about them."""
         config = self.folder / "sink.yaml"
         config.write_text(yaml.safe_dump(dict(settings)))
         self._monkeypatch.setattr(sys, "argv", ["spark-sink", "check", "-c", str(config), *options])
@@ -51,7 +51,7 @@ class Asked:
 
 @pytest.fixture
 def asked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Asked:
-    # A JVM is started where it is the subject.
+    # A JVM is started where the test is about it.
     monkeypatch.setattr(spark_session, "check_java", lambda settings, store, iceberg: None)
     return Asked(tmp_path, monkeypatch, capsys)
 
@@ -67,7 +67,7 @@ def _settings(folder: Path, bootstrap: str, topic: str = "cdc.canonical", **tabl
 
 
 def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """It is one of the answers, with its address and without its token."""
+    """An unreachable catalog is reported with its address and without its token."""
     monkeypatch.setattr(served_catalog, "_RETRIES", 0)
     with hold_port() as held:
         url = f"http://127.0.0.1:{held.getsockname()[1]}"
@@ -81,7 +81,7 @@ def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_settings_alone(asked: Asked) -> None:
-    """Nothing is asked of anybody; a mistake is told as by every command."""
+    """Without `--connect`, no server is contacted. A mistake is reported as in every command."""
     settings = _settings(asked.folder, "nobody:1")
     code, lines, _ = asked(settings)
     assert (0, {"settings"}) == (code, lines.keys())
@@ -91,7 +91,7 @@ def test_settings_alone(asked: Asked) -> None:
 
 
 def test_all_is_well(asked: Asked, broker: Broker) -> None:
-    """Before the first run, and after it."""
+    """All answers are good, before and after the first run."""
     topic = "checked.well"
     _create(broker, topic, 3)
     _create(broker, f"{topic}.schemas", 1)
@@ -110,7 +110,9 @@ def test_all_is_well(asked: Asked, broker: Broker) -> None:
 
 
 def test_everything_is_wrong(asked: Asked) -> None:
-    """Each question has its answer, and its advice; the last one is asked, too. What no broker could answer is not."""
+    """Each question has an answer with advice, including the last one. Questions that need a broker are skipped without
+    one.
+    """
     _written(asked.folder)
     (asked.folder / "checkpoint").write_text("a file where a folder is to be")
     with hold_port() as port:
@@ -129,7 +131,7 @@ def test_everything_is_wrong(asked: Asked) -> None:
 
 
 def test_topics_that_are_not_right(asked: Asked, broker: Broker) -> None:
-    """One that is not there, and a schemas topic of several partitions."""
+    """A missing topic and a schemas topic with several partitions are reported."""
     _create(broker, "checked.two.schemas", 2)
     code, lines, _ = asked(_settings(asked.folder, broker.bootstrap, "checked.two"), "--connect")
     assert 1 == code
@@ -158,7 +160,7 @@ def test_topics_that_are_not_right(asked: Asked, broker: Broker) -> None:
     ],
 )
 def test_foreign_errors_are_answers(error: Exception, told: str) -> None:
-    """With what to do; and the next question is asked."""
+    """Errors of libraries become answers with advice, and the next question is asked."""
 
     def fail() -> str:
         raise error
@@ -169,7 +171,7 @@ def test_foreign_errors_are_answers(error: Exception, told: str) -> None:
 
 
 def test_java() -> None:
-    """A JVM starts with the jars of the configuration, and ends; jars that are not there are told."""
+    """A JVM starts with the configured jars and ends. Missing jars are reported."""
     spark_session.check_java(Spark(jars=tuple(map(str, spark_jars()))), {}, iceberg=True)
     with pytest.raises(ConfigError, match="no file matches"):
         spark_session.check_java(Spark(jars=("/nowhere/*.jar",)), {})
@@ -179,13 +181,13 @@ def _create(broker: Broker, topic: str, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
     for future in admin.create_topics([NewTopic(topic, partitions, 1)]).values():
         future.result(30)
-    # It is made before the broker that is asked next has heard of it.
+    # It is created before the broker that is asked next knows about it.
     known = admin.list_topics
     wait_until(f"{topic} is known", 180, lambda: partitions == len(known(topic, timeout=30).topics[topic].partitions))
 
 
 def _written(folder: Path) -> None:
-    """One table that the pipeline has written."""
+    """Write one table with the pipeline."""
     warehouse = str(folder / "warehouse")
     shape = TableShape(TableId("s", "d", None, "t"), (TableColumn("id", "bigint"),), ("id",))
     local_ddl(warehouse).create(NAME, shape)

@@ -1,4 +1,4 @@
-"""Maintenance that is killed: nothing of a table is lost, and the next turn does the rest."""
+"""Killing maintenance loses nothing of a table, and the next turn does the rest."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.spark_sink.lake import Lake
 
 TABLE = "shop_sales.orders"
 
-# A turn in a process of its own, which kills itself so many seconds after a step has begun.
+# A turn in a separate process that kills itself a given time after the begin of a step.
 PROGRAM = """
 import os, signal, sys, threading, time
 from spark_sink.config.maintenance_rules import MaintenanceRules
@@ -49,7 +49,7 @@ Dying(DeltaMaintenance(warehouse), control, rules, Metrics(0), later).turn()
 
 @pytest.fixture(scope="module")
 def worked(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A warehouse after 60 batches and two commands, of an older sink, for which every step is due."""
+    """A warehouse of an older sink after 60 batches and two commands, with every step due."""
     lake = Lake(tmp_path_factory.mktemp("worked") / "warehouse")
     for batch in range(60):
         _work(lake, batch)
@@ -70,8 +70,9 @@ def _work(lake: Lake, batch: int) -> None:
 @pytest.mark.parametrize("delay", [0.0, 0.002, 0.005, 0.02], ids=["at once", "2 ms", "5 ms", "20 ms"])
 @pytest.mark.parametrize("step", list(Step))
 def test_killed_in_a_step(worked: Path, tmp_path: Path, step: Step, delay: float) -> None:
-    """SIGKILL in each step, early and late: every row is there once, versions of batches can be read, and the sink
-    goes on."""
+    """After SIGKILL early or late in each step, every row exists once, batch versions are readable, and the sink
+    continues.
+    """
     warehouse = tmp_path / "warehouse"
     shutil.copytree(worked, warehouse)
     command = [sys.executable, "-c", PROGRAM, str(warehouse), step.value, str(delay)]

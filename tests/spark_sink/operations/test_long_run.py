@@ -1,4 +1,4 @@
-"""Hundreds of batches in a row with maintenance between them, readers and cuts held: an hour's, without its pauses."""
+"""Hundreds of batches with maintenance between them, while readers and cuts keep versions: an hour without its pauses."""
 
 from __future__ import annotations
 
@@ -26,14 +26,15 @@ BATCHES = 500
 TABLE = "shop_sales.orders"
 RULES = MaintenanceRules(small_files=16, every_seconds=0, budget_seconds=60)
 
-# A row of the table is new in every second batch; in the others one of ten is changed, which writes a file again.
+# Every second batch inserts a row. The others update one of ten, which rewrites a file.
 ROWS = 10
 
 
 @pytest.mark.faults
 def test_files_and_log_stay_small(lake: Lake) -> None:
-    """Files, and commits that are read to open a table, are as few after five hundred batches as after fifty; what a
-    reader holds and every cut stays readable; each table knows its last commit."""
+    """After five hundred batches, the files and the commits needed to open a table are as few as after fifty. Versions
+    held by readers and every cut remain readable, and each table knows its last commit.
+    """
     schema = lake.announce(schema_of({"id": "int64", "n": "int32"}))
     maintenance = lake.maintenance(RULES)
     held: dict[int, DeltaTable] = {}
@@ -75,20 +76,20 @@ def _rows_after(batch: int) -> int:
     return len({number if number % 2 else number % ROWS for number in range(batch + 1)})
 
 
-# An hour has 360 batches; so many are a part of it, which is done in the time of a test.
+# An hour has 360 batches. This is the part that fits into the time of a test.
 ICEBERG_BATCHES = int(os.environ.get("LONG_RUN", "60"))
 
-# In place of the days for which snapshots are kept, and of the day between two expiries.
+# Replaces the days for which snapshots are kept, and the day between two expiries.
 KEPT_SECONDS, EXPIRED_EVERY = 5.0, 20
 
 
 @pytest.mark.faults
 @pytest.mark.parametrize("lake_of_format", [pytest.param(ICEBERG, id="Iceberg")], indirect=True)
 def test_snapshots_and_files_stay_few(lake_of_format: Lake) -> None:
-    """Files of an Iceberg table, its snapshots and what lies in its folder are bounded by the time for which snapshots
-    are kept, not by the batches; every snapshot of that time can be read, and the marker of the last batch is told.
+    """The files, snapshots and folder of an Iceberg table are bounded by the retention time and not by the number of
+    batches. Every snapshot of that time is readable, and the last batch's marker is found.
 
-    `LONG_RUN=360` in the environment: as many batches as an hour has. It prints what they come to.
+    `LONG_RUN=360` in the environment runs the batches of an hour and prints the results.
     """
     lake = lake_of_format
     schema = lake.announce(schema_of({"id": "int64", "n": "int32"}))
@@ -121,7 +122,7 @@ def _check_iceberg(lake: Lake, files: FormatMaintenance, batch: int, kept: list[
     assert found is not None
     assert len(found.sizes) < 2 * RULES.small_files
     snapshots = lake.iceberg().metadata.snapshots
-    # The one before the kept time is the newest at its beginning; a compaction is one, too.
+    # The snapshot before the retention time is the newest at its beginning. A compaction is a snapshot too.
     assert len(snapshots) <= 2 * len(kept) + 2 * EXPIRED_EVERY
     manifest = lake.control.batches.rows()
     for number in kept:

@@ -1,4 +1,4 @@
-"""Which step is due when, and turns over the tables of a sink."""
+"""When each maintenance step is due, and turns over the tables of a sink."""
 
 from __future__ import annotations
 
@@ -38,15 +38,17 @@ def _steps(sizes: list[int], *, unsaved: int = 0, remembered: float = 30, vacuum
     ids=["few", "small", "small and middle", "middle", "large"],
 )
 def test_what_is_compacted(sizes: list[int], target: int | None) -> None:
-    """Small files by their number, first those that are small for the first size, then for the next: a file is written
-    again only when there is as much to add."""
+    """Compaction depends on the number of small files, for each size in turn. A file is rewritten only when at least as
+    much can be added to it.
+    """
     found = due(TableFiles(9, sizes, 0, 30), RULES, 0.0, now=0.0)
     assert [target] * (target is not None) == [one.target_bytes for one in found]
 
 
 def test_what_is_due() -> None:
-    """A checkpoint after so many commits, a longer memory of removed files, vacuum once a day; nothing for a table with
-    features that are not known."""
+    """A checkpoint is due after a number of commits, a longer retention of removed files once, and vacuum daily. A
+    table with unknown features gets no maintenance.
+    """
     assert [] == _steps([1] * 3, unsaved=UNSAVED - 1, vacuumed=1 - DAY)
     assert [Step.CHECKPOINT, Step.VACUUM] == _steps([], unsaved=UNSAVED, vacuumed=-DAY)
     assert [Step.REMEMBER, Step.VACUUM] == _steps([], remembered=20, vacuumed=None)
@@ -61,8 +63,9 @@ def _work(lake: Lake, batches: range) -> None:
 
 
 def test_files_stay_few(lake: Lake) -> None:
-    """However many batches come: files of the table and of the sink's own are few, a checkpoint is near, nothing of the
-    tables is lost, and every batch can still be cut."""
+    """However many batches run, the sink's and the table's files stay few and a checkpoint is near. No data is lost,
+    and every batch can still be cut.
+    """
     maintenance, schema = lake.maintenance(RULES), lake.announce(schema_of({"id": "int64", "n": "int32"}))
     for batch in range(60):
         reports = lake.apply(batch, [change("c", {"id": batch}, {"n": batch}, pos=batch + 1, schema=schema)])
@@ -81,8 +84,9 @@ def test_files_stay_few(lake: Lake) -> None:
 
 
 def test_a_turn_keeps_to_its_budget(lake: Lake) -> None:
-    """A turn begins no step after its time, the next goes on where it ended, and each table has its turn; what was done
-    is known after a start."""
+    """A turn starts no step after its time limit, the next one continues there, and each table gets its turn. Completed
+    steps are remembered across restarts.
+    """
     _work(lake, range(5))
     maintenance = lake.maintenance(MaintenanceRules(small_files=4, every_seconds=0, budget_seconds=1e-9))
     maintenance.turn()
@@ -99,7 +103,7 @@ def test_a_turn_keeps_to_its_budget(lake: Lake) -> None:
 
 
 def test_only_its_own(lake: Lake) -> None:
-    """Switched off, the sink leaves tables of sources to somebody else."""
+    """When switched off, the sink does not maintain source tables."""
     _work(lake, range(5))
     maintenance = lake.maintenance(MaintenanceRules(enabled=False, every_seconds=0))
     maintenance.turn()
@@ -108,7 +112,7 @@ def test_only_its_own(lake: Lake) -> None:
 
 
 def test_by_hand(lake: Lake) -> None:
-    """The command shows what would be done, does it for one table or all of them, and has nothing to do then."""
+    """The command shows what is due, does it for one or all tables, and then has nothing to do."""
     _work(lake, range(3))
     planned = dict(lake.maintenance().planned([TABLE]))
     assert {TABLE} == planned.keys()
@@ -124,7 +128,7 @@ def test_by_hand(lake: Lake) -> None:
 
 
 def test_a_table_that_fails_is_left(lake: Lake) -> None:
-    """The others have their turn, and it is counted."""
+    """The failure is counted, and other tables get their turn."""
     _work(lake, range(5))
     for commit in lake.warehouse.joinpath("shop_sales", "orders", "_delta_log").glob("*.json"):
         commit.write_text("{")
@@ -137,8 +141,9 @@ def test_a_table_that_fails_is_left(lake: Lake) -> None:
 
 
 def test_what_expires(lake: Lake) -> None:
-    """What nobody asks for any more goes: batches behind the kept days are one row, after which cuts and offsets are as
-    before; commands that have ended, and steps that were done, go. What is asked for stays."""
+    """Expiry merges batches before the kept days into one row, which changes neither cuts nor offsets. It removes ended
+    commands and completed steps and keeps everything that is still needed.
+    """
     _work(lake, range(6))
     lake.command("park")
     control = lake.control
@@ -158,7 +163,7 @@ def test_what_expires(lake: Lake) -> None:
 
 
 def test_expiry_comes_once_a_day(lake: Lake) -> None:
-    """By the clock of the turns."""
+    """The turns' clock decides."""
     _work(lake, range(3))
     clock = [datetime.now(UTC).timestamp()]
     maintenance = lake.maintenance(RULES, lambda: clock[0])
@@ -173,7 +178,7 @@ def test_expiry_comes_once_a_day(lake: Lake) -> None:
 
 
 def test_a_sweep_of_a_time_whose_files_are_gone(lake: Lake) -> None:
-    """It is refused, with the setting that says how long they are kept; no row goes."""
+    """It is rejected with the setting for the retention of files, and no row is deleted."""
     _work(lake, range(2))
     then = datetime.now(UTC)
     _work(lake, range(2, 4))

@@ -1,4 +1,4 @@
-"""`spark-sink rebuild`: reads the topic again for one table, while the others continue."""
+"""`spark-sink rebuild` reads the topic again for one table while the others continue."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _lake(lake: Lake, mode: Mode = Mode.MIRROR, batches: Sequence[Sequence[Chang
 
 
 def _stored(lake: Lake, table: str = ORDERS) -> list[dict[str, Any]]:
-    """All rows with what is remembered of them, but for the time of writing."""
+    """Return all rows with their state, except the write time."""
     rows = lake.stored(table)
     rows = rows.drop_columns([name for name in rows.column_names if name == "_cdc_updated_at"])
     return sorted(rows.to_pylist(), key=str)
@@ -67,8 +67,9 @@ def _remove(lake: Lake) -> None:
 @pytest.mark.parametrize("mode", Mode)
 @pytest.mark.parametrize("size", [1, 3, 100])
 def test_the_table_is_as_it_was(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch, mode: Mode, size: int) -> None:
-    """However large the parts are that it is read in; the old rows are the version before, and the other table is
-    not touched. What comes while it is rebuilt is in it afterwards."""
+    """The result does not depend on the size of the parts. The old rows are in the previous version, and the other
+    table is unchanged. Events that arrive during the rebuild are included.
+    """
     lake = lake_of_format
     monkeypatch.setattr(actions_module, "SLICE", size)
     topic = _lake(lake, mode)
@@ -99,7 +100,7 @@ def test_the_table_is_as_it_was(lake_of_format: Lake, monkeypatch: pytest.Monkey
 
 
 def test_what_was_lost_comes_back(lake_of_format: Lake) -> None:
-    """The folder is gone, the table is parked with its next event, and a rebuild has all rows again."""
+    """After its folder is lost, the table is parked at its next event. A rebuild restores all rows."""
     lake = lake_of_format
     if lake.catalog is not None:
         pytest.skip("a catalog does not follow a folder")
@@ -118,8 +119,9 @@ def test_what_was_lost_comes_back(lake_of_format: Lake) -> None:
 
 
 def test_a_rebuild_that_is_killed_goes_on(lake_of_format: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After every other part the process ends, and the next one takes that part again; a resume in between is refused,
-    and nothing is there twice."""
+    """The process ends after every second part, and the next one repeats that part. A resume in between is rejected,
+    and nothing is duplicated.
+    """
     lake = lake_of_format
     monkeypatch.setattr(actions_module, "SLICE", 3)
     topic = _lake(lake, Mode.CHANGELOG)
@@ -137,8 +139,9 @@ def test_a_rebuild_that_is_killed_goes_on(lake_of_format: Lake, monkeypatch: pyt
 
 
 def test_a_batch_that_comes_again_after_a_rebuild(lake_of_format: Lake) -> None:
-    """Killed between the commit of a batch and its row in the manifest: the rebuild reads up to the manifest, and the
-    earlier commit does not count for the new table."""
+    """The batch is killed between its commit and its manifest row. The rebuild reads up to the manifest, and the
+    earlier commit does not count for the new table.
+    """
     lake = lake_of_format
     topic = _lake(lake)
     end = lake.control.end
@@ -158,7 +161,7 @@ def test_a_batch_that_comes_again_after_a_rebuild(lake_of_format: Lake) -> None:
 
 
 def test_a_truncate_that_waits(lake_of_format: Lake) -> None:
-    """The rebuild reads up to where the events of the table wait, so that each comes once, in its order."""
+    """The rebuild reads up to the table's waiting events, so that each is applied once and in order."""
     lake = lake_of_format
     lake.announce(SCHEMA)
     lake.use(TableRules(all_scopes=True))
@@ -172,7 +175,7 @@ def test_a_truncate_that_waits(lake_of_format: Lake) -> None:
 
 
 def test_another_mode(lake_of_format: Lake) -> None:
-    """The configuration makes another table of it: a mirror becomes a history, and a mirror again."""
+    """According to the configuration, a mirror becomes a history and then a mirror again."""
     lake = lake_of_format
     _lake(lake)
     mirror = _stored(lake)
@@ -189,7 +192,7 @@ def test_another_mode(lake_of_format: Lake) -> None:
 
 
 def test_several_sources(lake_of_format: Lake) -> None:
-    """What was created for one source table is shared by two from now on."""
+    """A table created for one source table is now shared by two."""
     lake = lake_of_format
     other = change("c", {"id": 1}, {"name": "other"}, pos=1, source="other")
     pattern = {"other/sales//orders": ORDERS}
@@ -213,7 +216,7 @@ def test_a_topic_that_has_lost_its_beginning(lake: Lake) -> None:
 
 
 def test_a_topic_without_events_of_the_table(lake: Lake) -> None:
-    """The table stays as it was, and is not parked."""
+    """The table stays unchanged and is not parked."""
     topic = _lake(lake)
     before = _stored(lake)
     topic.apply(4, [_item(n, 20 + n) for n in range(5, 9)])
@@ -224,7 +227,7 @@ def test_a_topic_without_events_of_the_table(lake: Lake) -> None:
 
 
 def test_a_key_of_another_type(lake_of_format: Lake) -> None:
-    """A table that a new type of its key has parked is created with that type, and has the events that waited."""
+    """A table parked because of a new key type is recreated with that type and includes the waiting events."""
     lake = lake_of_format
     topic = _lake(lake)
     retyped = lake.announce(schema_of({"id": "string", "name": "string"}))
@@ -236,7 +239,7 @@ def test_a_key_of_another_type(lake_of_format: Lake) -> None:
 
 
 def test_an_event_that_the_new_table_refuses(lake: Lake) -> None:
-    """The table stays parked with the reason; when that is taken away, the next rebuild begins at the beginning."""
+    """The table stays parked with the reason. After the cause is fixed, the next rebuild starts over."""
     topic = _lake(lake)
     keyed = lake.announce(schema_of({"id": "int64", "name": "string"}, key=("id", "name")))
     asked = lake.command("rebuild", ORDERS)
@@ -254,7 +257,7 @@ def test_an_event_that_the_new_table_refuses(lake: Lake) -> None:
 
 
 def test_a_table_that_deltalake_does_not_write(spark_lake: MergingLake) -> None:
-    """Spark puts the new one in its place."""
+    """Spark replaces the table."""
     _lake(spark_lake)
     before = spark_lake.rows()
     spark_lake.spark.sql(
@@ -267,7 +270,7 @@ def test_a_table_that_deltalake_does_not_write(spark_lake: MergingLake) -> None:
 
 
 def test_cuts_do_not_move_with_the_topic() -> None:
-    """A slice has one number, wherever the topic begins and ends by then."""
+    """A slice keeps its number, wherever the topic begins and ends by then."""
     assert [(0, {0: 2, 1: 0}, {0: 10, 1: 5}), (1, {0: 10}, {0: 12})] == list(slices({0: 2, 1: 0}, {0: 12, 1: 5}, 10))
     assert [(1, {0: 11}, {0: 20}), (2, {0: 20}, {0: 21})] == list(slices({0: 11}, {0: 21}, 10))
     assert [(3, {1: 30}, {1: 31})] == list(slices({0: 5, 1: 30}, {0: 5, 1: 31}, 10))
@@ -280,7 +283,7 @@ def _announced(note: str, pos: int) -> ChangeEvent:
 
 
 def test_statements_in_the_topic(lake_of_format: Lake) -> None:
-    """A drop empties the table at its place; of a statement whose rows no event has, the answer tells."""
+    """A drop empties the table at its position. The answer reports statements whose rows have no events."""
     lake = lake_of_format
     batches = [
         [_order("c", 1, 1, "a"), _order("c", 2, 2, "b")],

@@ -1,4 +1,4 @@
-"""Parked tables in Delta Lake: what waits, what comes back, and what commands answer."""
+"""Parked tables in Delta Lake: waiting events, replay, and the answers of commands."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BROKEN = int(os.environ.get("BROKEN", "5"))
 
 
 def _truncated_by_one_of_two(first: int = 0) -> list[ChangeEvent]:
-    """Events that stop the table at the third."""
+    """Return events of which the third stops the table."""
     return [
         change("c", {"id": 1}, {"a": "x"}, pos=first + 1),
         change("c", {"id": 2}, {"a": "x"}, pos=1, scope=OTHER_SCOPE),
@@ -36,7 +36,9 @@ def _truncated_by_one_of_two(first: int = 0) -> list[ChangeEvent]:
 
 
 def _batches(count: int) -> list[list[ChangeEvent]]:
-    """A history of one table: rows come, change, move and go; the second batch cannot be applied as it is."""
+    """Return the history of one table with inserts, updates, key changes and deletes. The second batch cannot be
+    applied as it is.
+    """
     chance = random.Random(20)
     live: set[int] = set()
     batches = []
@@ -64,10 +66,10 @@ def _batches(count: int) -> list[list[ChangeEvent]]:
 
 
 def test_a_table_is_broken_for_long(lake_of_format: Lake, tmp_path: Path) -> None:
-    """C20: one table is parked over many batches, others go on with every one, and when its cause is gone it comes back
-    slice by slice, with restarts and new batches in between, and equals the oracle.
+    """C20: one table is parked for many batches while others continue. After its cause is fixed, it is replayed slice
+    by slice, with restarts and new batches in between, and equals the oracle.
 
-    `BROKEN=360` in the environment: over as many batches as an hour has. It prints what they take.
+    `BROKEN=360` in the environment runs the batches of an hour and prints their duration.
     """
     lake = lake_of_format
     lake.announce(schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"}))
@@ -93,7 +95,7 @@ def test_a_table_is_broken_for_long(lake_of_format: Lake, tmp_path: Path) -> Non
     requests = lake.requests(limit)
     assert requests.run()
     apply(BROKEN + 1)
-    requests = lake.requests(limit)  # the process ended here, and another goes on
+    requests = lake.requests(limit)  # the process ended here, and another continues
     assert requests.run()
     apply(BROKEN + 2)
     while requests.run():
@@ -115,8 +117,9 @@ def _customer(number: int) -> ChangeEvent:
 
 
 def _print_pace(apply: Callable[[int], float], beside: Lake) -> None:
-    """Apply all batches, and print what they take in the first and the last tenth; in both, batches of a lake in which
-    nothing is parked, and which is young, take turns with them, because what else the machine does changes."""
+    """Apply all batches, and print the durations in the first and the last tenth. Both alternate with batches of a
+    young lake without parked tables, because the load of the machine changes.
+    """
     tenth = BROKEN // 10
     tenths = {"first": range(1, tenth + 1), "last": range(BROKEN - tenth + 1, BROKEN + 1)}
     taken: dict[str, list[float]] = {}
@@ -133,8 +136,9 @@ def _print_pace(apply: Callable[[int], float], beside: Lake) -> None:
 
 
 def test_the_cause_still_stands(lake: Lake) -> None:
-    """A resume that meets the cause again changes nothing, answers with it, and can be repeated when the cause is gone;
-    two of them are as one."""
+    """A resume that hits the cause again changes nothing and reports it. After the fix it can be repeated. Two resumes
+    have the effect of one.
+    """
     lake.apply(0, _truncated_by_one_of_two())
     before = lake.version(ORDERS)
     for _ in range(2):
@@ -150,7 +154,9 @@ def test_the_cause_still_stands(lake: Lake) -> None:
 
 
 def test_killed_after_the_replay(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Killed when a turn is replayed and not yet removed: it is removed, and nothing of it is done twice."""
+    """If the process is killed after replaying a turn but before removing it, the turn is removed without being applied
+    twice.
+    """
     events = _truncated_by_one_of_two()
     lake.apply(0, [*events, change("c", {"id": None}, {}, pos=9)])
     lake.use(ALL_SCOPES)
@@ -168,7 +174,7 @@ def test_killed_after_the_replay(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_parked_by_command(each_lake: Lake) -> None:
-    """A table that the operator parks keeps its rows and takes none, even new columns; resumed, it takes them."""
+    """A table parked by the operator keeps its rows and applies nothing, not even new columns, until it is resumed."""
     each_lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
     assert ["parked", "it is parked already"] == [each_lake.command("park").result for _ in range(2)]
     each_lake.use(TableRules())  # a restart
@@ -181,7 +187,7 @@ def test_parked_by_command(each_lake: Lake) -> None:
 
 
 def test_a_later_turn_cannot_be_replayed(lake: Lake) -> None:
-    """What was replayed before it is in the table, no longer waits, and is told in the manifest."""
+    """The turns replayed before it are in the table, no longer wait, and are in the manifest."""
     lake.use(TableRules(park_rejected=0))
     lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
     lake.command("park")
@@ -194,7 +200,7 @@ def test_a_later_turn_cannot_be_replayed(lake: Lake) -> None:
 
 
 def test_commands_that_cannot_be(lake: Lake) -> None:
-    """What is no command, and a table that is not there, are answered with an error that names them."""
+    """The answer to an unknown command or table is an error that names it."""
     for command, table, error in (
         ("resum", ORDERS, "unknown command 'resum' (did you mean resume?)"),
         ("resume", "shop_sales.ordres", "table 'shop_sales.ordres' does not exist"),
@@ -206,7 +212,7 @@ def test_commands_that_cannot_be(lake: Lake) -> None:
 
 
 def test_a_lost_checkpoint_keeps_the_order(lake_of_format: Lake) -> None:
-    """What a new checkpoint brings to a parked table, its batches counted anew, waits behind what is there."""
+    """Events that a new checkpoint, with new batch numbers, adds to a parked table wait behind the existing ones."""
     lake = lake_of_format
     lake.apply(7, [change("c", {"id": 1}, {"a": "x"}, pos=1, scope=SCOPE)])
     lake.command("park")
@@ -218,8 +224,9 @@ def test_a_lost_checkpoint_keeps_the_order(lake_of_format: Lake) -> None:
 
 
 def test_sweep_after_a_reload(each_lake_of_format: Lake) -> None:
-    """Rows that were not written since a time are deleted and remembered: nothing from before brings them back, what
-    comes after does. Of a parked table nothing is swept."""
+    """Rows not written since a given time are deleted and remembered: earlier events do not restore them, later ones
+    do. A parked table is not swept.
+    """
     lake = each_lake_of_format
     first = [change("c", {"id": n}, {"a": "old"}, pos=n) for n in (1, 2, 4)]
     lake.apply(0, [*first, change("c", {"id": 3}, {"a": "old"}, pos=1, scope=OTHER_SCOPE)])

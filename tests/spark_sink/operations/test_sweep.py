@@ -1,4 +1,4 @@
-"""Which rows a sweep takes by position, and what it does not take for an answer; by time: test_resume.py."""
+"""The rows that a sweep by position deletes, and the answers it rejects. test_resume.py covers sweeps by time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _none(_: object) -> None:
 
 
 def test_by_position() -> None:
-    """An epoch means all scopes, a position its own; what is deleted there stays deleted below it."""
+    """An epoch applies to all scopes, a position to its own. Deleted rows remain deleted below it."""
     old, new = position(5, 0, native=7, epoch=1), position(6, 0, epoch=2)
     table = _table(a=(NATIVE, old), b=("native:shop/u", old), c=(NATIVE, new))
     assert 2 == sweep(table, "0002", _none)
@@ -56,7 +56,7 @@ def test_by_position() -> None:
     ],
 )
 def test_what_says_nothing(before: str, error: str) -> None:
-    """Nothing is deleted when it is not sure what is meant."""
+    """Nothing is deleted if the request is ambiguous."""
     table = _table(a=("raw:0@t", position(1, 0)), b=("raw:1@t", position(2, 0)))
     with pytest.raises(FatalError, match=error):
         sweep(table, before, _none)

@@ -1,1 +1,1 @@
-"""The sink on an object store: real S3, on a folder of this machine."""
+"""The sink on an object store: a real S3 server on a folder of this machine."""

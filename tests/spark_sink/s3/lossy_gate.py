@@ -1,4 +1,6 @@
-"""A gate before an object store that loses answers: the store has done what it was asked for, and nobody hears."""
+"""A gate in front of an object store that loses responses: the store executes the request, but the client gets no
+answer.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +15,10 @@ from tests.gate import Gate, Server
 
 
 class LossyGate(Gate):
-    """For each of `lost`, the answer to the first request that begins so does not come through: its connection ends.
+    """For each entry of `lost`, drop the connection instead of answering the first request that begins with it.
 
     Attributes:
-        requests: how many requests began so.
+        requests: number of requests that begin with each entry.
     """
 
     def __init__(self, port: int, *lost: bytes) -> None:
@@ -29,7 +31,7 @@ class LossyGate(Gate):
         return _LossyServer(self.port, self.behind, self)
 
     def loses(self, request: bytes) -> bool:
-        """Tell whether the answer to this request is the one to be lost."""
+        """Return whether the response to this request must be lost."""
         begun = next((lost for lost in self._lost if re.match(lost, request)), None)
         if begun is None:
             return False

@@ -1,6 +1,7 @@
-"""`python -m tests.spark_sink.s3.racer WAY ENDPOINT TABLE NAME COUNT`: one of several that commit to one table.
+"""`python -m tests.spark_sink.s3.racer WAY ENDPOINT TABLE NAME COUNT`: one of several processes that commit to one
+table.
 
-With the log store alone it prints the version of each of its commits.
+With the log store alone, it prints the version of each of its commits.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ def by_spark(storage: Storage, table: str, name: str, count: int) -> None:
 
 
 def by_log_store(storage: Storage, table: str, name: str, count: int) -> None:
-    """The log store alone, as Delta calls it."""
+    """Commit with the log store alone, as Delta calls it."""
     commit = log_store(storage, table)
     version = 0
     for number in range(count):
@@ -45,7 +46,7 @@ def by_log_store(storage: Storage, table: str, name: str, count: int) -> None:
 
 
 def log_store(storage: Storage, table: str) -> Callable[[int, str], bool]:
-    """What makes a version of a table's log of one line, and tells whether it was that which did."""
+    """Return a function that writes a version of one line to a table's log and returns whether it succeeded."""
     conf = storage.spark_conf(table, table)
     if SparkContext._gateway is None:
         spark_session._start_java({"spark.master": "local[1]"}, spark_session._NEEDED_BY_S3)
@@ -78,7 +79,7 @@ WAYS: Mapping[str, Callable[[Storage, str, str, int], None]] = {
 
 
 def rows(table: str, storage_options: dict[str, str]) -> tuple[list[str], int]:
-    """The rows of a table, and its version."""
+    """Return the rows of a table and its version."""
     opened = DeltaTable(table, storage_options=storage_options)
     return sorted(opened.to_pyarrow_table().column("by").to_pylist()), opened.version()
 

@@ -1,4 +1,4 @@
-"""The sink as a process of its own, with tables and checkpoint on an object store."""
+"""Run the sink as a separate process, with tables and checkpoint on an object store."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from tests.spark_sink.sink_process import Sink
 
 
 class StoredSink(Sink):
-    """Its folder on this machine holds the configuration and the log.
+    """A sink whose local folder contains the configuration and the log.
 
     Args:
-        port: where the sink finds the store; the store's own if not given.
+        port: where the sink finds the store, by default the store's own port.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class StoredSink(Sink):
         self.write_config()
 
     def beside(self, folder: Path) -> StoredSink:
-        """Another one of the same configuration; its log is in a folder of its own."""
+        """Return another sink with the same configuration and a separate log folder."""
         folder.mkdir()
         other = copy.copy(self)
         other.folder = folder
@@ -46,7 +46,7 @@ class StoredSink(Sink):
 
 
 def options(store: ObjectStore) -> dict[str, str]:
-    """What deltalake needs to find a store."""
+    """Return deltalake's options for a store."""
     return {
         **store.credentials,
         "AWS_ENDPOINT_URL": store.endpoint,

@@ -1,5 +1,4 @@
-"""Tables and checkpoint on S3, and Spark on machines of its own: whose keys a worker has, and what is said where it has
-none."""
+"""Tables and checkpoint on S3, with Spark on separate machines: which keys a worker uses, and the error without keys."""
 
 from __future__ import annotations
 
@@ -20,8 +19,9 @@ TABLES = ("orders", "merged")
 
 
 def test_keys_of_the_workers(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
-    """Executors write with the keys of their own environment; the driver does not hand over its own. Where a machine
-    has none, the sink ends, and names that; when it has them, the batch is taken again."""
+    """Executors use the keys of their own environment, and the driver does not pass its own on. If a machine has none,
+    the sink exits and reports that. Once it has them, the batch is repeated.
+    """
     sink = StoredSink(broker, object_store, tmp_path, "sink-s3-cluster")
     sink.settings["tables"]["engines"] = {"*.merged": "spark"}
     schemas = [schema_of({"id": "int64", "name": "string"}, table=table) for table in TABLES]

@@ -1,4 +1,4 @@
-"""A version of a table on S3 is committed once, whoever races for it and whatever answer is lost."""
+"""A table version on S3 is committed once, despite races and lost responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RACERS = 4
 
 
 def race(way: str, store: ObjectStore, table: str, each: int) -> list[str]:
-    """What each of the racers printed."""
+    """Return the output of each racer."""
     command = [sys.executable, "-m", "tests.spark_sink.s3.racer", way, store.endpoint, table]
     environment = {**os.environ, **store.credentials}
     racers = [
@@ -38,7 +38,7 @@ def race(way: str, store: ObjectStore, table: str, each: int) -> list[str]:
 
 @pytest.mark.parametrize(("way", "weight"), [("deltalake", 1), ("spark", 0.05)])
 def test_race(object_store: ObjectStore, way: str, weight: float) -> None:
-    """Four processes append: every append is there once, and each has a version of its own."""
+    """Four processes append. Every append exists once, and each has its own version."""
     table, each = f"s3a://{BUCKET}/race-{way}", count(weight)
     write_deltalake(table, pa.table({"by": ["first"]}), storage_options=options(object_store))
     race(way, object_store, table, each)
@@ -47,7 +47,7 @@ def test_race(object_store: ObjectStore, way: str, weight: float) -> None:
 
 
 def test_race_of_log_stores(object_store: ObjectStore) -> None:
-    """Four JVMs race for each version: one has it, and no version is left out."""
+    """Four JVMs race for each version. One of them gets it, and no version is skipped."""
     each = count(1)
     printed = race("log store", object_store, f"s3a://{BUCKET}/race-log-store", each)
     won = Counter(int(version) for lines in printed for version in lines.split())
@@ -64,7 +64,7 @@ print(commit(0, "ours"), commit(0, "another's"))
 
 
 def test_lost_answer(object_store: ObjectStore) -> None:
-    """The store made the version, and its answer was lost: the version is ours, and another's it is not."""
+    """If the store wrote the version but its response was lost, the version is ours and nobody else's."""
     table = f"s3a://{BUCKET}/lost"
     command = [sys.executable, "-c", LOST_ANSWER]
     with LossyGate(object_store.settled_port(), rb"PUT /lake/lost/_delta_log/0") as gate:
@@ -78,4 +78,4 @@ def test_lost_answer(object_store: ObjectStore) -> None:
             timeout=PATIENCE_SECONDS,
         )
     assert "True False" == done.stdout.strip()
-    assert gate.requests.total() > 2  # it was asked for again, and for the other line
+    assert gate.requests.total() > 2  # requested again, with the other line

@@ -1,4 +1,4 @@
-"""The sink on S3 when the store fails it, or another sink is there: in the end every table is right."""
+"""The sink on S3 with a failing store or a second sink. In the end, every table is right."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ COLUMNS = {"id": "int64", "name": "string"}
 TABLES = ("orders", "items", "merged", "merged_too")
 BY_SPARK = {"*.merged*": "spark"}
 
-# Answers to what makes a change: a batch is planned, both engines commit, the manifest tells of it, the batch ends.
+# Responses to requests that change something: a batch is planned, both engines commit, the manifest is written, the
+# batch ends.
 LOST = (
     rb"PUT [^ ]*/checkpoint/offsets/0 ",
     rb"PUT [^ ]*/orders/_delta_log/0+1\.json",
@@ -35,7 +36,7 @@ LOST = (
 
 
 def feed(sink: StoredSink, ids: range) -> list[tuple[int, str]]:
-    """Send a row of each id to each table; returns the rows."""
+    """Send a row with each id to each table, and return the rows."""
     schemas = [schema_of(COLUMNS, table=table) for table in TABLES]
     events = [
         change("c", {"id": id}, {"name": f"row {id}"}, pos=id, schema=schema, table=schema.table)
@@ -51,7 +52,7 @@ def wrong(sink: StoredSink, rows: list[tuple[int, str]]) -> list[str]:
 
 
 def test_lost_answers(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
-    """The answer to each commit is lost once: all of them count, none is made twice, nobody hears of another sink."""
+    """The response to each commit is lost once. All commits count, none is repeated, and no second sink is reported."""
     with LossyGate(object_store.settled_port(), *LOST) as gate:
         gate.open()
         sink = StoredSink(broker, object_store, tmp_path, "sink-s3-lost", port=gate.port)
@@ -65,7 +66,7 @@ def test_lost_answers(broker: Broker, object_store: ObjectStore, tmp_path: Path)
 
 
 def test_the_store_is_away(broker: Broker, tmp_path: Path) -> None:
-    """It is killed in mid-batch and comes back: the batch goes on by itself, or the next start takes it again."""
+    """The store is killed during a batch and restarts. The batch continues, or the next start repeats it."""
     with new_object_store() as store:
         sink = StoredSink(broker, store, tmp_path, "sink-s3-away")
         sink.settings["tables"]["engines"] = BY_SPARK
@@ -90,8 +91,9 @@ def test_the_store_is_away(broker: Broker, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("begun", [False, True])
 def test_two_sinks(broker: Broker, object_store: ObjectStore, tmp_path: Path, begun: bool) -> None:
-    """Two of one configuration run until one finds the other, from their first start or from a checkpoint: it ends with
-    one line, and no table is wrong."""
+    """Two sinks of one configuration run until one detects the other, from their first start or from a checkpoint. It
+    exits with one line, and every table is right.
+    """
     first = StoredSink(broker, object_store, tmp_path, f"sink-s3-two-{begun}")
     first.settings["tables"]["engines"] = BY_SPARK
     first.write_config()

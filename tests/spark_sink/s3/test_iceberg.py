@@ -1,4 +1,4 @@
-"""Iceberg tables on S3 in a REST catalog: the sink as a process of its own, and all of its commands."""
+"""Iceberg tables on S3 in a REST catalog: the sink as a separate process, and all of its commands."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ TOPIC = "sink-s3-iceberg"
 
 
 def test_all_commands_and_a_kill(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
-    """Runs from one checkpoint, one of them killed, leave the table right; each command finds it by its name, and
-    another client reads the same rows. No secret is in the log."""
+    """Runs from one checkpoint, one of them killed, leave the table right. Each command finds it by name, another
+    client reads the same rows, and no secret is in the log.
+    """
     files = {
         "fs.s3a.endpoint": object_store.endpoint,
         "fs.s3a.endpoint.region": "us-east-1",
@@ -89,7 +90,7 @@ def test_all_commands_and_a_kill(broker: Broker, object_store: ObjectStore, tmp_
 
 
 def _left_behind(store: ObjectStore) -> Path:
-    """A file as a writer leaves it that died before its commit, eight days ago."""
+    """Leave a file like that of a writer that died before its commit eight days ago."""
     data = store.directory / "objects" / BUCKET / TOPIC / "iceberg" / "shop_sales" / "orders" / "data"
     data.mkdir(parents=True)
     made = data / "died.parquet"

@@ -1,4 +1,4 @@
-"""Tables and checkpoint on S3: the same as in a folder, and no key where anybody looks."""
+"""Tables and checkpoint on S3 work as in a folder, and no key is visible anywhere."""
 
 from __future__ import annotations
 
@@ -55,8 +55,9 @@ def test_both_engines_and_all_commands(broker: Broker, object_store: ObjectStore
 
 
 def test_check_asks_the_store(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
-    """Each answer is right, and nothing is left behind; where a bucket is not there, its questions say so, and the
-    others are answered as before."""
+    """All answers are good, and nothing is left behind. If a bucket is missing, its questions report that, and the
+    others are answered as before.
+    """
     sink = StoredSink(broker, object_store, tmp_path, "sink-s3-checked")
     said = command(sink, "check", "--connect")
     assert {"ok"} == {line.split()[0] for line in said.splitlines()}
@@ -77,7 +78,7 @@ def test_check_asks_the_store(broker: Broker, object_store: ObjectStore, tmp_pat
 
 
 def command(sink: StoredSink, *words: str) -> str:
-    """What a command prints."""
+    """Return the output of a command."""
     done = _run_command(sink, *words)
     assert 0 == done.returncode, done.stderr
     return done.stdout
@@ -94,7 +95,7 @@ def run(command: Sequence[str], environment: dict[str, str]) -> str:
     return done.stdout
 
 
-# Prints all that a session shows of its settings, its web page included.
+# Print everything that a session shows of its settings, including its web page.
 _SHOWN = """
 import sys, urllib.request
 from pathlib import Path
@@ -112,11 +113,11 @@ spark.stop()
 
 
 def test_no_key_where_anybody_looks(broker: Broker, object_store: ObjectStore, tmp_path: Path) -> None:
-    """Spark's settings, its web page and what it answers to programs name the store, and hold neither key."""
+    """Spark's settings, web page and API show the store's address but neither key."""
     sink = StoredSink(broker, object_store, tmp_path, "sink-s3-shown")
     sink.settings["spark"]["conf"] |= {"spark.ui.enabled": "true", "spark.ui.port": "0"}
     sink.write_config()
     shown = run([sys.executable, "-c", _SHOWN, str(sink.config)], sink.environment())
     assert object_store.endpoint in shown
-    assert "fs.s3a.secret.key" in shown  # Spark takes the keys of the environment over, and shows stars
+    assert "fs.s3a.secret.key" in shown  # Spark takes the keys from the environment and shows asterisks
     assert [] == [key for key in object_store.credentials.values() if key in shown]

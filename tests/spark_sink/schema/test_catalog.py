@@ -1,4 +1,4 @@
-"""The catalog of table schemas, and the topic it comes from."""
+"""The catalog of table schemas and the topic that feeds it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ TWO = schema_of({"id": "int64", "n": "int32"})
 
 
 def test_latest_is_the_last_announced() -> None:
-    """Events without a schema take the one that was announced last, be it again."""
+    """Events without a schema use the last announced one, even if it was announced before."""
     catalog = SchemaCatalog()
     assert catalog.latest(ORDERS) is None
     for schema in (ONE, TWO, ONE):
@@ -36,7 +36,7 @@ def test_latest_is_the_last_announced() -> None:
 
 
 def test_a_catalog_travels() -> None:
-    """With all that it knows, in order, each time; packed anew only when it has changed."""
+    """The catalog is serialized completely and in order each time. It is packed again only after a change."""
     catalog = SchemaCatalog()
     for schema in (ONE, TWO, ONE):
         catalog.add(schema)
@@ -52,7 +52,7 @@ def test_a_catalog_travels() -> None:
 
 
 def test_reads_to_the_end_each_time(broker: Broker) -> None:
-    """Each refresh takes in all that was written before it; an unreadable schema and a tombstone harm nothing."""
+    """Each refresh reads everything written before it. An unreadable schema and a tombstone do no harm."""
     topic = "sink-schemas"
     reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, topic)
     try:
@@ -75,7 +75,7 @@ def test_reads_to_the_end_each_time(broker: Broker) -> None:
 def test_while_no_broker_answers(
     free_port: int, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It is said once, and once at the end; librdkafka, which would say it many times a second, writes nothing."""
+    """An outage is logged once, and so is its end. librdkafka, which would log it many times per second, is silent."""
     monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
     kafka = SparkKafka(bootstrap_servers=f"127.0.0.1:{free_port}")
     reader = SchemaReader(librdkafka_options(kafka), "none")
@@ -88,12 +88,12 @@ def test_while_no_broker_answers(
 
 
 def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
-    """Schemas have an order, and only one partition keeps it."""
+    """Schemas are ordered, and only a single partition preserves the order."""
     topic = "sink-schemas-wide"
     reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, topic)
     try:
         _create(broker, topic, 2)
-        _await({0: 0, 1: 0}, reader, topic)  # the broker denies a new topic for a moment
+        _await({0: 0, 1: 0}, reader, topic)  # the broker does not know a new topic at first
         with pytest.raises(ConfigError, match="2 partitions"):
             reader.refresh()
     finally:
@@ -101,8 +101,9 @@ def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
 
 
 def test_where_a_topic_ends(broker: Broker) -> None:
-    """By partition, the offset after the last record that may be read: marks of transactions are before it, an open
-    transaction is not, nor are records behind that. A topic that does not exist has no partitions."""
+    """A partition ends after its last readable record. Transaction markers are before the end, and an open transaction
+    and records after it are not. A missing topic has no partitions.
+    """
     topic = "sink-schemas-ends"
     reader = SchemaReader({"bootstrap.servers": broker.bootstrap}, "none")
     try:
@@ -122,7 +123,7 @@ def test_where_a_topic_ends(broker: Broker) -> None:
             before = reader.ends(topic)
             end()
         assert {0: 3, 1: 0, 2: 3} == before
-        # The broker ends a transaction after it has answered, in one partition before the other.
+        # The broker completes a transaction after its response, in one partition before the other.
         _await({0: 6, 1: 0, 2: 6}, reader, topic)
         admin = AdminClient({"bootstrap.servers": broker.bootstrap})
         (deleted,) = admin.delete_records([TopicPartition(topic, 2, 4)]).values()

@@ -66,20 +66,20 @@ CANONICAL = [
     ],
 )
 def test_types(canonical: str, sql: str) -> None:
-    """The smallest column that holds every value; text where none does."""
+    """A canonical type gets the smallest column type that holds every value, or text if none does."""
     assert sql == sql_type(canonical)
 
 
 @pytest.mark.parametrize("canonical", CANONICAL)
 def test_every_type_can_be_written(canonical: str) -> None:
-    """Every canonical type becomes a column that events can be written to."""
+    """Every canonical type gets a column that events can be written to."""
     sql = sql_type(canonical)
     assert is_known(sql)
     assert isinstance(arrow_type(sql), pa.DataType)
 
 
 def test_types_of_the_log() -> None:
-    """The words of the Delta log are the types of SQL; a stranger's type stays what it is, and is no target."""
+    """The types of the Delta log are SQL types. An unknown type is kept and cannot be written."""
     assert ["bigint", "decimal(18,4)", "map<string>"] == [
         sql_type_of_delta(word) for word in ("long", "decimal(18,4)", "map<string>")
     ]
@@ -87,13 +87,13 @@ def test_types_of_the_log() -> None:
 
 
 def test_no_statistics_where_they_lie() -> None:
-    """Decimals and floats have no statistics: their minimum and maximum in the log are not theirs."""
+    """Decimals and floats have no statistics, because their minimum and maximum in the log are inexact."""
     assert [True, False, False, False] == [has_statistics(t) for t in ("bigint", "decimal(20,0)", "double", "float")]
 
 
 @pytest.mark.parametrize("canonical", CANONICAL)
 def test_what_a_column_holds(canonical: str) -> None:
-    """A column holds its own type; text holds all but bytes; nothing but itself and text holds a time."""
+    """A column holds its own type. Text holds everything but bytes. Only a time column and text hold a time."""
     sql = sql_type(canonical)
     assert holds(sql, sql)
     assert holds("string", sql) == (sql != "binary")
@@ -111,7 +111,7 @@ def test_what_a_column_holds(canonical: str) -> None:
     ],
 )
 def test_holding_has_one_direction(sql: str, other: str) -> None:
-    """A wider type holds a narrower one, and not the reverse."""
+    """A wider type holds a narrower one, but not the reverse."""
     assert (True, False) == (holds(sql, other), holds(other, sql))
 
 
@@ -120,7 +120,7 @@ def test_holding_has_one_direction(sql: str, other: str) -> None:
     [("double", "bigint"), ("decimal(18,0)", "bigint"), ("decimal(10,4)", "decimal(8,1)"), ("bigint", "decimal(4,0)")],
 )
 def test_what_a_column_does_not_hold(sql: str, other: str) -> None:
-    """No digit may be lost, before the point or after it."""
+    """No digit can be lost, before or after the decimal point."""
     assert not holds(sql, other)
 
 
@@ -145,5 +145,5 @@ def test_what_a_column_does_not_hold(sql: str, other: str) -> None:
     ],
 )
 def test_types_that_delta_widens(sql: str, wanted: str, can: bool) -> None:
-    """The table of docs/sink-design.md §5.1; a date stays one, because its events would not read as times."""
+    """The table of docs/sink-design.md §5.1. A date is not widened, because its events would not read as times."""
     assert can == widens(sql, wanted)

@@ -1,4 +1,4 @@
-"""Which engine writes a table, and why."""
+"""The choice of the engine for a table, with its reason."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def chosen(
 
 
 def test_the_rule() -> None:
-    """A plain table is written by deltalake; one of more data than the setting, or of a feature that deltalake does not
-    write, by Spark. The reason tells which."""
+    """deltalake writes a plain table. Spark writes one above the size setting or with a feature that deltalake cannot
+    write. The reason states which.
+    """
     assert Engine.FUSED == chosen(set(FUSED_FEATURES)).engine
     assert Engine.FUSED == chosen(set(), size=10**9).engine
     assert (Engine.SPARK, "more than 1000 MB (tables.fused_megabytes)") == chosen(set(), size=10**9 + 1)
@@ -43,7 +44,7 @@ def test_the_rule() -> None:
 
 @pytest.mark.parametrize("feature", sorted(SPARK_FEATURES - FUSED_FEATURES))
 def test_a_feature_that_deltalake_does_not_write(feature: str) -> None:
-    """Each makes the table Spark's, and is named where the configuration says otherwise."""
+    """Each such feature makes Spark write the table. It is reported if the configuration says otherwise."""
     assert Engine.SPARK == chosen({feature}).engine
     with pytest.raises(Refused, match=f"says fused, but deltalake does not write: {feature}") as refused:
         chosen({feature}, rules=EngineRules({"s*": Engine.FUSED}))
@@ -51,7 +52,7 @@ def test_a_feature_that_deltalake_does_not_write(feature: str) -> None:
 
 
 def test_what_nobody_writes() -> None:
-    """A feature that is not known, and one whose table only Spark could read, are refused whoever is named."""
+    """An unknown feature, or one whose table only Spark could read, is rejected for any configured engine."""
     for rules in (NO_RULES, EngineRules({"*": Engine.SPARK})):
         with pytest.raises(Refused, match="cannot be written: novelty"):
             chosen({"novelty", "deletionVectors"}, rules=rules)
@@ -61,7 +62,7 @@ def test_what_nobody_writes() -> None:
 
 
 def test_the_configuration_decides() -> None:
-    """The name counts before patterns, of which the first that matches, and size is not asked for then."""
+    """The table's name decides first, then the first matching pattern. The size is ignored then."""
     rules = EngineRules(
         {"*.log_*": Engine.FUSED, "shop_*": Engine.SPARK, "*": Engine.FUSED, "shop_sales.a": Engine.FUSED},
         fused_megabytes=0,
@@ -80,7 +81,7 @@ def test_the_configuration_decides() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.HISTORY, Mode.CHANGELOG])
 def test_other_modes(mode: Mode) -> None:
-    """Only deltalake writes what is no mirror, whatever its size and the configuration; nobody, where it cannot."""
+    """Only deltalake writes other modes than mirrors, whatever the size and configuration. If it cannot, nobody does."""
     rules = EngineRules({"*": Engine.SPARK}, fused_megabytes=0)
     choice = chosen({"invariants"}, size=1, rules=rules, mode=mode)
     assert (Engine.FUSED, f"only deltalake writes tables of mode {mode.value}") == choice
@@ -89,7 +90,7 @@ def test_other_modes(mode: Mode) -> None:
 
 
 def test_features_of_older_protocols() -> None:
-    """A writer version before 7 stands for features that are not listed; those of 2 deltalake writes."""
+    """A writer version before 7 implies unlisted features. deltalake can write those of version 2."""
     assert frozenset() == features(2, frozenset())
     assert {"checkConstraints"} == features(3, frozenset())
     expected = {"checkConstraints", "changeDataFeed", "generatedColumns", "columnMapping", "identityColumns"}

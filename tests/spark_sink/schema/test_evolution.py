@@ -1,4 +1,4 @@
-"""What a table becomes, or why not."""
+"""The schema that a table evolves to, or the reason why it cannot."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STORED = TableShape(TABLE, (TableColumn("id", "bigint"), TableColumn("n", "int")
 
 
 def evolved(columns: dict[str, str], key: tuple[str, ...] = ("id",), policies: Policies = DEFAULTS) -> Plan:
-    """The stored table under one further schema."""
+    """Return the stored table after one more schema."""
     return evolve(STORED, TABLE, [schema_of(columns, key)], policies=policies)
 
 
@@ -40,7 +40,7 @@ def places(plan: Plan, schema: TableSchema) -> dict[str, str | None]:
 
 
 def test_no_table_is_created() -> None:
-    """A table that is not there is created with all columns of the schemas and the key in key order."""
+    """A missing table is created with all columns of the schemas, and the key in key order."""
     schema = schema_of({"b": "string", "a": "int32", "n": "decimal(40,2)"}, ("a", "b"))
     plan = evolve(None, TABLE, [schema])
     assert Create(plan.shape) == plan.step
@@ -48,7 +48,7 @@ def test_no_table_is_created() -> None:
 
 
 def test_a_table_is_created_by_its_newest_schema() -> None:
-    """What older events carry fits the newer types, so a backlog over a widening makes one column, not two."""
+    """Values of older events fit the newer types, so a backlog across a widening creates one column, not two."""
     old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": "int64", "x": "date"})
     plan = evolve(None, TABLE, [old, new], new)
     assert {"id": "bigint", "n": "bigint", "x": "date"} == plan.shape.types
@@ -56,14 +56,14 @@ def test_a_table_is_created_by_its_newest_schema() -> None:
 
 
 def test_new_columns_are_added() -> None:
-    """Columns of any schema of the batch are added; what the newest dropped stays."""
+    """Columns of any schema in the batch are added. Columns that the newest schema dropped remain."""
     plan = evolve(STORED, TABLE, [schema_of({"id": "int64", "x": "date"}), schema_of({"id": "int64", "y": "json"})])
     assert AddColumns((TableColumn("x", "date"), TableColumn("y", "string"))) == plan.step
     assert ["id", "n", "x", "y"] == list(plan.shape.types)
 
 
 def test_nothing_to_do() -> None:
-    """A schema that the table holds already asks for nothing, nor do columns that events name without one."""
+    """A schema that the table already covers causes no change, nor do columns of events without a schema."""
     schema = schema_of({"id": "int64", "n": "int32"})
     plan = evolve(STORED, TABLE, [schema], named=["n"], key=["id"])
     assert (STORED, None, {}) == (plan.shape, plan.step, plan.versions)
@@ -71,7 +71,7 @@ def test_nothing_to_do() -> None:
 
 
 def test_without_schema_columns_are_strings() -> None:
-    """Where no schema knows a column it is a string; where the table knows it, it is what it is."""
+    """A column unknown to every schema is a string, unless the table has a type for it."""
     shape = evolve(None, TABLE, [], named=["v"], key=["id"]).shape
     assert ({"id": "string", "v": "string"}, ("id",)) == (shape.types, shape.key)
     plan = evolve(STORED, TABLE, [], named=["id", "n", "v"], key=["id"])
@@ -79,15 +79,16 @@ def test_without_schema_columns_are_strings() -> None:
 
 
 def test_a_smaller_type_needs_nothing() -> None:
-    """A column that holds every value of the new type takes it."""
+    """A column that holds every value of the new type is used for it."""
     plan = evolved({"id": "int32", "n": "int16"})
     assert (None, STORED) == (plan.step, plan.shape)
 
 
 @pytest.mark.parametrize("type", ["int64", "string", "date", "decimal(20,4)", "bytes"])
 def test_another_type_stands_beside(type: str) -> None:
-    """C11, C12: a type that the column does not hold gets a version of its own; old and new events of one batch go
-    each to theirs, and what one writes the other's column does not show."""
+    """C11, C12: a type that the column cannot hold gets a new column version. Old and new events of one batch use their
+    own versions, and a value is not visible in the other one.
+    """
     old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": type})
     plan = evolve(STORED, TABLE, [old, new, old])
     assert isinstance(plan.step, AddColumns)
@@ -97,14 +98,14 @@ def test_another_type_stands_beside(type: str) -> None:
     assert {"n": ("n__v2",), "n__v2": ("n",)} == plan.versions
     again = evolve(plan.shape, TABLE, [old, new])
     assert (None, "n__v2") == (again.step, places(again, new)["n"])
-    # The newest version that holds an old value takes it.
+    # The newest version that can hold an old value gets it.
     assert ("n" if type in ("date", "bytes") else "n__v2") == places(again, old)["n"]
     third = evolve(again.shape, TABLE, [schema_of({"id": "int64", "n": "geometry"})])
     assert ("bytes" == type) == (third.step is None)
 
 
 def test_names_that_differ_by_case() -> None:
-    """Delta Lake takes one of them; the other stands beside under a name of its own, and is found again."""
+    """Delta Lake accepts only one of them. The other gets a different name and is found again."""
     schema = schema_of({"id": "int64", "N": "string", "n": "int32"})
     plan = evolve(STORED, TABLE, [schema])
     assert {"id": "id", "N": "N__v2", "n": "n"} == places(plan, schema)
@@ -113,8 +114,7 @@ def test_names_that_differ_by_case() -> None:
 
 
 def test_names_that_delta_does_not_take() -> None:
-    """Whatever a source calls its columns, the key among them: names that Delta Lake or the sink itself has are
-    written otherwise, and never two alike."""
+    """Column names that Delta Lake or the sink reserves are escaped, including key columns, and never collide."""
     names = ["a b", "", "_cdc_pos", "_CDC_state", "x__v2", "x", "X", "a~20~b", "名", "sélect", "a.b", "`", "\n", "n;"]
     schema = schema_of(dict.fromkeys(names, "string"), ("a b",))
     plan = evolve(None, TABLE, [schema], schema)
@@ -128,7 +128,7 @@ def test_names_that_delta_does_not_take() -> None:
 
 
 def test_a_thousand_columns() -> None:
-    """They are laid out, and each finds its place again."""
+    """All columns are laid out and found again."""
     schema = schema_of({f"c{n}": "int32" for n in range(1000)}, ("c7",))
     wider = schema_of({f"c{n}": "int64" for n in range(1000) if n != 7} | {"c7": "int32"}, ("c7",))
     plan = evolve(evolve(None, TABLE, [schema]).shape, TABLE, [schema, wider])
@@ -145,7 +145,9 @@ CASES = [
 
 @pytest.mark.parametrize(("change", "columns", "message"), CASES)
 def test_policies(change: ShapeChange, columns: dict[str, str], message: str) -> None:
-    """`fail` refuses just its kind of change; `ignore` leaves the table as it is; `evolve` does what the engine can."""
+    """`fail` rejects only its kind of change, `ignore` leaves the table unchanged, and `evolve` does what the engine
+    can.
+    """
     with pytest.raises(Refused, match=message) as refused:
         evolved(columns, policies=DEFAULTS | {change: Policy.FAIL})
     assert Reason.SCHEMA_REFUSED == refused.value.reason
@@ -164,8 +166,7 @@ BESIDE = DEFAULTS | {ShapeChange.WIDEN: Policy.LENIENT}
 
 @pytest.mark.parametrize("type", ["int64", "decimal(12,2)", "float64"])
 def test_types_in_place(type: str) -> None:
-    """By default, where the engine can, a column gets the wider type; what else the table lacks is asked
-    for when that is done."""
+    """By default, a column gets the wider type if the engine can change it. Other changes are requested after that."""
     old, new = schema_of({"id": "int64", "n": "int32"}), schema_of({"id": "int64", "n": type, "x": "date"})
     wider = TableColumn("n", sql_type(type))
     plan = evolve(STORED, TABLE, [old, new], in_place=True)
@@ -176,7 +177,7 @@ def test_types_in_place(type: str) -> None:
 
 
 def test_types_that_stand_beside_all_the_same() -> None:
-    """What the engine, or Delta Lake, or the policy does not change in place."""
+    """A new version is added if the engine, Delta Lake or the policy does not allow the change in place."""
     for type in ("decimal(10,1)", "string", "date", "int64"):
         schema = schema_of({"id": "int64", "n": type})
         beside = evolve(STORED, TABLE, [schema])
@@ -186,7 +187,7 @@ def test_types_that_stand_beside_all_the_same() -> None:
 
 
 def test_the_key_in_place() -> None:
-    """A key column may get a wider type where its rows keep their keys; under any other policy the table stops."""
+    """A key column can be widened if its rows keep their keys. Any other policy stops the table."""
     narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
     schema = schema_of({"id": "int64", "n": "int32"})
     plan = evolve(narrow, TABLE, [schema], in_place=True)
@@ -197,8 +198,9 @@ def test_the_key_in_place() -> None:
 
 @pytest.mark.parametrize("type", ["int64", "decimal(12,2)", "float64"])
 def test_the_key_by_a_rewrite(type: str) -> None:
-    """Where the engine cannot widen in place, the table is rewritten for its key; other columns get a version beside.
-    Events of the older schema still go to the key."""
+    """If the engine cannot widen in place, the table is rewritten for its key, and other columns get a new version.
+    Events of the older schema still use the key.
+    """
     narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
     old, schema = schema_of({"id": "int32", "n": "int32"}), schema_of({"id": type, "n": "int64"})
     plan = evolve(narrow, TABLE, [schema, old])
@@ -208,8 +210,9 @@ def test_the_key_by_a_rewrite(type: str) -> None:
 
 @pytest.mark.parametrize(("type", "policies"), [("string", DEFAULTS), ("int16", DEFAULTS), ("int64", BESIDE)])
 def test_a_key_that_stays(type: str, policies: Policies) -> None:
-    """A type that does not hold the keys of before, or that is text, stops the table, as does a policy; one that they
-    have room for is no change."""
+    """A type that is text or does not hold the old keys stops the table, as does a policy. A type that the column can
+    hold causes no change.
+    """
     narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
     schema = schema_of({"id": type, "n": "int32"})
     if type == "int16":
@@ -220,7 +223,7 @@ def test_a_key_that_stays(type: str, policies: Policies) -> None:
 
 
 def test_a_changelog_is_not_rewritten() -> None:
-    """It has no key: the wider values are in a column beside."""
+    """A changelog has no key. The wider values go to an additional column."""
     log = TableShape(TABLE, (TableColumn("id", "int"),), (), Mode.CHANGELOG)
     schema = schema_of({"id": "int64"})
     plan = evolve(log, TABLE, [schema], form=TableSpec(Mode.CHANGELOG))
@@ -228,14 +231,14 @@ def test_a_changelog_is_not_rewritten() -> None:
 
 
 def test_a_wider_key_of_a_new_table() -> None:
-    """A backlog over the change creates the table with the wider type, whichever schema is laid out first."""
+    """A backlog across the change creates the table with the wider type, in any order of the schemas."""
     old, new = schema_of({"id": "int32"}), schema_of({"id": "int64"})
     for order in ([old, new], [new, old]):
         assert {"id": "bigint"} == evolve(None, TABLE, order).shape.types
 
 
 def test_the_last_version_is_widened() -> None:
-    """Of a column with versions the newest goes on."""
+    """For a column with versions, the newest one is widened."""
     shape = TableShape(TABLE, (*STORED.columns, TableColumn("n__v2", "decimal(10,2)", "n")), ("id",))
     schema = schema_of({"id": "int64", "n": "decimal(12,4)"})
     plan = evolve(shape, TABLE, [schema], in_place=True)
@@ -244,14 +247,16 @@ def test_the_last_version_is_widened() -> None:
 
 
 def test_a_new_table_needs_no_policy() -> None:
-    """No policy stands against the creation of a table."""
+    """No policy prevents the creation of a table."""
     policies = dict.fromkeys(ShapeChange, Policy.FAIL)
     schema = schema_of({"id": "int64", "n": "int32"})
     assert evolve(None, TABLE, [schema], schema, policies=policies).step is not None
 
 
 def test_a_dropped_column() -> None:
-    """It stays; with the policy `fail` the table stops when the newest schema lacks it, not when an older one does."""
+    """The column remains. With the policy `fail`, the table stops if the newest schema lacks it, but not if an older
+    one does.
+    """
     older, newest = schema_of({"id": "int64"}), schema_of({"id": "int64", "n": "int32"})
     fails = DEFAULTS | {ShapeChange.DROP: Policy.FAIL}
     assert STORED == evolve(STORED, TABLE, [older], newest, policies=fails).shape
@@ -261,8 +266,9 @@ def test_a_dropped_column() -> None:
 
 
 def test_another_key() -> None:
-    """The rows of a table are no rows of another key, so it stops, or with `ignore` keeps its own key; the order of the
-    key columns says nothing, and no column of the key may change into what it does not hold."""
+    """Rows cannot move to another key, so the table stops, or keeps its key with `ignore`. The order of key columns
+    does not matter, and no key column can change to a type that does not hold its values.
+    """
     with pytest.raises(Refused, match=r"the key changed from \(id\) to \(id, n\)"):
         evolved({"id": "int64", "n": "int32"}, ("id", "n"))
     ignored = evolved({"id": "int64", "n": "int32"}, ("id", "n"), DEFAULTS | {ShapeChange.KEY: Policy.IGNORE})
@@ -287,7 +293,7 @@ TYPES = ["int8", "int16", "int32", "int64", "uint64", "decimal(10,2)", "decimal(
 
 @given(st.lists(st.sampled_from(TYPES), min_size=1, max_size=8))
 def test_every_schema_stays_readable(types: list[str]) -> None:
-    """Whatever a column was in turn, events of each of these schemas find a column that holds their values."""
+    """Whatever types a column has had, events of each schema find a column version that holds their values."""
     schemas = [schema_of({"id": "int64", "n": type}) for type in types]
     plan = evolve(evolve(None, TABLE, schemas[:1]).shape, TABLE, schemas)
     for schema in schemas:

@@ -1,4 +1,4 @@
-"""Statements: which policy answers which note, and types that hold all values of others."""
+"""Statements: the policy for each note, and types that hold all values of others."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ from tests.spark_sink.changes import schema_of
     ],
 )
 def test_types_of_sources(old: str | None, new: str, *, holds: bool) -> None:
-    """False also where nobody knows: then rows may have changed."""
+    """An unknown type counts as not holding the values, because rows may have changed."""
     assert holds is holds_native(new, old)
 
 
@@ -78,12 +78,12 @@ ROWS, DROP = Reason.ROWS_UNACCOUNTED, Reason.TABLE_DROPPED
     ],
 )
 def test_policies(note: str, rules: StatementRules, parks: Reason | None, parks_all: Reason | None) -> None:
-    """Of all tables at once nobody can mark rows, or empty them at a position."""
+    """For all tables together, nobody can mark rows or empty them at a position."""
     assert (parks, parks_all) == (rules.parks(note), rules.parks_all(note))
 
 
 def test_several_notes_of_one_statement() -> None:
-    """What one of them asks for does not hide the others."""
+    """The action for one note does not hide those for others."""
     notes = ["DEFAULT_FILLED=a:int32", "DEFAULT_FILLED=b:string", "COLUMN_REWRITTEN=c", "PK_CHANGED"]
     answer = answer_to(notes, {"a"}, StatementRules(), [])
     assert ({"a": "int32"}, True, None) == (answer.fills, answer.marks, answer.parks)
@@ -91,7 +91,7 @@ def test_several_notes_of_one_statement() -> None:
 
 
 def test_a_type_is_wider_only_by_all_schemas() -> None:
-    """One that was met before, and is narrower than another, says nothing of the order."""
+    """If any known schema has a wider type, the change may narrow the column, so its rows are marked."""
     known = [schema_of({"id": "int64", "a": "string"}, natives={"a": f"varchar({n})"}) for n in (5, 20)]
     for length, marks in ((20, False), (10, True)):
         assert marks is answer_to([f"COLUMN_RETYPED=a:varchar({length})"], (), StatementRules(), known).marks

@@ -1,4 +1,4 @@
-"""Table names: where a source table is written."""
+"""The name of the table for a source table."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DEFAULT = TablePattern.parse("{source}_{db}_{schema}.{table}")
     ],
 )
 def test_targets(table: TableId, target: str) -> None:
-    """An absent part goes with the text before it; a name cannot leave its folder or look like another."""
+    """A missing part is omitted with the text before it. A name can neither leave its folder nor imitate another."""
     assert target == DEFAULT.target(table)
 
 
@@ -41,13 +41,13 @@ def test_targets(table: TableId, target: str) -> None:
     ],
 )
 def test_patterns_that_are_none(text: str) -> None:
-    """A pattern names known parts, and cannot point out of the warehouse or at our own tables."""
+    """A pattern uses known parts, and cannot point outside the warehouse or at control tables."""
     with pytest.raises(ValueError, match=r"part|pattern|text"):
         TablePattern.parse(text)
 
 
 def test_tasks_meet_where_names_do(spark: SparkSession) -> None:
-    """What tasks meet by is the name but for case, also of tables that are renamed, whatever their names hold."""
+    """Tasks group tables by name without case, including renamed tables and any characters."""
     renamed = {"s/db//a": "x.One", "s/db//it's (?) *": "x.two", "*/\\d.//t": "x.three", "???/db//订*": "x.four"}
     pattern = TablePattern.parse("{source}_{db}.{table}", renamed)
     tables = [

@@ -1,4 +1,4 @@
-"""The id of a checkpoint: by it the batches of a checkpoint are told from those of an older one."""
+"""The id of a checkpoint distinguishes its batches from those of an older one."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from spark_sink.spark.checkpoint import check_id, checkpoint_id
 
 
 def test_two_sinks_that_begin_at_once(spark: SparkSession, tmp_path: Path) -> None:
-    """As long as no batch is known, whoever comes gives a new id; the one before does not go on with its own."""
+    """Until a batch is known, each sink that starts sets a new id, and the previous one cannot continue with its own."""
     checkpoint = str(tmp_path / "checkpoint")
     first = checkpoint_id(spark, checkpoint)
     check_id(spark, checkpoint, first)

@@ -1,4 +1,4 @@
-"""What is told of a job of Spark that failed: its cause, in one line, and no value of a row."""
+"""The report of a failed Spark job: its cause in one line, without values of rows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def _failed(spark: SparkSession, make: Callable[[], BaseException]) -> str:
 
 
 def test_a_worker_without_credentials(spark: SparkSession) -> None:
-    """What a machine lacks is told as the worker told it, in one line."""
+    """The worker's message about what a machine lacks is reported in one line."""
     told = _failed(spark, lambda: OSError("S3 error\n  loading credentials"))
     assert told.startswith("a Spark job failed: OSError: S3 error loading credentials (in a Python worker, at ")
     assert "test_failures.py:" in told
@@ -41,8 +41,9 @@ def test_a_worker_without_credentials(spark: SparkSession) -> None:
 
 
 def test_overtaken(spark: SparkSession) -> None:
-    """What a worker says of another sink comes through as it is, and as the class that it is. Of a checkpoint
-    Spark says it, of a table Delta."""
+    """A worker's message about another sink is passed on unchanged with its class. Spark reports it for a checkpoint,
+    Delta for a table.
+    """
     theirs = Overtaken("the table shop.orders")
     with pytest.raises(SPARK_ERRORS) as failed:
         spark.range(1).mapInArrow(_raises(lambda: Overtaken("the table shop.orders")), "id long").collect()
@@ -53,7 +54,7 @@ def test_overtaken(spark: SparkSession) -> None:
 
 
 def test_an_overtaken_checkpoint(spark: SparkSession) -> None:
-    """Spark has two texts: the entry was there when this query looked, or both wrote it at the same moment."""
+    """Spark has two messages: the entry existed when this query checked, or both wrote it at the same time."""
     jvm: Any = spark._jvm
     errors = jvm.org.apache.spark.sql.errors.QueryExecutionErrors
     there = jvm.org.apache.hadoop.fs.FileAlreadyExistsException("s3a://c/offsets/1")
@@ -68,7 +69,7 @@ def test_an_overtaken_checkpoint(spark: SparkSession) -> None:
 
 
 def test_a_value_of_a_row(spark: SparkSession) -> None:
-    """Of an error whose text may hold values, only the kind and the place are told."""
+    """For an error whose text can contain values, only its kind and place are reported."""
     told = _failed(spark, lambda: ValueError("'4711 Main Street' is no number"))
     assert "4711" not in told
     assert told.startswith("a Spark job failed: ValueError in a Python worker, at ")
@@ -98,12 +99,12 @@ _LOST = (
     ],
 )
 def test_a_lost_task(why: str, told: str) -> None:
-    """A machine that is lost is named; of a Java error whose text may hold values, its class."""
+    """A lost machine is named. For a Java error whose text can contain values, its class is reported."""
     assert told == cause(_LOST.format(why=why))
 
 
 def test_nothing_that_may_be_repeated() -> None:
-    """An error without a trace is told by its kind."""
+    """An error without a trace is reported by its kind."""
     assert cause("4711 is too much") is None
     assert "a Spark job failed: PySparkException" == str(failure(PySparkException("4711 is too much")))
 
@@ -138,8 +139,9 @@ except FatalError as error:
 
 @pytest.mark.integration
 def test_spark_itself_repeats_nothing(tmp_path: Path) -> None:
-    """Spark's own lines on a failed task hold the text of its error: they are not written. A master that is none is
-    told in one line."""
+    """Spark's own log lines for a failed task contain the error text and are suppressed. An invalid master is reported
+    in one line.
+    """
     root = Path(__file__).parents[3]
     ended = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{_SCRIPT}"],

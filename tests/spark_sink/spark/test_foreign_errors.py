@@ -1,4 +1,4 @@
-"""What an operator is told of errors that are not ours."""
+"""What operators see of errors from libraries and servers."""
 
 from __future__ import annotations
 
@@ -20,5 +20,7 @@ from spark_sink.spark.foreign_errors import reason
     ],
 )
 def test_one_line(text: str, told: str) -> None:
-    """The first line and the last cause; of an S3 server its code and message, and nothing of the request."""
+    """The report has the first line and the last cause. For an S3 server, it has the code and message without the
+    request.
+    """
     assert told == reason(OSError(text))

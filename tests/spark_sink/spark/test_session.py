@@ -1,4 +1,4 @@
-"""How Java is started: with the jars that Spark lacks, deaf to SIGTERM, and gone when we are."""
+"""Starting Java: with the jars that Spark lacks, ignoring SIGTERM, and ending with the sink."""
 
 from __future__ import annotations
 
@@ -37,8 +37,9 @@ sys.stdin.readline()
 
 
 def test_java_is_deaf_to_sigterm_and_dies_with_us() -> None:
-    """A supervisor may signal every process of the service. Java stays for the running batch, whatever becomes of it;
-    when the sink is killed, Java ends, too."""
+    """A supervisor can signal every process of the service. Java keeps running for the current batch, and ends when the
+    sink is killed.
+    """
     pipe = subprocess.PIPE
     sink = subprocess.Popen([sys.executable, "-c", _STARTED], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
     assert sink.stdin is not None
@@ -48,7 +49,7 @@ def test_java_is_deaf_to_sigterm_and_dies_with_us() -> None:
         os.kill(java, signal.SIGTERM)
         sink.stdin.write(b"\n")
         sink.stdin.flush()
-        assert sink.stdout.readline()  # it still answers
+        assert sink.stdout.readline()  # it still responds
         sink.kill()
     deadline = time.monotonic() + PATIENCE_SECONDS
     while _is_there(java):
@@ -58,7 +59,7 @@ def test_java_is_deaf_to_sigterm_and_dies_with_us() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_while_spark_starts(number: int) -> None:
-    """There is no batch to wait for: exit code 0, and no trace of where it was."""
+    """No batch is running, so the exit code is 0, without a stack trace."""
     waits = "import time; from spark_sink import signals; signals.end_at_once(); print(flush=True); time.sleep(600)"
     pipe = subprocess.PIPE
     with subprocess.Popen([sys.executable, "-c", waits], stdout=pipe, stderr=pipe) as starting:
@@ -75,7 +76,7 @@ def _is_there(pid: int) -> bool:
 
 
 def test_without_jars(broker: Broker, tmp_path: Path) -> None:
-    """One line with what is missing and what to do, exit code 2, and nothing of Java."""
+    """The output is one line with what is missing and what to do, exit code 2, and nothing from Java."""
     sink = Sink(broker, tmp_path, "sink-without-jars")
     sink.settings["tables"]["formats"] = {"*": "iceberg"}
     sink.write_config()
@@ -95,7 +96,7 @@ def test_without_jars(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_without_java(tmp_path: Path) -> None:
-    """So is a machine without Java."""
+    """The same holds for a machine without Java."""
     (tmp_path / "bash").symlink_to("/bin/bash")
     environment = {**os.environ, "PATH": str(tmp_path), "JAVA_HOME": ""}
     command = [sys.executable, "-c", "from spark_sink.spark import session; session._start_java({})"]
@@ -104,7 +105,7 @@ def test_without_java(tmp_path: Path) -> None:
 
 
 def test_the_memory_of_workers(spark: SparkSession) -> None:
-    """Arrow takes it from jemalloc, which needs less for the fold than its default."""
+    """Arrow uses jemalloc, which needs less memory for the fold than its default allocator."""
 
     def pool(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for _ in batches:
@@ -115,7 +116,7 @@ def test_the_memory_of_workers(spark: SparkSession) -> None:
 
 
 def test_a_statement_that_fails_is_in_no_log(spark: SparkSession) -> None:
-    """Its literals may be values of rows; the exception has it, and who catches that decides."""
+    """Its literals can be values of rows. The exception contains it, and the code that catches it decides."""
     logger, told = logging.getLogger("SQLQueryContextLogger"), io.StringIO()
     handler = logging.StreamHandler(told)
     logger.addHandler(handler)
@@ -128,7 +129,7 @@ def test_a_statement_that_fails_is_in_no_log(spark: SparkSession) -> None:
 
 
 def test_credentials_of_catalogs_are_not_shown(spark: SparkSession) -> None:
-    """A session is told them as settings, which Spark keeps with each statement for its page and its event log."""
+    """A session gets credentials as settings, which Spark stores with each statement for its web page and event log."""
     told = {f"spark.sql.catalog.x.{name}": f"hidden-{name}" for name in ("credential", "token", "jdbc.password")}
     session = sibling(spark, {**told, "spark.sql.catalog.x.header.Authorization": "hidden-header"})
     session.sql("SELECT 'of this test'").collect()

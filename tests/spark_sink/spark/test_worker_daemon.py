@@ -1,4 +1,4 @@
-"""What the daemon of Spark's workers changes in Python: it must lose nothing."""
+"""The changes that the daemon of Spark's workers makes to Python must lose nothing."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def _forget_modules() -> Iterator[None]:
 
 
 def test_an_archive_is_read_again_only_when_it_has_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Modules that come into an archive later are found; one that is as it was keeps what was read of it."""
-    monkeypatch.setattr(zipimporter, "invalidate_caches", zipimporter.invalidate_caches)  # put back at the end
+    """Modules added to an archive later are found. An unchanged archive is not read again."""
+    monkeypatch.setattr(zipimporter, "invalidate_caches", zipimporter.invalidate_caches)  # restored at the end
     archive = tmp_path / "modules.zip"
     _write(archive, first_in_archive="VALUE = 1")
     monkeypatch.syspath_prepend(str(archive))

@@ -1,4 +1,4 @@
-"""What every engine and every format does for a table: one suite over real tables."""
+"""The behaviour that every engine and format shares, tested on real tables."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Stored = dict[str, Any]
 
 
 class Tables:
-    """The tables of one engine and format: `done` brings a table to where a worker next reads it."""
+    """The tables of one engine and format. `done` brings a table to the state that a worker reads next."""
 
     def __init__(self, spark: SparkSession, warehouse: str, engine: Engine, format: Format) -> None:
         self._tables = FormatTables(warehouse, "app", EngineRules({"*": engine}), {"*": format})
@@ -64,7 +64,7 @@ def tables(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) 
 def _changes(
     rows: Mapping[str, Stored], *, inserts_only: bool, kept: Mapping[str, list[bool]] | None = None
 ) -> TableChanges:
-    """Rows by key; what one does not tell is NULL, or for our columns that of a row that is there, written at "1"."""
+    """Return rows by key. Missing values are NULL, and our columns have those of an existing row, written at "1"."""
     meta = {"_cdc_scope": "one", "_cdc_pos": "1", "_cdc_incomplete": False}
     full = [{**meta, **row, "id": key} for key, row in rows.items()]
     sql = {**SHAPE.types, **META_COLUMNS}
@@ -75,8 +75,9 @@ def _changes(
 
 
 def test_what_is_written_is_read(tables: Tables) -> None:
-    """Rows by whatever key, new ones and others beside them, whole and with columns that stay, and their marks; each
-    commit with its markers, looked up by name."""
+    """Rows with any key are read back, new and existing, full and partial, with their state. Each commit has its
+    markers, which are found by name.
+    """
     half = {key: {"a.b": n, "t": 1, "_cdc_state": '{"seen":{"two":"7"}}'} for n, key in enumerate(KEYS[::2])}
     table = tables.open()
     assert (None, {}, {}) == (table.applied("m"), table.marks(set()), table.rows({("",)}))
@@ -102,8 +103,9 @@ def test_what_is_written_is_read(tables: Tables) -> None:
 
 
 def test_what_is_cleared_and_forgotten(tables: Tables) -> None:
-    """Floors are kept, rows up to them go with the marker of it, later ones and other scopes stay, and so do deleted
-    rows until their time; where nothing lies under the floors, there is nothing to commit."""
+    """Floors are stored. Rows below them are deleted with the truncate's marker. Later rows and other scopes remain,
+    and so do deleted rows until they expire. If nothing is below the floors, nothing is committed.
+    """
     rows_spanning_floor = msgspec.json.encode(Memory(reset="1")).decode()
     rows: dict[str, Stored] = {
         "under": {},
@@ -130,7 +132,7 @@ def test_what_is_cleared_and_forgotten(tables: Tables) -> None:
 
 
 def test_what_is_retired(tables: Tables) -> None:
-    """Rows up to the floors are deleted rows, with their values and their place, and no others."""
+    """Only rows below the floors become deleted rows, and they keep their values and positions."""
     rows: dict[str, Stored] = {
         "under": {"a.b": 5, "_cdc_state": '{"seen":{"two":"7"}}', "_cdc_incomplete": True},
         "beyond": {"_cdc_pos": "3"},

@@ -1,4 +1,4 @@
-"""Tables that deltalake creates and changes are those that Spark would: the same log, read alike by both."""
+"""Tables created and changed by deltalake equal those of Spark: the same log, read the same way by both."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _add(*steps: tuple[TableColumn, ...], to: tuple[TableColumn, ...] = (KEY,)) 
 
 
 class CreatingSparkDdl(SparkDdl):
-    """Creates tables, too, through Spark: what those of deltalake are held to."""
+    """Also creates tables through Spark, for comparison with deltalake's."""
 
     def __init__(self, spark: SparkSession, warehouse: str) -> None:
         super().__init__(spark, warehouse)
@@ -76,7 +76,7 @@ class CreatingSparkDdl(SparkDdl):
 
 
 def _forbidden() -> TableShape:
-    """What evolution makes of names with the characters that Delta Lake holds in none."""
+    """Return the evolved names for names with characters that Delta Lake forbids."""
     names = [f"a{character}b" for character in " ,;{}()\n\t=`"]
     schema = schema_of({"id": "int64", **dict.fromkeys(names, "string")})
     return evolve(None, TableId("s", "d", None, "t"), [schema]).shape
@@ -108,8 +108,7 @@ CASES: Mapping[str, Callable[[TableDdl], object]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_tables_are_alike(spark: SparkSession, tmp_path: Path, case: str) -> None:
-    """Columns with all that the log says of them, properties, protocol, and what a worker and Spark make of the
-    table."""
+    """Columns with all their metadata, properties and protocol are the same, and so is what a worker and Spark read."""
     name = quarantine.NAME if case == "the quarantine" else NAME
     found = []
     for folder, ddl in _both(spark, tmp_path):
@@ -119,7 +118,7 @@ def test_tables_are_alike(spark: SparkSession, tmp_path: Path, case: str) -> Non
 
 
 def test_what_others_have_said_of_a_table_stays(spark: SparkSession, tmp_path: Path) -> None:
-    """Comments and properties that somebody gave a table are there after columns were added."""
+    """Comments and properties that somebody set remain after columns are added."""
     found = []
     for folder, ddl in _both(spark, tmp_path):
         ddl.create(NAME, _shape(KEY, ODD[0]))
@@ -143,7 +142,7 @@ FEATURES = {
 
 @pytest.mark.parametrize("feature", FEATURES)
 def test_what_deltalake_does_not_write_is_changed_by_spark(spark: SparkSession, tmp_path: Path, feature: str) -> None:
-    """A table with a feature that somebody gave it gets its columns all the same, and nothing else."""
+    """A table with a feature that somebody enabled gets its columns and no other change."""
     found = []
     for folder, ddl in _both(spark, tmp_path):
         ddl.create(NAME, _shape(KEY))
@@ -155,7 +154,7 @@ def test_what_deltalake_does_not_write_is_changed_by_spark(spark: SparkSession, 
 
 
 def test_names_that_differ_by_case_are_one_table(tmp_path: Path) -> None:
-    """Whoever creates it again is told how it is spelled; another name in a folder that differs by case is its own."""
+    """Creating a table that differs in case reports the existing spelling. Different names in such folders are allowed."""
     ddl = local_ddl(tmp_path / "not there yet")
     told = [ddl.create(name, _shape(KEY)) for name in (NAME, NAME, "S_d.T", "s_D.other")]
     assert [NAME, NAME, NAME, "s_D.other"] == told
@@ -164,7 +163,7 @@ def test_names_that_differ_by_case_are_one_table(tmp_path: Path) -> None:
 
 
 def test_a_table_that_several_create_at_once(tmp_path: Path) -> None:
-    """It is created once, and nobody is told otherwise."""
+    """The table is created once, and no sink gets an error."""
     together = Barrier(8)
 
     def create(_: int) -> str:
@@ -178,7 +177,7 @@ def test_a_table_that_several_create_at_once(tmp_path: Path) -> None:
 
 
 class Interrupted:
-    """A look at a table after which somebody else commits to it, for the first `times` looks."""
+    """A table that somebody else commits to after each of the first `times` reads."""
 
     def __init__(self, commit: Callable[[DeltaTable], object], times: int = 1) -> None:
         self._commit, self._left = commit, times
@@ -210,7 +209,7 @@ OTHERS: Mapping[str, tuple[Callable[[DeltaTable], object], Sequence[str]]] = {
 
 @pytest.mark.parametrize("other", OTHERS)
 def test_somebody_else_commits_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, other: str) -> None:
-    """The columns are added to the table as it is then; one that is there is left."""
+    """The columns are added to the table in its new state. Existing ones are left unchanged."""
     ddl = local_ddl(tmp_path)
     ddl.create(NAME, _shape(KEY))
     commit, expected = OTHERS[other]
@@ -226,7 +225,7 @@ def test_somebody_else_commits_meanwhile(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_a_column_that_somebody_adds_otherwise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sink says so, and stops."""
+    """The sink reports the different column and stops."""
     ddl = local_ddl(tmp_path)
     ddl.create(NAME, _shape(KEY))
     taken = Interrupted(lambda table: table.alter.add_columns([_field("n", "long")]))
@@ -236,7 +235,7 @@ def test_a_column_that_somebody_adds_otherwise(tmp_path: Path, monkeypatch: pyte
 
 
 def test_a_table_that_others_change_again_and_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sink gives up some time, with an error of its own."""
+    """After some attempts, the sink stops with its own error."""
     ddl = local_ddl(tmp_path)
     ddl.create(NAME, _shape(KEY))
     many = (f"c{number}" for number in range(100))
@@ -247,7 +246,7 @@ def test_a_table_that_others_change_again_and_again(tmp_path: Path, monkeypatch:
 
 
 def test_a_warehouse_that_takes_no_table(tmp_path: Path) -> None:
-    """What deltalake and the storage say comes as an error of ours that names the table."""
+    """Errors of deltalake and the storage become an error of the sink that names the table."""
     (tmp_path / "s_d").write_text("a file where a folder is to be")
     with pytest.raises(FatalError, match=r"s_d\.t cannot be created or changed: "):
         local_ddl(tmp_path).create(NAME, _shape(KEY))
@@ -261,7 +260,7 @@ def _both(spark: SparkSession, folder: Path) -> list[tuple[Path, TableDdl]]:
     ]
 
 
-# Spark lists them of every table with named features, deltalake only of those that use them: no table of ours does.
+# Spark lists them for every table with named features, deltalake only for those that use them. Our tables do not.
 _UNUSED = frozenset({"appendOnly", "invariants"})
 
 
@@ -293,7 +292,7 @@ def _described(warehouse: Path, name: str) -> dict[str, Any]:
 
 
 def _seen_by_spark(spark: SparkSession, warehouse: Path, name: str) -> dict[str, Any]:
-    """The columns as Spark has them, nullability and metadata included, and the properties that it shows."""
+    """Return the columns as Spark sees them, with nullability, metadata and visible properties."""
     path = location(str(warehouse), name)
     properties = {row.key: row.value for row in spark.sql(f"SHOW TBLPROPERTIES {quoted(path)}").collect()}
     read = spark.read.format("delta").load(path)

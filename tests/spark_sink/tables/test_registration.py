@@ -1,4 +1,4 @@
-"""Tables made known to a Hive metastore, a real one in a process of its own, and found there by name."""
+"""Register tables in a real Hive metastore in a separate process, and find them there by name."""
 
 from __future__ import annotations
 
@@ -75,12 +75,12 @@ print(json.dumps(said))
     ],
 )
 def test_names(name: str, known: tuple[str, str]) -> None:
-    """A catalog has schemas and tables, and no folders in folders."""
+    """A catalog has schemas and tables but no nested folders."""
     assert known == CatalogName.of(name)
 
 
 def test_no_catalog(lake: Lake) -> None:
-    """Who asks for what is not configured is told so."""
+    """An unconfigured catalog is reported."""
     asked = lake.command("register", ALL_TABLES)
     assert (State.FAILED, True) == (asked.state, "has no catalog" in (asked.error or ""))
 
@@ -88,8 +88,9 @@ def test_no_catalog(lake: Lake) -> None:
 @pytest.mark.integration
 @pytest.mark.faults
 def test_a_metastore(tmp_path: Path) -> None:
-    """Tables that were written before are registered with the first batch, once, and none of another format. A name
-    that belongs to another table is refused and told, and offered again after a while: then the table has it."""
+    """Existing tables are registered once, with the first batch, but not those of another format. A name that belongs
+    to another table is rejected and reported. Later it is retried, and the table gets it.
+    """
     lakes = {name: Lake(tmp_path / name) for name in ("warehouse", "elsewhere")}
     orders = schema_of({"id": "int64"})
     for number, lake in enumerate(lakes.values()):

@@ -1,4 +1,4 @@
-"""Tables that Spark writes, of both formats: the same batches give the same tables as with deltalake."""
+"""Tables of both formats that Spark writes: the same batches give the same tables as with deltalake."""
 
 from __future__ import annotations
 
@@ -26,13 +26,14 @@ from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of
 from tests.spark_sink.lake import MergingLake
 from tests.spark_sink.pairs import EVERY, announce, both, present, rules, stored
 
-# Two that merge at once meet in the first or second of them.
+# Two concurrent merges collide in the first or second of them.
 ROUNDS = 50
 
 
 def test_all_give_one_table(merging_lake: MergingLake) -> None:
-    """Inserts, patches, deletes, moved keys, broken events, a truncate in the middle of a batch and replays leave every
-    column of every row, ours included, as deltalake leaves it, and Spark reads the same."""
+    """Inserts, patches, deletes, moved keys, broken events, a truncate in the middle of a batch and replays give the
+    same columns and rows as deltalake, including our columns. Spark reads the same.
+    """
     merging_lake.use(rules())
     announce(merging_lake, {"id": "int64", "a": "string", "t": "timestamptz", "n": "decimal(38,10)"})
     far = {"a": "x", "t": "0001-01-01T00:00:00Z", "n": "1234567890123456789012345678.1234567891"}
@@ -71,18 +72,18 @@ def test_all_give_one_table(merging_lake: MergingLake) -> None:
 
 
 class Killed(BaseException):
-    """What a test does in place of SIGKILL."""
+    """Raised by tests instead of SIGKILL."""
 
 
 class DyingWriter:
-    """Dies before or after it has done what was ordered; `staged` is what lay there."""
+    """Dies before or after executing an order. `staged` is what was staged at that time."""
 
     def __init__(self, merging_lake: MergingLake, writer: OrderRunner, *, before: bool) -> None:
         self._lake, self._writer, self._before = merging_lake, writer, before
         self.staged: dict[str, bytes] = {}
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
-        if not orders:  # the table has asked for its records
+        if not orders:  # the table has requested its records
             return {}
         files = self._lake.warehouse.glob("_cdc/staging/*/*/*")
         self.staged = {path.name: path.read_bytes() for path in files}
@@ -99,8 +100,9 @@ class DyingWriter:
 
 @pytest.mark.parametrize("table", ["merged", "iced"])
 def test_killed_around_a_merge(merging_lake: MergingLake, table: str) -> None:
-    """A driver that dies between staging and MERGE stages the same file again, and one that dies after the MERGE makes
-    none again; what lies there goes with the next batch that stages."""
+    """A driver that dies between staging and MERGE stages the same file again. One that dies after the MERGE does not
+    repeat it. Staged files are removed with the next batch that stages.
+    """
     merging_lake.use(rules())
     sent = [change("c", {"id": "1"}, {"a": "x"}, pos=1, table=table)]
     merging_lake.apply(0, sent)
@@ -139,8 +141,9 @@ FOREIGN = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 
 
 
 def test_features_that_deltalake_does_not_write(merging_lake: MergingLake) -> None:
-    """A table that somebody gave such features goes on under Spark, which the log explains; what Spark left in its
-    files is read back right."""
+    """A table with such features continues under Spark, which the log explains. The files that Spark wrote are read
+    correctly.
+    """
     merging_lake.announce(schema_of({"id": "int64", "n": "int32"}))
     with structlog.testing.capture_logs() as logs:
         merging_lake.apply(0, [change("c", {"id": id}, {"n": id}, pos=id) for id in (1, 2, 3)])
@@ -159,8 +162,10 @@ def test_features_that_deltalake_does_not_write(merging_lake: MergingLake) -> No
 
 
 def test_a_rule_that_somebody_gave_the_table(merging_lake: MergingLake) -> None:
-    """A row that breaks it parks its table, without its values in the log; other tables go on. When the rule is gone, a
-    resume brings everything back; what was broken by itself, and stands for a gap, is in quarantine twice then."""
+    """A row that violates it parks its table without showing its values in the log. Other tables continue. After the
+    rule is dropped, a resume applies everything. Events that were broken themselves and leave a gap are then
+    quarantined twice.
+    """
     merging_lake.use(rules())
     merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table="merged"))
     merging_lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, table="merged")])
@@ -191,8 +196,9 @@ def test_a_rule_that_somebody_gave_the_table(merging_lake: MergingLake) -> None:
 
 
 def test_what_waits_comes_back(merging_lake: MergingLake) -> None:
-    """A resume stages and merges turn after turn, truncates in the middle of one among them, and leaves what deltalake
-    leaves; the manifest tells the version that readers see."""
+    """A resume stages and merges turn by turn, including truncates in the middle, with the same result as deltalake.
+    The manifest has the version that readers see.
+    """
     merging_lake.use(rules())
     announce(merging_lake, {"id": "int64", "a": "string"})
     merging_lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)], tables=EVERY))
@@ -212,7 +218,7 @@ def test_what_waits_comes_back(merging_lake: MergingLake) -> None:
     for table in EVERY:
         assert "6 events replayed" == merging_lake.command("resume", f"shop_sales.{table}").result
         assert merging_lake.version(f"shop_sales.{table}") == _told(merging_lake, f"shop_sales.{table}")
-    # Two commands, each of a time of its own.
+    # Two commands at different times.
     found = [[row | {UPDATED_AT: None} for row in stored(merging_lake, table)] for table in EVERY]
     assert [found[0]] * 3 == found
     assert ([{"id": "5", "a": "z"}], []) == (
@@ -229,7 +235,7 @@ def _told(merging_lake: MergingLake, table: str) -> int:
 
 
 def test_deleted_rows_that_stay(merging_lake: MergingLake) -> None:
-    """Soft deletes, and a truncate among them, are the same rows under every engine."""
+    """Soft deletes with a truncate among them give the same rows under every engine."""
     merging_lake.use(replace(rules(), soft_deletes=True))
     announce(merging_lake, {"id": "int64", "a": "string"})
     merging_lake.apply(0, both([change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2, 3)], tables=EVERY))
@@ -241,7 +247,9 @@ def test_deleted_rows_that_stay(merging_lake: MergingLake) -> None:
 
 
 def test_a_sweep(merging_lake: MergingLake) -> None:
-    """Rows that a reload did not bring again go, in a table whose past and present only Spark's readers know, too."""
+    """The sweep deletes rows that a reload did not contain, even if only Spark's readers know the table's past and
+    present.
+    """
     merging_lake.use(rules())
     announce(merging_lake, {"id": "int64", "a": "string"})
     merging_lake.apply(0, both([change("c", {"id": id}, {"a": "old"}, pos=id) for id in (1, 2, 3)], tables=EVERY))
@@ -258,7 +266,7 @@ def test_a_sweep(merging_lake: MergingLake) -> None:
 
 
 class RobbedWriter:
-    """Another sink of the same configuration has ended the batch, and discards what both had staged."""
+    """Another sink of the same configuration completes the batch and discards what both had staged."""
 
     def __init__(self, writer: OrderRunner) -> None:
         self._writer = writer
@@ -277,8 +285,9 @@ class RobbedWriter:
 
 @pytest.mark.parametrize("table", ["merged", "iced"])
 def test_staged_files_that_another_sink_discards(merging_lake: MergingLake, table: str) -> None:
-    """Inserts and updates whose staged files are gone end as those of a sink that was overtaken, and the next start
-    stages them again."""
+    """If the staged files of inserts and updates are missing, the sink stops as overtaken, and the next start stages
+    them again.
+    """
     merging_lake.use(rules())
     merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table=table))
     events = [change(op, {"id": 1}, {"n": pos}, pos=pos, table=table) for pos, op in enumerate("cu")]
@@ -292,7 +301,7 @@ def test_staged_files_that_another_sink_discards(merging_lake: MergingLake, tabl
 
 
 def test_staged_files_that_go_while_they_are_read(spark: SparkSession, tmp_path: Path) -> None:
-    """Spark fails, also where its settings are to leave out files that are missing."""
+    """Spark fails, even if its settings tell it to skip missing files."""
     staging = Staging(str(tmp_path), "test")
     path = staging.put("t", pa.table({"id": [1]}))
     order = Merge(path, {"id": "bigint"}, (), ("id",), {}, inserts_only=False, version=0, marker=None)
@@ -304,7 +313,7 @@ def test_staged_files_that_go_while_they_are_read(spark: SparkSession, tmp_path:
 
 @pytest.mark.parametrize("table", ["merged", "iced"])
 def test_two_sinks_at_once(merging_lake: MergingLake, table: str) -> None:
-    """Who is overtaken in a MERGE is told so, in words for operators, and the table has the change of the other."""
+    """The sink that is overtaken in a MERGE gets an error for operators, and the table has the change of the other one."""
     merging_lake.use(rules())
     merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table=table))
     merging_lake.apply(0, [change("c", {"id": 1}, {"n": 0}, pos=1, table=table)])

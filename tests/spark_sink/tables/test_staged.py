@@ -1,4 +1,4 @@
-"""What a worker does for a table that Spark writes, and how it reads files of narrower types; no Spark is needed."""
+"""A worker's part for tables that Spark writes, and how it reads files of narrower types, without Spark."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ NAME = "s_d.t"
 
 @pytest.fixture
 def warehouse(tmp_path: Path) -> Path:
-    """One table without rows, as the sink would have created it."""
+    """An empty table, created as the sink would."""
     return _created(tmp_path, {"id": "bigint", "n": "int", **META_COLUMNS})
 
 
@@ -63,8 +63,10 @@ def _changes(ids: list[int]) -> TableChanges:
 
 
 def test_a_worker_only_stages(warehouse: Path) -> None:
-    """The rows lie in a file with a flag beside each column that some leave, the order says how to write them, and the
-    table has no commit; the first marker is that of the commit, others go with it if the table lacks them."""
+    """The rows are in a file, with a flag for each column that some rows leave unchanged. The order describes the
+    write. The table gets no commit. The first marker is that of the commit, and others are added if the table lacks
+    them.
+    """
     table = _opened(warehouse)
     table.forget(7)
     table.write(_changes([5, 2**40, -3]), Marker("m", 1), Marker("day", 0), Marker("long ago", -7))
@@ -81,7 +83,7 @@ def test_a_worker_only_stages(warehouse: Path) -> None:
 
 
 def test_what_lies_under_floors(warehouse: Path) -> None:
-    """Rows are cleared or retired by order, where there are any that the order would meet."""
+    """Rows are cleared or retired by order, if the order would affect any."""
     rows = {"id": [1, 2], "_cdc_scope": ["a", "b"], "_cdc_pos": ["3", "3"], "_cdc_deleted_at": [None, 1]}
     sql = {"id": "bigint", "n": "int", **META_COLUMNS}
     stored = {name: pa.array(rows.get(name, [None, None]), arrow_type(type)) for name, type in sql.items()}
@@ -99,7 +101,7 @@ def test_what_lies_under_floors(warehouse: Path) -> None:
     ("mode", "kind"), [(Mode.MIRROR, StagedMirror), (Mode.HISTORY, DeltaHistory), (Mode.CHANGELOG, DeltaLog)]
 )
 def test_modes(tmp_path: Path, mode: Mode, kind: type[object]) -> None:
-    """Whatever the configuration says, what is no mirror is written by the worker."""
+    """Whatever the configuration says, the worker writes all modes except mirrors."""
     _created(tmp_path, {"id": "bigint", **OWN_COLUMNS[mode]}, mode)
     table = DeltaTables(str(tmp_path), "app", EngineRules({"*": Engine.SPARK})).open(NAME)
     assert table is not None
@@ -108,14 +110,14 @@ def test_modes(tmp_path: Path, mode: Mode, kind: type[object]) -> None:
 
 
 def test_as_of(warehouse: Path) -> None:
-    """What was is read in the way of the engine, and none of it before the table was there."""
+    """An earlier state is read by the engine, and is empty before the table existed."""
     tables = DeltaTables(str(warehouse), "app", EngineRules({"*": Engine.SPARK}))
     now = datetime.now(UTC) + timedelta(seconds=1)
     assert (StagedMirror, None) == (type(tables.as_of(NAME, now)), tables.as_of(NAME, now - timedelta(days=1)))
 
 
 def test_the_name_of_a_file_is_its_content(warehouse: Path) -> None:
-    """A task that runs again stages the same file, other rows another, and another sink in another folder."""
+    """A repeated task stages the same file. Other rows give another file, and another sink uses another folder."""
     for app, ids in (("app", [1, 2]), ("app", [1, 2]), ("app", [1, 3]), ("other", [1, 2])):
         _opened(warehouse, app).write(_changes(ids))
     assert 3 == len(list(warehouse.glob("_cdc/staging/*/s_d.t/*")))
@@ -124,7 +126,7 @@ def test_the_name_of_a_file_is_its_content(warehouse: Path) -> None:
 
 
 def test_floors_take_no_table_away(tmp_path: Path) -> None:
-    """A table of a feature by name is the same table when deltalake has stored floors."""
+    """Storing floors with deltalake does not change a table of a named feature."""
     tables = DeltaTables(str(_created(tmp_path, {"id": "bigint", "t": "timestamp_ntz", **META_COLUMNS})))
     table = tables.open(NAME)
     assert isinstance(table, DeltaMirror)
@@ -135,8 +137,9 @@ def test_floors_take_no_table_away(tmp_path: Path) -> None:
 
 
 def test_files_of_narrower_types(tmp_path: Path) -> None:
-    """Files that were written before a column was widened, or added, give the types of today; those whose statistics
-    exclude the rows that are looked for are not read."""
+    """Files written before a column was widened or added return the current types. Files whose statistics exclude the
+    wanted rows are not read.
+    """
     narrow = {"id": pa.int32(), "n": pa.int16(), "d": pa.decimal128(10, 2), "f": pa.float32()}
     values = {"id": [1, 2], "n": [3, None], "d": [Decimal("1.25"), None], "f": [0.5, None]}
     write_deltalake(tmp_path, pa.table({name: pa.array(values[name], type) for name, type in narrow.items()}))
@@ -156,7 +159,7 @@ def test_files_of_narrower_types(tmp_path: Path) -> None:
 
 
 def test_a_query_gives_the_types_of_the_table(tmp_path: Path) -> None:
-    """Whatever a column is called, and within the bounds."""
+    """A query returns the types of the table, for any column name and within the bounds."""
     rows = pa.table({"id": pa.array(["a'b", "b", "c"]), 'x"': pa.array([1, 2, 3], pa.int8())})
     write_deltalake(tmp_path, rows)
     types = {'x"': pa.int8(), "id": pa.string()}
@@ -173,7 +176,7 @@ def _read(path: Path, types: dict[str, pa.DataType], bounds: Bounds) -> list[dic
 
 
 def _declare(path: Path, columns: dict[str, str]) -> None:
-    """A commit that changes nothing but the columns, as an ALTER TABLE makes it."""
+    """Make a commit that changes only the columns, like an ALTER TABLE."""
     (first,) = (path / "_delta_log").glob("*.json")
     (metadata,) = [line for line in map(json.loads, first.read_text().splitlines()) if "metaData" in line]
     fields = [{"name": name, "type": type, "nullable": True, "metadata": {}} for name, type in columns.items()]

@@ -1,4 +1,4 @@
-"""Statistics in the Delta log never hide a row: the danger of decimals, floats and times written by deltalake."""
+"""Statistics in the Delta log never hide a row, although deltalake's can be wrong for decimals, floats and times."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ COLUMNS = {
 
 
 def _sample(n: int) -> dict[str, object]:
-    """Values that differ by row, close together where statistics would round."""
+    """Return values that differ by row but so little that statistics would round them."""
     return {
         "flag": n % 2 == 0,
         "tiny": n,
@@ -60,8 +60,7 @@ def _sample(n: int) -> dict[str, object]:
 
 
 def test_a_filter_on_every_column_finds_the_row(merging_lake: MergingLake) -> None:
-    """Statistics never hide a row: a filter on any column gives it, read by Spark and by deltalake, after appends and
-    merges of both engines."""
+    """A filter on any column returns the row with Spark and with deltalake, after appends and merges of both engines."""
     merging_lake.use(rules())
     announce(merging_lake, COLUMNS)
     top = 2**64 - 1
@@ -79,7 +78,7 @@ def _check_filters(merging_lake: MergingLake, table: str, id: int, wanted: dict[
     assert datetime(1969, 12, 31, 23, 59, 59, 999503, tzinfo=UTC) == wanted["zoned"]
     read = merging_lake.spark.read.format("delta").load(merging_lake.path(table))
     columns = {field.name: field.dataType.simpleString() for field in read.schema}
-    # One statement with a filter on every column: a row that any of them hides is not in it.
+    # One statement filters on every column, so that a row hidden by any of them is missing.
     found = read.where(reduce(and_, (col(name) == lit(wanted[name]).cast(columns[name]) for name in COLUMNS)))
     assert [id] == [row.id for row in found.select("id").collect()]
     builder = QueryBuilder().register("t", DeltaTable(merging_lake.path(table)))
@@ -92,7 +91,7 @@ def _check_filters(merging_lake: MergingLake, table: str, id: int, wanted: dict[
 
 
 def _literal(value: object, sql: str) -> str:
-    """A value as DataFusion reads it, with the type of its column."""
+    """Return a value as a DataFusion literal with the type of its column."""
     if isinstance(value, bytes):
         return f"X'{value.hex()}'"
     return f"arrow_cast('{value}', '{_ARROW_NAMES.get(sql.split('(')[0]) or DECIMALS[sql]}')"

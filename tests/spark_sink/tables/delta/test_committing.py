@@ -1,4 +1,4 @@
-"""Two writers of one table, through deltalake."""
+"""Two writers of one table, with deltalake."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME = "shop_sales.orders"
 
 @pytest.fixture
 def twice(lake: Lake) -> tuple[DeltaMirror, DeltaMirror]:
-    """One table with a row, opened by two who both have a change of it."""
+    """Open a table of one row twice, each time with a change of that row."""
     schema = lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1, schema=schema)])
     first, second = lake.tables.open(NAME), lake.tables.open(NAME)
@@ -32,7 +32,7 @@ def _changes(mirror: DeltaMirror, value: str) -> TableChanges:
 
 
 def test_another_marker(twice: tuple[DeltaMirror, DeltaMirror], lake: Lake) -> None:
-    """Who comes second is told, in words for operators, and has written nothing."""
+    """The second writer gets an error for operators and has written nothing."""
     first, second = twice
     changes = [_changes(mirror, value) for mirror, value in zip(twice, ("first", "second"), strict=True)]
     first.write(changes[0], Marker("one", 7))
@@ -44,7 +44,7 @@ def test_another_marker(twice: tuple[DeltaMirror, DeltaMirror], lake: Lake) -> N
 
 
 def test_the_same_marker(twice: tuple[DeltaMirror, DeltaMirror], lake: Lake) -> None:
-    """A commit that is refused for itself was made: the answer of the store was lost, and it was tried again."""
+    """If a commit conflicts with itself, it succeeded: the store's response was lost and the commit was retried."""
     first, second = twice
     changes = [_changes(mirror, "once") for mirror in twice]
     first.write(changes[0], Marker("one", 7))

@@ -1,4 +1,4 @@
-"""The files of real Delta tables: rows, markers and promised versions stay."""
+"""Maintenance of real Delta tables keeps rows, markers and promised versions."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ def _rows(folder: Path, version: int | None = None) -> list[int]:
 
 
 def test_what_a_log_tells(files: DeltaMaintenance, tmp_path: Path) -> None:
-    """Sizes of the present files, commits since the last checkpoint, and how long removed files are known: by default,
-    and by what a table says in its own words."""
+    """The log contains the sizes of current files, the commits since the last checkpoint, and the retention of removed
+    files, by default or as set by the table.
+    """
     assert files.files(NAME) is None
     _append(tmp_path, 0, 1, 2)
     found = files.files(NAME)
@@ -58,7 +59,7 @@ def test_what_a_log_tells(files: DeltaMaintenance, tmp_path: Path) -> None:
 
 
 def test_compaction_keeps_rows_and_marker(files: DeltaMaintenance, tmp_path: Path) -> None:
-    """Small files become one, up to a size; who holds the version before still reads it."""
+    """Small files become one, up to a size. Readers of the previous version are not affected."""
     _append(tmp_path, *range(20))
     held = DeltaTable(tmp_path / "s" / "t")
     assert Compacted(20, 1) == files.compact(NAME, 16 * MEBIBYTE)
@@ -68,7 +69,7 @@ def test_compaction_keeps_rows_and_marker(files: DeltaMaintenance, tmp_path: Pat
 
 
 def test_values_of_every_type_stay(lake: Lake, tmp_path: Path) -> None:
-    """Compaction reads and writes what the sink wrote; not a value differs, in any mode of table."""
+    """Compaction changes no value that the sink wrote, in any mode."""
     types = ["boolean", "int8", "int64", "uint64", "decimal(38,10)", "float32", "float64", "bytes", "date"]
     types += ["timestamp", "timestamptz", "string", "json"]
     schema = lake.announce(schema_of({"id": "int64", **{f"c{n}": type for n, type in enumerate(types)}}))
@@ -87,8 +88,9 @@ def test_values_of_every_type_stay(lake: Lake, tmp_path: Path) -> None:
 
 
 def test_vacuum_keeps_versions_of_the_kept_days(files: DeltaMaintenance, tmp_path: Path) -> None:
-    """A file that was removed before the kept days goes, and with it versions that were replaced before them; a file as
-    old that was removed since stays, and so do strangers in the folder, however old."""
+    """A file removed before the kept days is deleted, and with it the versions that used it. A file of the same age
+    that was removed later remains, and so do unknown files in the folder.
+    """
     files.files(NAME)
     _append(tmp_path, 0, 1)
     files.compact(NAME, MEBIBYTE)
@@ -107,7 +109,7 @@ def test_vacuum_keeps_versions_of_the_kept_days(files: DeltaMaintenance, tmp_pat
 
 
 def _happened_earlier(table: Path, version: int, ago: timedelta) -> None:
-    """Let a commit's removals be of an earlier time, as its log tells it."""
+    """Change the time of a commit's removals in its log."""
     commit = table / "_delta_log" / f"{version:020}.json"
     actions = [json.loads(line) for line in commit.read_text().splitlines()]
     for action in actions:
@@ -117,7 +119,7 @@ def _happened_earlier(table: Path, version: int, ago: timedelta) -> None:
 
 
 def test_who_comes_second(tmp_path: Path) -> None:
-    """A compaction that a delete overtakes is not done, and says so in our words; the deleted row stays deleted."""
+    """A compaction that a delete overtakes fails with our own error. The deleted row remains deleted."""
     _append(tmp_path, *range(4))
 
     class Overtaken(DeltaMaintenance):
@@ -132,7 +134,7 @@ def test_who_comes_second(tmp_path: Path) -> None:
 
 
 def test_a_table_of_unknown_features(tmp_path: Path, files: DeltaMaintenance) -> None:
-    """What deltalake does not write is named."""
+    """The error names what deltalake cannot write."""
     properties = {"delta.enableDeletionVectors": "true"}
     DeltaTable.create(tmp_path / "s" / "t", pa.schema([pa.field("a", pa.int64())]), configuration=properties)
     found = files.files(NAME)

@@ -1,4 +1,4 @@
-"""Delta tables as the workers see them."""
+"""Delta tables as workers use them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def _rows(ids: list[int]) -> TableChanges:
 
 
 def test_a_table_is_what_was_created(lake: Lake) -> None:
-    """The shape, with its key and its source, is read back from the table; creating it again changes nothing."""
+    """The layout with its key and source is read back from the table. Creating it again changes nothing."""
     tables = DeltaTables(str(lake.warehouse))
     assert tables.open(NAME) is None
     lake.ddl.create(NAME, SHAPE)
@@ -41,7 +41,7 @@ def test_a_table_is_what_was_created(lake: Lake) -> None:
 
 
 def test_a_strangers_table_is_refused(spark_lake: SparkLake) -> None:
-    """Tables that the sink did not make, and those with features that nobody knows to write, are refused at once."""
+    """Tables that the sink did not create, and those with unknown features, are rejected immediately."""
     tables = DeltaTables(str(spark_lake.warehouse))
     DeltaTable.create(spark_lake.path("s_d.other"), pa.schema([("Id", pa.int64())]))
     with pytest.raises(Refused, match="not created by this sink"):
@@ -56,14 +56,16 @@ def test_a_strangers_table_is_refused(spark_lake: SparkLake) -> None:
 
 
 def test_a_name_that_differs_by_case(lake: Lake) -> None:
-    """A table is not created beside one whose name, or whose folder's, differs only by case; that one is told."""
+    """If another table's name or folder differs only in case, the table is not created, and the error states the other
+    name.
+    """
     for name in (NAME, "s_d.T", "S_D.t"):
         assert NAME == lake.ddl.create(name, SHAPE)
     assert ["t"] == [path.name for path in lake.warehouse.glob("[sS]_[dD]/[tT]")]
 
 
 def test_columns_of_others_are_left_alone(spark_lake: SparkLake) -> None:
-    """A column that somebody added is no target when no event can write its type, and rows are still written."""
+    """A column added by others is ignored if no event can write its type. Rows are still written."""
     spark_lake.ddl.create(NAME, SHAPE)
     spark_lake.spark.sql(f"ALTER TABLE delta.`{spark_lake.path(NAME)}` ADD COLUMNS (extra map<string,string>)")
     opened = DeltaTables(str(spark_lake.warehouse)).open(NAME)
@@ -78,7 +80,7 @@ def test_columns_of_others_are_left_alone(spark_lake: SparkLake) -> None:
 
 
 def test_quarantine_takes_a_batch_once(lake: Lake) -> None:
-    """The quarantine table looks its markers up before it appends, the very first version included."""
+    """The quarantine table checks its markers before it appends, even for its first version."""
     tables = DeltaTables(str(lake.warehouse))
     arrow = {"string": pa.string(), "int": pa.int32(), "bigint": pa.int64(), "binary": pa.binary()}
     row = pa.table({name: pa.array([None], arrow[sql]) for name, sql in COLUMNS.items()})

@@ -1,4 +1,4 @@
-"""A REST catalog that does otherwise than it is asked, without a word, as some were seen to: a proxy."""
+"""A proxy for a REST catalog that silently deviates from requests, as some real catalogs do."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def nothing(_body: Any) -> None:
 
 
 def second_version(request: Any) -> None:
-    """Tables are made of the second version, whatever was asked for."""
+    """Create tables in format version 2, whatever the request."""
     if "schema" in request and "properties" in request:
         request["properties"]["format-version"] = "2"
 
 
 class BadRequest(Exception):
-    """The proxy refuses the request by itself."""
+    """The proxy itself rejects the request."""
 
 
 def no_third_version(request: Any) -> None:
-    """It does say so."""
+    """Reject format version 3 openly."""
     if request.get("properties", {}).get("format-version") == "3":
         raise BadRequest("format version 3 is not supported")
 
@@ -55,7 +55,7 @@ def newest_snapshot_only(answer: Any) -> None:
 
 
 def refused_when_made() -> Alter:
-    """The first table is made, and refused."""
+    """Create the first table but report an error."""
     made = []
 
     def refuse(answer: Any) -> None:
@@ -67,14 +67,14 @@ def refused_when_made() -> Alter:
 
 
 def files_of_its_own(answer: Any) -> None:
-    """The files of tables are to be reached by Iceberg's client of S3, whatever a client of the catalog has set."""
+    """Announce a setting that makes Iceberg's S3 client read table files, overriding the client's settings."""
     if "metadata" in answer:
         answer["config"] = {"io-impl": "org.apache.iceberg.aws.s3.S3FileIO"}
 
 
 @contextmanager
 def altering(url: str, request: Alter = nothing, answer: Alter = nothing) -> Iterator[str]:
-    """The address of a catalog that alters what it is asked, and what it answers."""
+    """Run a catalog that alters requests and responses, and yield its address."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"

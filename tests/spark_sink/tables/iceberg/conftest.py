@@ -1,4 +1,4 @@
-"""A lake of Iceberg tables, and a database for catalogs of them."""
+"""A lake of Iceberg tables, and a database for catalogs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ICEBERG = TableRules(formats={"*": Format.ICEBERG})
 
 @pytest.fixture
 def lake(merging_lake: MergingLake) -> MergingLake:
-    """Spark writes its tables, all of them Iceberg's; the schema of orders is known."""
+    """A lake whose tables are Iceberg tables written by Spark. The schema of orders is known."""
     merging_lake.use(ICEBERG)
     merging_lake.announce(schema_of({"id": "int64", "a": "string"}))
     return merging_lake
@@ -28,7 +28,7 @@ def lake(merging_lake: MergingLake) -> MergingLake:
 
 @pytest.fixture(scope="session")
 def database() -> Iterator[Postgres]:
-    """A running PostgreSQL, one for all: give it catalogs of your own."""
+    """A running PostgreSQL shared by all tests. Use your own catalogs."""
     if postgres.programs() is None:
         pytest.skip(f"{postgres.MISSING}; catalogs in a database are NOT SHOWN")
     with Postgres() as running:
@@ -36,7 +36,7 @@ def database() -> Iterator[Postgres]:
 
 
 def jdbc_access(database: Postgres, warehouse: str, name: str, password: str = postgres.PASSWORD) -> CatalogAccess:
-    """The way to a catalog in a database."""
+    """Return the configuration of a catalog in a database."""
     properties = {"jdbc.user": SecretStr(postgres.USER), "jdbc.password": SecretStr(password)}
     catalog = IcebergCatalog(type=CatalogType.JDBC, uri=database.jdbc, name=name, properties=properties)
     return catalog.access(warehouse, {}, {})

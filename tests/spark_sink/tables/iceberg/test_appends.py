@@ -1,4 +1,4 @@
-"""New rows of Iceberg tables are appended, without a MERGE, and two sinks that do so double none."""
+"""New rows of Iceberg tables are appended without a MERGE, and two sinks never append them twice."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ NAME = "shop_sales.orders"
 
 
 class Meanwhile:
-    """A driver to which something happens when workers have read the table, and it has not written it yet."""
+    """A driver with a hook after the workers have read the table and before it writes."""
 
     def __init__(self, writer: OrderRunner, happens: Callable[[], object]) -> None:
         self._writer, self._happens = writer, happens
@@ -48,7 +48,7 @@ class Meanwhile:
 
 
 def _apply(lake: MergingLake, batch: int, ids: Sequence[int], meanwhile: Callable[[], object]) -> None:
-    """Apply new rows by a sink that has begun again."""
+    """Apply new rows with a restarted sink."""
     lake.applier = lake.new_applier("checkpoint-1")
     lake.applier._writer = Meanwhile(lake.applier._writer, meanwhile)
     lake.apply(batch, _new(ids))
@@ -59,7 +59,7 @@ def _new(ids: Sequence[int]) -> list[ChangeEvent]:
 
 
 def _other(lake: MergingLake) -> MergingLake:
-    """A second sink over the same tables."""
+    """Return a second sink for the same tables."""
     other = lake.beside(lake.warehouse)
     other.schemas = lake.schemas
     other.use(lake.rules)
@@ -73,7 +73,7 @@ def _ids(lake: MergingLake, table: str = NAME) -> list[int]:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_two_sinks_add_the_same_rows(lake: MergingLake, mode: Mode) -> None:
-    """None is there twice, be the table without a snapshot yet or not: who is second is refused, and begins again."""
+    """No row is duplicated, even if the table has no snapshot yet. The second sink is rejected and restarts."""
     lake.use(replace(ICEBERG, modes={"*": mode}))
     other = _other(lake)
     for batch, ids in enumerate(([1, 2], [3, 4])):
@@ -85,7 +85,7 @@ def test_two_sinks_add_the_same_rows(lake: MergingLake, mode: Mode) -> None:
 
 
 def test_one_commit_brings_all_markers(lake: MergingLake) -> None:
-    """The mark of the day up to which deleted rows are forgotten is in the snapshot of the rows."""
+    """The snapshot of the rows also has the day up to which deleted rows are forgotten."""
     lake.apply(0, [msgspec.structs.replace(event, ts_origin_us=100 * DAY) for event in _new([1])])
     table = lake.tables.iceberg_catalog.load(NAME)
     assert table is not None
@@ -95,19 +95,18 @@ def test_one_commit_brings_all_markers(lake: MergingLake) -> None:
 
 
 def test_what_adds_no_rows_refuses_none(lake: MergingLake) -> None:
-    """Files are put together by somebody else while new rows are on their way."""
+    """A concurrent compaction by another program does not reject new rows."""
     lake.apply(0, _new([1]))
     lake.apply(1, _new([2]))
     _apply(lake, 2, [3], lambda: rewrite_as_others(lake.spark, lake))
     assert [1, 2, 3] == _ids(lake)
 
 
-@pytest.mark.faults  # for its time, as those of other catalogs
+@pytest.mark.faults  # slow, like those of other catalogs
 def test_a_catalog_that_shows_the_newest_snapshot(
     spark: SparkSession, rest_server: RestCatalogServer, lake: MergingLake
 ) -> None:
-    """There new rows are merged: it could not be seen that what was committed since they were looked for has added
-    none."""
+    """New rows are merged with such a catalog, because it hides whether commits since the lookup added some of them."""
     with altering(rest_server.url, answer=newest_snapshot_only) as url:
         lake.catalog = rest_access(url)
         lake.use(ICEBERG)

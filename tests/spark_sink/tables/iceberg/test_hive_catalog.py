@@ -1,4 +1,4 @@
-"""Iceberg tables in a Hive metastore: a real one, of the jars that PySpark brings."""
+"""Iceberg tables in a real Hive metastore, built from the jars that PySpark ships."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tests.spark_sink.lake import Lake, MergingLake
 ORDERS, LOG = "shop_sales.orders", "shop_sales.log"
 RULES = TableRules(formats={"*": Format.ICEBERG}, modes={"*.log": Mode.CHANGELOG})
 
-# Nobody answers there, and the next one is asked.
+# Nobody answers there, so the next one is tried.
 NOBODY = "thrift://127.0.0.1:1"
 
 
@@ -41,10 +41,11 @@ def access(uri: str, warehouse: Path) -> CatalogAccess:
     return IcebergCatalog(type=CatalogType.HIVE, uri=uri).access(str(warehouse), {}, {})
 
 
-@pytest.mark.faults  # for its time
+@pytest.mark.faults  # slow
 def test_from_the_probe_to_maintenance(merging_lake: MergingLake, metastore: HiveMetastore, tmp_path: Path) -> None:
-    """The metastore keeps what the sink rests on. A mirror and a changelog are made there, changed, made wider and put
-    together; a batch that comes again is not written again; other threads find them, and the commands, too."""
+    """The metastore keeps what the sink relies on. A mirror and a changelog are created, changed, widened and
+    compacted. A repeated batch is not written again, and other threads and the commands find the tables.
+    """
     lake = merging_lake
     lake.catalog = access(metastore.url, lake.warehouse)
     lake.use(RULES)
@@ -114,7 +115,7 @@ def _told(config: Path, command: str, *asked: str) -> str:
 
 
 def test_names(tmp_path: Path) -> None:
-    """What Hive takes no table by is refused before a table is made, with what to do."""
+    """A table name that Hive does not support is rejected with advice before the table is created."""
     catalog = FormatTables(str(tmp_path), catalog=access(NOBODY, tmp_path)).iceberg_catalog
     assert [("cdc_iceberg", "shop_sales")] == catalog.namespaces("shop_sales.Orders_1")
     assert [("cdc_iceberg", "default")] == catalog.namespaces("orders")
@@ -126,7 +127,7 @@ def test_names(tmp_path: Path) -> None:
 def test_a_metastore_that_is_away(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """It is asked more than once; then one line says which, and no other line is written."""
+    """The metastore is retried. Then one line reports it, and no other line is logged."""
     monkeypatch.setattr(hive_catalog, "_WAITS", (0.0, 0.01))
     tables = FormatTables(str(tmp_path), formats={"*": Format.ICEBERG}, catalog=access(NOBODY, tmp_path))
     with pytest.raises(FatalError) as away:

@@ -1,4 +1,4 @@
-"""Iceberg tables on real Spark: what is not as with Delta Lake, and what a kill or another program leaves behind."""
+"""Iceberg tables on real Spark: differences from Delta Lake, and the effects of kills and other programs."""
 
 from __future__ import annotations
 
@@ -45,8 +45,9 @@ def _hint(lake: MergingLake) -> Path:
 
 
 def test_types_that_change(lake: MergingLake) -> None:
-    """C12: integers and floats become wider in place, the key among them, and so does the precision of a decimal; what
-    Iceberg does not change so stands beside. The smallest integers are `int`. Rows of before are found and patched."""
+    """C12: integers and floats are widened in place, including keys, and so is decimal precision. Other changes get an
+    additional column. The smallest integers are `int`. Old rows are found and patched.
+    """
     before = {
         "id": "int32",
         "n": "int32",
@@ -105,7 +106,7 @@ def test_types_that_change(lake: MergingLake) -> None:
 
 
 def test_names_that_iceberg_has_for_itself(lake: MergingLake) -> None:
-    """Such a column has another name, and is written and read all the same; other odd names stay."""
+    """Such a column gets another name and is still written and read. Other unusual names are kept."""
     names = ["_file", "_POS", "_deleted", "_spec_id", "_partition", "_row_id", "_change_type", "pos", "file_path"]
     names += ["a.b", "名", "it's"]
     lake.announce(schema_of({"id": "int64", **dict.fromkeys(names, "string")}))
@@ -125,7 +126,7 @@ def test_names_that_iceberg_has_for_itself(lake: MergingLake) -> None:
 
 
 def test_killed_between_a_commit_and_its_hint(lake: MergingLake) -> None:
-    """Whoever comes next finds the newest metadata, and with them the marker: the batch is not written again."""
+    """The next sink finds the latest metadata and therefore the marker, so the batch is not written again."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     batch = [change("c", {"id": 1}, {"a": "x"}, pos=1)]
     lake.apply(0, batch)
@@ -141,7 +142,7 @@ def test_killed_between_a_commit_and_its_hint(lake: MergingLake) -> None:
 
 
 def test_as_of(lake: MergingLake) -> None:
-    """The table as it was, and none of it before it was there."""
+    """The table is read as of an earlier time, and is empty before its creation."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     before = datetime.now(UTC)
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
@@ -155,7 +156,7 @@ def test_as_of(lake: MergingLake) -> None:
 
 
 def test_a_table_of_the_other_format(lake: MergingLake) -> None:
-    """It is not turned into another, nor is there a second one in its folder: the sink stops before, and says so."""
+    """The table is neither converted nor duplicated in its folder. The sink stops first and explains it."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
     said = r"the table shop_sales\.orders exists in the format iceberg, but tables\.formats wants delta"
@@ -171,7 +172,7 @@ def test_a_table_of_the_other_format(lake: MergingLake) -> None:
 
 
 def test_only_files_near_a_late_event_are_read(lake: MergingLake) -> None:
-    """Statistics of positions are whole, so that a changelog is not read from the beginning for each batch."""
+    """Statistics of positions are complete, so a batch does not read a changelog from the beginning."""
     lake.use(TableRules(formats={"*": Format.ICEBERG}, modes={"*": Mode.CHANGELOG}))
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     events = [change("c", {"id": id}, {"a": "x"}, pos=id, scope="native:shop/t") for id in range(1, 7)]
@@ -185,9 +186,9 @@ def test_only_files_near_a_late_event_are_read(lake: MergingLake) -> None:
 
 
 def test_maintained(lake: MergingLake) -> None:
-    """C19: many files become one, and old snapshots go with their files; the rows are what they were, the markers are
-    there, also when another program lets the last snapshot go that has them, and so is every snapshot that was the
-    newest in the days that are kept."""
+    """C19: many files become one, and old snapshots are removed with their files. Rows and markers remain, even if
+    another program expires the last snapshot with markers. Every snapshot that was current in the kept days remains.
+    """
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     batches = [[change("c", {"id": id}, {"a": "x"}, pos=id), change("d", {"id": id - 1}, pos=id)] for id in range(1, 6)]
     for number, batch in enumerate(batches):
@@ -217,8 +218,9 @@ def test_maintained(lake: MergingLake) -> None:
 
 
 def test_files_of_writers_that_died(lake: MergingLake) -> None:
-    """What no snapshot knows goes when it is as old as what no snapshot needs any more; not what is younger, nor the
-    files of a table whose name goes on behind this one's. Snapshots that are kept have all of theirs."""
+    """An unreferenced file is removed when it is older than the retention of snapshots. Younger files, files of a table
+    whose name extends this one's, and files of kept snapshots remain.
+    """
     inner = f"{NAME}.data.more"
     for name in ("orders", "more"):
         lake.announce(schema_of({"id": "int64", "a": "string"}, table=name))
@@ -235,7 +237,7 @@ def test_files_of_writers_that_died(lake: MergingLake) -> None:
     inside = [file for file in Path(lake.path(inner)).rglob("*") if file.is_file()]
     for one in inside:
         _age(one)
-    assert 1 == files.vacuum(NAME, 7)  # where no other table can be
+    assert 1 == files.vacuum(NAME, 7)  # a place without any other table
     assert [True, True, False] == [one.exists() for one in left]
     assert all(one.exists() for one in inside)
     shutil.rmtree(lake.path(f"{NAME}.data.more"))
@@ -247,9 +249,10 @@ def test_files_of_writers_that_died(lake: MergingLake) -> None:
 
 
 def test_buckets(lake: MergingLake) -> None:
-    """Files are parted by hash of the key; who looks for few keys opens those of their buckets. They are put together
-    in each bucket, and not before there are as many small ones as that is worth in all of them. A table that is there
-    keeps what it has, and the sink says so."""
+    """Files are partitioned by a hash of the key, and a lookup opens only the buckets of its keys. Each bucket is
+    compacted separately, once all of them together have enough small files. An existing table keeps its layout, which
+    is logged.
+    """
     lake.use(replace(ICEBERG, buckets={"*.orders": 4}))
     for table in ("orders", "customers"):
         lake.announce(schema_of({"id": "string", "a": "string"}, table=table))
@@ -283,19 +286,19 @@ def test_buckets(lake: MergingLake) -> None:
 
 
 def _left_behind(lake: MergingLake, pattern: str) -> Path:
-    """A file as a writer leaves it that dies before its commit."""
+    """Leave a file like that of a writer that dies before its commit."""
     made = next(Path(lake.path()).glob(pattern))
     return Path(shutil.copy(made, made.with_name(f"died-{made.name}")))
 
 
 def _age(file: Path) -> None:
-    """As if it had been written eight days ago."""
+    """Set its time to eight days ago."""
     then = time.time() - 8 * 86_400
     os.utime(file, (then, then))
 
 
 def test_another_engine(lake: MergingLake) -> None:
-    """It parks its table."""
+    """A table assigned to another engine is parked."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
     lake.use(TableRules(formats={"*": Format.ICEBERG}, engines=EngineRules({"*": Engine.FUSED})))

@@ -1,4 +1,4 @@
-"""Iceberg tables in a catalog in a database: a real PostgreSQL."""
+"""Iceberg tables in a catalog in a real PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ ICEBERG = TableRules(formats={"*": Format.ICEBERG})
 
 
 def test_a_table(merging_lake: MergingLake, database: Postgres) -> None:
-    """A database that nobody wrote to has no table, and no fault. What the sink makes there lies where it would without
-    a catalog, and others find it under the catalog's name; a name beside has tables of its own."""
+    """An unused database has no table and is not an error. Tables are in the same place as without a catalog, and
+    others find them by the catalog's name. A second catalog name has its own tables.
+    """
     lake = merging_lake
     lake.catalog = jdbc_access(database, str(lake.warehouse), "lake")
     lake.use(ICEBERG)
@@ -50,7 +51,7 @@ def test_a_table(merging_lake: MergingLake, database: Postgres) -> None:
 
 
 def test_a_database_that_refuses(tmp_path: Path, database: Postgres) -> None:
-    """One line says which, and why, without the password."""
+    """One line reports the database and the reason, without the password."""
     access = jdbc_access(database, str(tmp_path), "lake", "wrong secret")
     tables = FormatTables(str(tmp_path), formats={"*": Format.ICEBERG}, catalog=access)
     with pytest.raises(FatalError) as refused:

@@ -1,4 +1,4 @@
-"""What is left of the markers of an Iceberg table when another program lets all snapshots go that have any."""
+"""The markers of an Iceberg table after another program has expired all snapshots that have them."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from tests.spark_sink.changes import change
 from tests.spark_sink.lake import MergingLake, rewrite_as_others
 from tests.spark_sink.tables.iceberg.conftest import ICEBERG
 
-# For their time: `make test` has one such program, in the test of maintenance.
+# Slow: `make test` covers one such program in the test of maintenance.
 pytestmark = pytest.mark.faults
 
 NAME = "shop_sales.orders"
 
 
 def _batch(number: int) -> list[ChangeEvent]:
-    """A new row, and a change of the one before."""
+    """Return a new row, and a change of the previous one."""
     pos = 10 * number
     return [
         change("c", {"id": number}, {"a": "new"}, pos=pos),
@@ -32,7 +32,7 @@ def _batch(number: int) -> list[ChangeEvent]:
 
 
 def _applied_again(lake: MergingLake, batch: int) -> int:
-    """Apply a batch by a sink that has begun again: the commits that it made."""
+    """Apply a batch with a restarted sink and return its commits."""
     lake.applier = lake.new_applier("checkpoint-1")
     (report,) = lake.apply(batch, _batch(batch))
     return report.counters.commits
@@ -51,15 +51,16 @@ def _metadata(lake: MergingLake) -> TableMetadata:
 
 
 def _let_go(lake: MergingLake) -> None:
-    """What another program does."""
+    """Expire snapshots as another program does."""
     rewrite_as_others(lake.spark, lake, expires=True)
     assert copy_of_markers(_metadata(lake)) is None, "a snapshot has markers"
 
 
 @pytest.mark.parametrize("mode", Mode)
 def test_another_program_compacts_and_expires(lake: MergingLake, mode: Mode) -> None:
-    """The copy that maintenance has made tells what is in the table. A batch that came after it is taken again, and
-    changes nothing: its rows are known by their positions."""
+    """Maintenance keeps a copy of the markers. A batch after the copy is applied again without effect, because its rows
+    are recognized by position.
+    """
     lake.use(replace(ICEBERG, modes={"*": mode}))
     for batch in (1, 2):
         lake.apply(batch, _batch(batch))
@@ -78,7 +79,7 @@ def test_another_program_compacts_and_expires(lake: MergingLake, mode: Mode) -> 
 
 
 def test_a_table_that_is_set_back(lake: MergingLake) -> None:
-    """The copy of what came after is not believed: the rows went with it. The table waits until somebody resumes it."""
+    """The copy is not valid for a table that was rolled back, as the rows are gone too. The table waits for a resume."""
     lake.apply(1, _batch(1))
     _let_go(lake)
     before = lake.version()

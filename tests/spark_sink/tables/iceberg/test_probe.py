@@ -1,5 +1,4 @@
-"""What the sink learns of a catalog from a table that it makes there, and what it does with that: a real catalog, and
-ones that do otherwise than they are asked."""
+"""What the sink learns about a catalog by creating a probe table, with a real catalog and deviating ones."""
 
 from __future__ import annotations
 
@@ -35,7 +34,7 @@ ICEBERG = TableRules(formats={"*": Format.ICEBERG})
 
 
 def test_a_catalog_that_does_all(spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path) -> None:
-    """Nothing is left in it, and it is not asked again within a day."""
+    """The probe leaves nothing behind and is not repeated within a day."""
     access = rest_access(rest_server.url)
     with capture_logs() as logs:
         assert CatalogTraits(3, True, True) == catalog_traits(spark, str(tmp_path), access)
@@ -54,7 +53,7 @@ def test_a_catalog_that_does_all(spark: SparkSession, rest_server: RestCatalogSe
 
 
 def _told(spark: SparkSession, lake: MergingLake, url: str, name: str) -> list[str]:
-    """The lines of the log when the lake meets the catalog; from there on it has a table of that name."""
+    """Return the log lines when the lake first uses the catalog. It has a table of that name from then on."""
     lake.catalog = rest_access(url)
     lake.use(ICEBERG)
     with capture_logs() as logs:
@@ -64,11 +63,11 @@ def _told(spark: SparkSession, lake: MergingLake, url: str, name: str) -> list[s
     return [line["event"] for line in logs]
 
 
-@pytest.mark.faults  # for its time: `make test` has the probe itself
+@pytest.mark.faults  # slow; `make test` covers the probe itself
 def test_tables_of_the_second_version(
     spark: SparkSession, rest_server: RestCatalogServer, merging_lake: MergingLake
 ) -> None:
-    """The sink says so, and works: rows that change are in files of positions beside."""
+    """The sink logs it and works. Changed rows are in separate position delete files."""
     with altering(rest_server.url, second_version) as url:
         assert "iceberg tables of an older version" in _told(spark, merging_lake, url, "old.orders")
         merging_lake.apply(0, [change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2)])
@@ -82,7 +81,7 @@ def test_tables_of_the_second_version(
 def test_a_catalog_that_lets_nothing_go(
     spark: SparkSession, rest_server: RestCatalogServer, merging_lake: MergingLake
 ) -> None:
-    """Maintenance removes nothing, and does not fail each day."""
+    """Maintenance removes nothing, but does not fail every day."""
     with altering(rest_server.url, no_expiry) as url:
         assert "iceberg tables not vacuumed" in _told(spark, merging_lake, url, "kept.orders")
         for batch in range(3):
@@ -108,7 +107,7 @@ def test_a_catalog_that_shows_the_newest_snapshot(
 def test_a_catalog_that_makes_a_table_and_refuses_it(
     spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
 ) -> None:
-    """The reason is told, not that the table is there when it is asked for in another version."""
+    """The original reason is reported, and not that the table exists when the next version is tried."""
     refused = pytest.raises(FatalError, match=r"creates no table for the sink: .*BadRequestException")
     with altering(f"{rest_server.url}/refused", answer=refused_when_made()) as url, refused:
         catalog_traits(spark, str(tmp_path), rest_access(url))
@@ -117,14 +116,14 @@ def test_a_catalog_that_makes_a_table_and_refuses_it(
 def test_a_catalog_that_names_files_of_its_own(
     spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
 ) -> None:
-    """What it says wins over what the sink says; jars that are missing for it are named."""
+    """The catalog's settings override those of the sink. The error names jars that they require."""
     refused = pytest.raises(FatalError, match=r"NoClassDefFoundError\. None of Spark's jars .* put iceberg-aws-bundle")
     with altering(f"{rest_server.url}/files", answer=files_of_its_own) as url, refused:
         catalog_traits(spark, str(tmp_path), rest_access(url))
 
 
 def test_a_catalog_that_loses_markers(spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path) -> None:
-    """It is refused, and asked again at the next start."""
+    """The catalog is rejected, and probed again at the next start."""
     with altering(rest_server.url, no_properties_of_snapshots) as url:
         access = rest_access(url)
         with pytest.raises(ConfigError, match="loses the properties of commits"):

@@ -1,4 +1,4 @@
-"""Iceberg tables in catalogs that somebody serves: the sink finds, makes and keeps its tables there by their names."""
+"""Iceberg tables in catalog servers: the sink finds, creates and maintains its tables there by name."""
 
 from __future__ import annotations
 
@@ -41,8 +41,9 @@ def lake(merging_lake: MergingLake, rest_server: RestCatalogServer) -> Iterator[
 
 
 def test_a_table_from_its_beginning_to_its_maintenance(lake: MergingLake, rest_server: RestCatalogServer) -> None:
-    """It is made in the catalog, changed, made wider and put together there; Spark and pyiceberg read equal rows by its
-    name, and nothing of it lies in the warehouse of the sink. A batch that comes again is not written again."""
+    """The table is created, changed, widened and compacted in the catalog. Spark and pyiceberg read the same rows by
+    name, and the sink's warehouse contains nothing of it. A repeated batch is not written again.
+    """
     old = lake.announce(schema_of({"id": "int32", "a": "string"}))
     lake.apply(0, [change("c", {"id": id}, {"a": "x"}, pos=id, schema=old) for id in (1, 2, 3)])
     between = datetime.now(UTC)
@@ -76,9 +77,9 @@ def test_a_table_from_its_beginning_to_its_maintenance(lake: MergingLake, rest_s
     assert lake.rows() == sorted(found.select(["id", "a", "b"]).to_pylist(), key=lambda row: str(row["id"]))
 
 
-@pytest.mark.faults  # for its time
+@pytest.mark.faults  # slow
 def test_duckdb(lake: MergingLake, rest_server: RestCatalogServer) -> None:
-    """It reads the same rows from the catalog, with rows that deletion vectors take away, now and at a cut."""
+    """DuckDB reads the same rows from the catalog, with deletion vectors applied, now and at a cut."""
     lake.announce(schema_of({"id": "int64", "a": "string", "n": "decimal(10,2)"}))
     lake.apply(0, [change("c", {"id": id}, {"a": f"a {id}", "n": f"{id}.50"}, pos=id) for id in range(1, 201)])
     cut = lake.version()
@@ -97,7 +98,7 @@ def test_duckdb(lake: MergingLake, rest_server: RestCatalogServer) -> None:
     assert [[id, f"a {id}", f"{id}.50"] for id in range(1, 201)] == then
 
 
-@pytest.mark.faults  # for its time
+@pytest.mark.faults  # slow
 def test_histories_and_changelogs(lake: MergingLake) -> None:
     lake.use(TableRules(formats={"*": Format.ICEBERG}, modes={"*.orders": Mode.HISTORY, "*.log": Mode.CHANGELOG}))
     for table in ("orders", "log"):
@@ -113,7 +114,7 @@ def test_histories_and_changelogs(lake: MergingLake) -> None:
 
 
 def test_names(lake: MergingLake) -> None:
-    """Folders of a name are namespaces; a name without any is in `default`. What is there in another case is found."""
+    """The folders of a name are namespaces, and a name without one is in `default`. Lookups ignore case."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     for batch, name in enumerate(("a.b.c", "plain", "Mixed.Case")):
         lake.use(ICEBERG, {"shop/sales//orders": name})
@@ -128,7 +129,7 @@ def test_names(lake: MergingLake) -> None:
 
 
 def test_a_table_of_the_other_format(lake: MergingLake) -> None:
-    """Each format is looked for where its tables are."""
+    """Each format is searched where its tables are."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
     lake.use(TableRules())
@@ -137,7 +138,7 @@ def test_a_table_of_the_other_format(lake: MergingLake) -> None:
 
 
 def test_it_travels(lake: MergingLake) -> None:
-    """Workers get the way to the catalog, and no connection; its text tells no secret."""
+    """Workers get the catalog's settings without a connection. Its text shows no secret."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
     assert lake.tables.exists(NAME)
@@ -147,7 +148,7 @@ def test_it_travels(lake: MergingLake) -> None:
 
 
 def test_credentials(spark: SparkSession, tmp_path: Path, rest_server: RestCatalogServer) -> None:
-    """Both clients get themselves a token for them, and readers another one when theirs is not taken any more."""
+    """Both clients obtain a token with them, and readers obtain a new one when theirs is rejected."""
     tokens = f"{rest_server.url}/v1/oauth/tokens"
     catalog = rest_access(rest_server.url, {"credential": f"sink:{TOKEN}", "oauth2-server-uri": tokens})
     assert sibling(spark, catalog.spark).sql(f"SHOW NAMESPACES IN {catalog.name}").collect() is not None
@@ -163,7 +164,7 @@ def test_credentials(spark: SparkSession, tmp_path: Path, rest_server: RestCatal
 
 
 def test_a_catalog_that_refuses(tmp_path: Path, rest_server: RestCatalogServer) -> None:
-    """One line says which, and why, without the token."""
+    """One line reports the catalog and the reason, without the token."""
     tables = FormatTables(
         str(tmp_path), formats={"*": Format.ICEBERG}, catalog=rest_access(rest_server.url, {"token": "wrong-token"})
     )
