@@ -1,7 +1,7 @@
-"""A digest of the bytes that each case comes to: `python -m tests.translator.digests forward|backward`.
+"""Digests of the output bytes of each case: `python -m tests.translator.digests forward|backward`.
 
-What test_determinism.py runs in processes of their own. Cases of one configuration share one dialect, so that what it
-remembers of one message could show in the next; `backward` takes them in the opposite order.
+test_determinism.py runs this in separate processes. Cases with one configuration share a dialect object, so state left
+by one message could affect the next. `backward` runs them in reverse order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ORDERS: Mapping[str, slice] = {"forward": slice(None), "backward": slice(None, N
 
 
 def _id_of(subject: str, text: str) -> int:
-    """An id as of a registry that gives the same one whatever it was asked before."""
+    """Return a schema id like a registry that gives the same one regardless of earlier requests."""
     return int.from_bytes(hashlib.sha256(f"{subject} {text}".encode()).digest()[:4], "big") >> 1
 
 
@@ -32,7 +32,7 @@ FRAMING = Framing(tables=TableSchemas(_id_of, lambda event: "topic"))
 
 
 def digests(order: str) -> list[str]:
-    """A line for each case and output, sorted."""
+    """Return a sorted line for each case and output."""
     translators: dict[bytes, Translator] = {}
     lines = []
     for case in find_cases()[ORDERS[order]]:
@@ -49,7 +49,7 @@ def digests(order: str) -> list[str]:
 
 
 def _configuration(case: Path) -> bytes:
-    """The same for cases that are read with the same options, tables and metadata."""
+    """Return the same value for cases with the same options, tables and metadata."""
     files = [case / "options.json", case / "tables.json", *sorted(case.glob("metadata*"))]
     return b"\n".join([case.parent.name.encode(), *(path.read_bytes() if path.exists() else b"" for path in files)])
 

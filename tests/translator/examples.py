@@ -1,4 +1,4 @@
-"""One event that says something in every field, and the pieces it is made of: what several tests spell out."""
+"""An event with a value in every field, and its parts, shared by several tests."""
 
 from cdc_core.envelope import ChangeEvent, Context, Ddl, Detail, ImageText, Issue, Key, Origin, Tx
 
@@ -62,4 +62,4 @@ BLANK = ChangeEvent.watermark(
     ),
     Detail(),
 )
-"""An event with nothing but what every event has; `msgspec.structs.replace` makes others of it."""
+"""An event with only the required fields. `msgspec.structs.replace` derives others from it."""

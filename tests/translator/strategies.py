@@ -1,4 +1,4 @@
-"""Hypothesis strategies for the contract: any event that a release may legally write."""
+"""Hypothesis strategies for the contract: any event that a release can legally write."""
 
 from typing import TypeVar
 
@@ -22,13 +22,13 @@ from cdc_core.position import position
 T = TypeVar("T")
 
 TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
-"""Any text that UTF-8 can carry: control characters, quotes and emoji too."""
+"""Any text that UTF-8 can encode, including control characters, quotes and emoji."""
 
 INT32 = st.integers(0, 2**31 - 1)
 INT64 = st.integers(-(2**63), 2**63 - 1)
 OFFSETS = st.integers(0, 2**63 - 1)
 SCALARS = st.none() | st.booleans() | INT64 | st.floats(allow_nan=False, allow_infinity=False) | TEXT
-"""What an image may hold (message.Scalar)."""
+"""Any value of an image (message.Scalar)."""
 
 IMAGES = st.dictionaries(TEXT, SCALARS, max_size=4)
 IMAGE_TEXTS = IMAGES.map(lambda image: msgspec.json.encode(image).decode())
@@ -47,7 +47,7 @@ ORIGINS = st.builds(Origin, TEXT, INT32, OFFSETS, INT32, INT32)
 
 
 def events() -> st.SearchStrategy[ChangeEvent]:
-    """Events with every field at its limits; the fields need not fit each other."""
+    """Generate events with every field at its limits. The fields need not be consistent."""
     return st.builds(
         ChangeEvent,
         v=INT32,

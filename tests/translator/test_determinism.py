@@ -1,4 +1,4 @@
-"""Same input, same bytes: in another process, under another hash seed, after other messages."""
+"""The same input gives the same bytes in another process, with another hash seed, and after other messages."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.codecs import CODECS
 
 
 def _by_process(order: str, seed: str) -> tuple[list[str], str]:
-    """The digests of a fresh process, and what its strings hash to."""
+    """Return the digests of a new process, and the hash of one of its strings."""
     ran = subprocess.run(
         [sys.executable, "-m", "tests.translator.digests", order],
         env={**os.environ, "PYTHONHASHSEED": seed},
@@ -27,7 +27,7 @@ def _by_process(order: str, seed: str) -> tuple[list[str], str]:
 
 
 def test_every_case_has_bytes() -> None:
-    """What is compared below covers every case, and every codec wherever there are events."""
+    """The comparison below covers every case, and every codec for cases with events."""
     lines = [line.split() for line in digests("forward")]
     assert {str(case.relative_to(CASES)) for case in find_cases()} == {case for case, _, _ in lines}
     translated = {case.split("/")[0] for case, output, _ in lines if output == "avro"}
@@ -40,7 +40,7 @@ def test_every_case_has_bytes() -> None:
 
 @pytest.mark.parametrize("order", ORDERS)
 def test_processes_and_hash_seeds(order: str) -> None:
-    """Two processes whose sets and hashes differ write what this one writes, in either order of the messages."""
+    """Two processes with different hash seeds write what this one writes, in either message order."""
     (one, hash_one), (other, hash_other) = _by_process(order, "1"), _by_process(order, "4242")
     assert hash_one != hash_other
     assert digests("forward") == one == other

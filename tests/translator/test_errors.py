@@ -1,4 +1,4 @@
-"""The class of an error is the decision, and its text never surprises a terminal."""
+"""The class of an error determines the decision, and its text is safe for a terminal."""
 
 import tracemalloc
 
@@ -17,13 +17,15 @@ from translator.errors import (
 
 
 def test_tree() -> None:
-    """One message, the world, or the process: no error is two of them; a configuration error ends the process too."""
+    """Each error concerns one message, the environment or the process, and only one of these. A configuration error
+    also ends the process.
+    """
     assert [(CdcError,)] * 3 == [error.__bases__ for error in (MessageError, RetryableError, FatalError)]
     assert (FatalError,) == ConfigError.__bases__
 
 
 def test_code_is_its_name() -> None:
-    """The header `cdc-error-code` holds the name that the code and the documents use."""
+    """The header `cdc-error-code` has the name that the code and the documentation use."""
     assert [code.name for code in ErrorCode] == [code.value for code in ErrorCode]
 
 
@@ -47,7 +49,7 @@ def test_message_error() -> None:
     ],
 )
 def test_quote(value: object, expected: str) -> None:
-    """A word of a message is bounded, and control characters do not reach the terminal."""
+    """A quoted word is bounded, and control characters do not reach the terminal."""
     assert expected == quote(value)
 
 
@@ -60,12 +62,12 @@ def test_quote(value: object, expected: str) -> None:
     ],
 )
 def test_unknown(value: object, expected: str) -> None:
-    """A word outside a closed list is told with the nearest one, when one is near, and with all of them."""
+    """The error for a word outside a closed list contains the closest match, if any, and the whole list."""
     assert expected == unknown("operation", value, ["INSERT", "UPDATE", "DELETE"])
 
 
 def test_unknown_of_any_length() -> None:
-    """Of a word of millions of characters, only the beginning is held against the names: memory goes by its length."""
+    """Only the beginning of a very long word is compared, because memory grows with its length."""
     word = "".join(map(chr, range(0x4E00, 0x9E00))) * 50
     tracemalloc.start()
     try:

@@ -1,4 +1,4 @@
-"""Group records into events with keys. The fast path gives the result of the plain one and is used only where allowed."""
+"""Group records into events with keys. The fast path gives the same result as the plain one."""
 
 from __future__ import annotations
 

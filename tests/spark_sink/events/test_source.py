@@ -105,7 +105,7 @@ def test_columns_that_are_withheld(spark: SparkSession) -> None:
 
 
 def test_first_bytes(spark: SparkSession) -> None:
-    """A value that is not an envelope of version 1 has no kind and is therefore quarantined. Its neighbours are read."""
+    """A value that is not an envelope of version 1 has no kind and is quarantined. Its neighbours are read."""
     found = rows(spark, [value for value, _ in FIRST_BYTES.values()])
     wanted = {name: kind for name, (_, kind) in FIRST_BYTES.items()}
     assert wanted == dict(zip(FIRST_BYTES, (row["kind"] for row in found), strict=True))

@@ -1,4 +1,4 @@
-"""Hundreds of batches with maintenance between them, while readers and cuts keep versions: an hour without its pauses."""
+"""Hundreds of batches with maintenance between them, while readers and cuts keep versions: an hour without pauses."""
 
 from __future__ import annotations
 

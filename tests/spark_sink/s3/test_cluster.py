@@ -1,4 +1,4 @@
-"""Tables and checkpoint on S3, with Spark on separate machines: which keys a worker uses, and the error without keys."""
+"""Tables and checkpoint on S3, with Spark on separate machines: the keys of a worker, and the error without keys."""
 
 from __future__ import annotations
 

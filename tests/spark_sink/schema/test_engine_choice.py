@@ -81,7 +81,7 @@ def test_the_configuration_decides() -> None:
 
 @pytest.mark.parametrize("mode", [Mode.HISTORY, Mode.CHANGELOG])
 def test_other_modes(mode: Mode) -> None:
-    """Only deltalake writes other modes than mirrors, whatever the size and configuration. If it cannot, nobody does."""
+    """Only deltalake writes other modes than mirrors, whatever the size and configuration, or nobody does."""
     rules = EngineRules({"*": Engine.SPARK}, fused_megabytes=0)
     choice = chosen({"invariants"}, size=1, rules=rules, mode=mode)
     assert (Engine.FUSED, f"only deltalake writes tables of mode {mode.value}") == choice

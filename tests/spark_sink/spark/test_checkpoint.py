@@ -12,7 +12,7 @@ from spark_sink.spark.checkpoint import check_id, checkpoint_id
 
 
 def test_two_sinks_that_begin_at_once(spark: SparkSession, tmp_path: Path) -> None:
-    """Until a batch is known, each sink that starts sets a new id, and the previous one cannot continue with its own."""
+    """Until a batch is known, each sink that starts sets a new id, and the previous sink cannot continue."""
     checkpoint = str(tmp_path / "checkpoint")
     first = checkpoint_id(spark, checkpoint)
     check_id(spark, checkpoint, first)

@@ -154,7 +154,7 @@ def test_what_deltalake_does_not_write_is_changed_by_spark(spark: SparkSession, 
 
 
 def test_names_that_differ_by_case_are_one_table(tmp_path: Path) -> None:
-    """Creating a table that differs in case reports the existing spelling. Different names in such folders are allowed."""
+    """Creating a table that differs in case reports the existing spelling. Other names in such folders work."""
     ddl = local_ddl(tmp_path / "not there yet")
     told = [ddl.create(name, _shape(KEY)) for name in (NAME, NAME, "S_d.T", "s_D.other")]
     assert [NAME, NAME, NAME, "s_D.other"] == told

@@ -313,7 +313,7 @@ def test_staged_files_that_go_while_they_are_read(spark: SparkSession, tmp_path:
 
 @pytest.mark.parametrize("table", ["merged", "iced"])
 def test_two_sinks_at_once(merging_lake: MergingLake, table: str) -> None:
-    """The sink that is overtaken in a MERGE gets an error for operators, and the table has the change of the other one."""
+    """The sink that is overtaken in a MERGE gets an error for operators, and the table has the other's change."""
     merging_lake.use(rules())
     merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table=table))
     merging_lake.apply(0, [change("c", {"id": 1}, {"n": 0}, pos=1, table=table)])

@@ -60,7 +60,7 @@ def _sample(n: int) -> dict[str, object]:
 
 
 def test_a_filter_on_every_column_finds_the_row(merging_lake: MergingLake) -> None:
-    """A filter on any column returns the row with Spark and with deltalake, after appends and merges of both engines."""
+    """A filter on any column returns the row with Spark and deltalake, after appends and merges of both engines."""
     merging_lake.use(rules())
     announce(merging_lake, COLUMNS)
     top = 2**64 - 1

@@ -1,4 +1,4 @@
-"""A raw topic on the real broker, what the service would have written of it, and the commands that look at both."""
+"""A raw topic on the real broker, the output that the service would have written, and the commands that read both."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ TIMES = 1_700_000_000_000
 
 
 def row(number: int, table: str = "t") -> bytes:
-    """A Canal message with two rows, so two events."""
+    """Return a Canal message with two rows, and so two events."""
     rows = [{"id": str(number), "name": "a"}, {"id": str(-number), "name": "b"}]
     return json.dumps({**CANAL_ROW, "data": rows, "table": table}).encode()
 
 
 class Bench:
-    """A source `shop` (Canal) with one raw topic; every name on the broker is its own."""
+    """A source `shop` (Canal) with one raw topic. All of its names on the broker are unique."""
 
     def __init__(self, bootstrap: str, directory: Path, codec: str = "avro", **changes: Any) -> None:
         self.client: dict[str, Any] = {"bootstrap.servers": bootstrap, "log_level": 0}
@@ -86,13 +86,13 @@ class Bench:
         assert 0 == producer.flush(20)
 
     def commit(self, offset: int, partition: int = 0) -> None:
-        """As the group of the service would have."""
+        """Commit offsets as the service's group would."""
         reader = Consumer({**self.client, "group.id": self.name})
         reader.commit(offsets=[TopicPartition(self.raw, partition, offset)], asynchronous=False)
         reader.close()
 
     def serve(self, write: Callable[[Message, list[Record]], Iterable[Record]] | None = None) -> None:
-        """Writes what the service would; `write` may leave out, repeat or change the records of a message."""
+        """Write what the service would write. `write` can omit, repeat or change the records of a message."""
         again = OfflineTranslator(settings_module.load(self.config), print)
         partitions = Partitions(again.client, self.name)
         producer = Producer(self.client)
@@ -116,7 +116,7 @@ class Bench:
         return _program.run(*command.split(), "-c", str(self.config), *arguments)
 
     def read(self, topic: str) -> list[Any]:
-        """Every record of a topic, partition by partition."""
+        """Return every record of a topic, partition by partition."""
         partitions = Partitions(self.client, "unused")
         count = len(self.admin.list_topics(topic, timeout=10).topics[topic].partitions)
         found = [record for number in range(count) for record in partitions.read(partitions.bounds(topic, number))]
@@ -130,7 +130,7 @@ class Bench:
 
 
 def _wait_for(reader: Partitions, topic: str, number: int) -> None:
-    """Brokers deny a new topic for a moment, and its partitions have no leaders yet."""
+    """Wait for a new topic. At first, brokers do not know it and its partitions have no leaders."""
     for _ in range(1000):
         try:
             reader.bounds(topic, number)

@@ -1,6 +1,6 @@
-"""The program `translator`, in this process: its start would cost more than most of what it does.
+"""Run the program `translator` in this process, because starting one takes longer than most commands.
 
-Where the process itself is what is tested, it has one of its own.
+Tests of the process itself start one.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from translator.commands import main
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """Exit code and both outputs of the program."""
-    # The commands that set up logging do it for their process.
+    """Return the exit code and both outputs of the program."""
+    # Commands that set up logging change it for the whole process.
     quiet = mock.patch("translator.service.log_setup.configure")
     out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8", write_through=True) for _ in range(2))
     line = ["translator", *arguments]
@@ -35,6 +35,6 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def run_process(*arguments: str) -> subprocess.CompletedProcess[str]:
-    """The same in a process of its own."""
+    """Do the same in a separate process."""
     line = [sys.executable, "-m", "translator", *arguments]
     return subprocess.run(line, capture_output=True, text=True, timeout=120, check=False)

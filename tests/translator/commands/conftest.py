@@ -1,4 +1,4 @@
-"""What tests of several commands ask for."""
+"""Fixtures for the tests of several commands."""
 
 from collections.abc import Iterator
 from pathlib import Path

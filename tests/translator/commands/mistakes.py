@@ -1,5 +1,5 @@
-"""Typical mistakes in a configuration: what somebody writes, and what `translator check` says of it, held by
-mistakes.txt. `python -m tests.translator.commands.mistakes` writes that file; a person reads what has changed.
+"""Typical configuration mistakes and the answers of `translator check`, compared with mistakes.txt. `python -m
+tests.translator.commands.mistakes` rewrites that file. Review the changes.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ projections:
   - {topic: cdc.debezium, codec: debezium}
 """
 
-# What is replaced, and by what.
+# The text to replace, and its replacement.
 MISTAKES = {
     "a setting that does not exist": ("group:", "grup:"),
     "a setting of a section that does not exist": ("bootstrap_servers:", "bootstrap.servers:"),
@@ -80,7 +80,7 @@ MISTAKES = {
 
 
 def told() -> str:
-    """All mistakes with what is said of them."""
+    """Return all mistakes with their error messages."""
     parts = []
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "translator.yaml")

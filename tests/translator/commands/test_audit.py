@@ -1,4 +1,4 @@
-"""`translator audit` on the real broker: what it says about records lost, repeated, changed or invented."""
+"""`translator audit` on the real broker reports lost, repeated, changed and invented records."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,7 @@ from translator.translation.dead_letter import DeadLetter, dead_letter_record
 def audited(shop: Bench, *arguments: str) -> tuple[int, Any]:
     ran = shop.run("audit", "--json", *arguments)
     assert ran.returncode in (0, 1), ran.stderr
-    assert ran.stdout, ran.stderr  # 1 is also what it ends with when no broker answers
+    assert ran.stdout, ran.stderr  # also the exit code when no broker answers
     return ran.returncode, json.loads(ran.stdout)
 
 
@@ -34,7 +34,7 @@ def fates(account: Any) -> dict[str, Any]:
 
 
 def test_all_is_there(shop: Bench) -> None:
-    """Each record has a fate: events, a dead letter with its code, or a reason to be skipped."""
+    """Each record is accounted for: events, a dead letter with its code, or a reason to skip it."""
     shop.feed([row(1), None, b"{]", row(2)])
     shop.feed([row(3)], 1)
     shop.serve()
@@ -47,7 +47,9 @@ def test_all_is_there(shop: Bench) -> None:
 
 
 def test_tables_that_the_topic_does_not_get(broker: Broker, tmp_path: Path) -> None:
-    """A message of such tables alone is translated without an event; of two tables, only one has events to miss."""
+    """A message with only excluded tables is translated without an event. Of two tables, only the included one can miss
+    any.
+    """
     output = {"topic": "", "exclude": [{"table": "shop.u"}]}
     options = {"profile": "oss", "newline_batches": True}
     both = row(3, "u") + b"\n" + row(4)
@@ -78,7 +80,7 @@ def test_tables_that_the_topic_does_not_get(broker: Broker, tmp_path: Path) -> N
 
 
 def test_a_table_for_people(shop: Bench) -> None:
-    """Without --json it prints a line per raw partition, reasons, and the sum."""
+    """Without --json, it prints a line for each raw partition, the reasons and the total."""
     shop.feed([row(1), None, b"{]"])
     shop.serve()
     ran = shop.run("audit")
@@ -100,7 +102,7 @@ def test_a_table_for_people(shop: Bench) -> None:
     ids=["all events", "the last event", "the first event", "a dead letter"],
 )
 def test_what_is_lost(shop: Bench, value: bytes, gone: Any, what: str) -> None:
-    """A record of which something is missing is named, and the exit code is 1."""
+    """A record with missing events is listed, and the exit code is 1."""
     shop.feed([row(1), value, row(3)])
     shop.serve(lambda message, records: gone(records) if message.offset == 1 else records)
     code, report = audited(shop)
@@ -111,7 +113,7 @@ def test_what_is_lost(shop: Bench, value: bytes, gone: Any, what: str) -> None:
 
 
 def test_many_that_are_lost(shop: Bench) -> None:
-    """The first ten are listed, all are counted."""
+    """The first ten are listed, and all are counted."""
     shop.feed([row(number) for number in range(1, 31)])
     shop.serve(lambda _message, _records: [])
     code, report = audited(shop)
@@ -120,7 +122,7 @@ def test_many_that_are_lost(shop: Bench) -> None:
 
 
 def test_what_was_written_again(shop: Bench) -> None:
-    """Copies are counted; those with other bytes apart, and only --strict makes that an error."""
+    """Duplicates are counted, those with other bytes separately. Only --strict makes the latter an error."""
     shop.feed([row(1), row(2)])
 
     def write(message: Message, records: list[Record]) -> list[Record]:
@@ -135,7 +137,7 @@ def test_what_was_written_again(shop: Bench) -> None:
 
 
 def test_what_another_release_wrote(shop: Bench) -> None:
-    """Events that translating now does not give are counted apart, the record is translated."""
+    """Events that translating now does not produce are counted separately, and the record counts as translated."""
     shop.feed([row(1), b"{]"])
 
     def write(message: Message, records: list[Record]) -> list[Record]:
@@ -147,7 +149,7 @@ def test_what_another_release_wrote(shop: Bench) -> None:
 
 
 def test_what_is_invented(shop: Bench) -> None:
-    """Events beyond the end, of a partition that is not there, or without a name: exit code 1."""
+    """Events beyond the end, of a missing partition or without an id lead to exit code 1."""
     shop.feed([row(1)])
     shop.serve()
     place = shop.read(shop.canonical)[0].partition()
@@ -173,7 +175,7 @@ def in_transaction(shop: Bench, value: bytes, *, commit: bool) -> None:
 
 
 def test_gaps_are_no_loss(shop: Bench) -> None:
-    """Offsets of markers and of aborted transactions hold no record; an event of one is invented."""
+    """Offsets of markers and aborted transactions contain no record, so an event of one is invented."""
     in_transaction(shop, row(1), commit=True)
     in_transaction(shop, row(2), commit=False)
     shop.feed([row(3)])
@@ -190,7 +192,7 @@ def test_gaps_are_no_loss(shop: Bench) -> None:
 
 
 def test_only_what_is_committed(shop: Bench) -> None:
-    """What the group has not committed may still come; a range that is asked for is checked whatever is committed."""
+    """Uncommitted records may still follow. An explicit range is checked regardless of commits."""
     shop.feed([row(1), row(2), row(3)])
     shop.serve(lambda message, records: records if message.offset < 2 else [])
     shop.commit(2)
@@ -204,7 +206,7 @@ def test_only_what_is_committed(shop: Bench) -> None:
 
 
 def test_a_dead_letter_that_was_replayed(shop: Bench) -> None:
-    """Its record is translated, and said to be both."""
+    """The record is translated, and reported as both."""
     shop.feed([row(1)])
     shop.serve()
     message = Message(shop.raw, 0, 0, TIMES, None, row(1))
@@ -215,7 +217,7 @@ def test_a_dead_letter_that_was_replayed(shop: Bench) -> None:
 
 
 def test_a_message_that_was_a_dead_letter_before(shop: Bench) -> None:
-    """Headers of an old letter, which only a projection needed, came with the message: they say nothing of ours."""
+    """Dead-letter headers that came with the message, needed only by a projection, do not count as ours."""
     of_old = DeadLetter(ErrorCode.UNSUPPORTED_SHAPE, "of old")
     old = dead_letter_record(Message("old", 0, 5, 0, None, b"{]"), of_old, "other", "0", 1_000_000, "projection")
     shop.feed([b"{]"], headers=old.headers)
@@ -225,7 +227,9 @@ def test_a_message_that_was_a_dead_letter_before(shop: Bench) -> None:
 
 
 def test_a_letter_of_a_projection(shop: Bench) -> None:
-    """Its message is not dead, so that the record is lost where its events are; what is no letter is named."""
+    """A projection's letter does not make the message dead, so the record is lost if its events are. Anything that is
+    not a letter is reported.
+    """
     shop.feed([row(1)])
     shop.serve(lambda _message, _records: [])
     refused = DeadLetter(ErrorCode.TOO_LARGE, "t")
@@ -238,7 +242,7 @@ def test_a_letter_of_a_projection(shop: Bench) -> None:
 
 
 def test_what_compaction_took(shop: Bench) -> None:
-    """An event whose raw record is not there is no invention, where Kafka may have taken the record away."""
+    """An event without its raw record is not invented if Kafka may have removed the record."""
     alteration = ConfigEntry("cleanup.policy", "compact", incremental_operation=AlterConfigOpType.SET)
     topic = ConfigResource(ConfigResource.Type.TOPIC, shop.raw, incremental_configs=[alteration])
     shop.admin.incremental_alter_configs([topic])[topic].result(20)
@@ -253,7 +257,7 @@ def test_what_compaction_took(shop: Bench) -> None:
 
 
 def test_what_lies_in_another_partition(shop: Bench) -> None:
-    """As after the canonical topic got more partitions: the record is translated, and counted as misplaced."""
+    """If the canonical topic got more partitions, the record is translated and counted as misplaced."""
     shop.feed([row(1), row(2)])
     shop.serve(lambda message, records: records if message.offset else [])
     elsewhere = (shop.read(shop.canonical)[0].partition() + 1) % 3
@@ -264,7 +268,7 @@ def test_what_lies_in_another_partition(shop: Bench) -> None:
 
 
 def test_a_beginning_that_was_deleted(shop: Bench) -> None:
-    """What lay there counts as lost, and a warning says which topic lacks it."""
+    """The missing records count as lost, and a warning states the topic that lacks them."""
     shop.feed([row(1), row(2)])
     shop.serve()
     place = TopicPartition(shop.canonical, shop.read(shop.canonical)[0].partition(), 2)
@@ -286,7 +290,7 @@ def test_a_beginning_that_was_deleted(shop: Bench) -> None:
     ],
 )
 def test_a_wrong_range(shop: Bench, arguments: list[str], reason: str) -> None:
-    """It is refused with exit code 2."""
+    """A bad range is rejected with exit code 2."""
     shop.feed([row(1)])
     ran = shop.run("audit", *(shop.raw if argument == "RAW" else argument for argument in arguments))
     assert (2, True) == (ran.returncode, reason in ran.stderr), ran.stderr

@@ -1,4 +1,4 @@
-"""`translator capture` on the real broker: what it writes, `translator translate` reads."""
+"""`translator capture` on the real broker writes what `translator translate` reads."""
 
 import json
 import re
@@ -30,7 +30,7 @@ def captured(shop: Bench, *arguments: str) -> list[Any]:
 
 
 def test_the_same_messages(shop: Bench) -> None:
-    """Every byte comes back: of keys, values, headers, none or not text, with place and time."""
+    """Every byte is preserved in keys, values and headers, missing or binary, with position and time."""
     shop.feed([row(1), None, b"", b"null", b"\xff\xfe", '"ä\n\u2028"'.encode(), b"\xef\xbb\xbf{}"], headers=HEADERS)
     shop.feed([row(2)], key=b"\xff")
     shop.feed([row(3)], 1, headers=[("t", "ü".encode())], key=b"k")
@@ -45,7 +45,7 @@ def test_the_same_messages(shop: Bench) -> None:
 
 
 def test_the_same_events(shop: Bench) -> None:
-    """The file gives the events of the core; those of the service name the id of the topic in `pos_scope`, too."""
+    """The file produces the same events, except that those of the service also have the topic id in `pos_scope`."""
     shop.feed([row(1), b"{]", row(2)])
     again = OfflineTranslator(settings_module.load(shop.config), print)
     events = [again.translate(message).events for message in captured(shop, "--count", "3", shop.raw)]
@@ -60,7 +60,9 @@ def test_the_same_events(shop: Bench) -> None:
 
 
 def test_masked(shop: Bench) -> None:
-    """No value of a row or a key is in the copies, the rest is; what has no copy is left out, and told."""
+    """The copies contain no value of a row or key, and everything else. Messages without a copy are omitted and
+    reported.
+    """
     secret = row(471199).replace(b'"a"', b'"Jane"')
     shop.feed([secret, b'{"id": "Jane', secret], key=b"Jane")
     ran = shop.run("capture", "--mask", "--count", "9", shop.raw)
@@ -75,7 +77,7 @@ def test_masked(shop: Bench) -> None:
 
 
 def test_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
-    """Its records are not copied as they are, unless the operator keeps messages."""
+    """Records of such a source are not copied unmasked, unless the operator keeps messages."""
     rules = [{"column": "name", "mask": "set_null"}]
     masked = Bench(broker.bootstrap, tmp_path, masks={"rules": rules})
     try:
@@ -101,6 +103,6 @@ def test_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_call(shop: Bench, arguments: list[str], reason: str) -> None:
-    """It is refused with exit code 2."""
+    """A bad call is rejected with exit code 2."""
     ran = shop.run("capture", *(shop.raw if argument == "RAW" else argument for argument in arguments))
     assert (2, True) == (ran.returncode, reason in ran.stderr), ran.stderr

@@ -1,4 +1,4 @@
-"""`translator check`: a configuration that `run` would refuse is refused here, without brokers."""
+"""`translator check` rejects what `run` would reject, without brokers."""
 
 import re
 import sys
@@ -26,7 +26,7 @@ sources:
 
 @pytest.fixture
 def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> Check:
-    """Checks a text as a file: exit code, standard output, standard error."""
+    """Check a text as a file, and return the exit code, standard output and standard error."""
 
     def check_text(text: str) -> tuple[int, str, str]:
         path = tmp_path / "config.yaml"
@@ -41,14 +41,14 @@ def check(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], t
 
 
 def test_fine(check: Check) -> None:
-    """A configuration that `run` would take is said to be fine, though no broker answers."""
+    """A configuration that `run` would accept passes, although no broker answers."""
     said = "FILE: ok, 2 source(s)\n  writes cdc.canonical as avro\n  writes cdc.debezium as debezium\n"
     assert (0, said, "") == check(FINE)
 
 
 @pytest.mark.parametrize("options", ["", ", options: {}", ", options: {tinyint1_as_boolean: true}"])
 def test_canal_without_a_profile_is_refused(check: Check, options: str) -> None:
-    """A default would read the stream of a legacy DTS instance the wrong way round, without an error."""
+    """A default profile would silently swap the images in the stream of a legacy DTS instance."""
     code, out, err = check(FINE.replace(", options: {profile: oss}", options))
     assert (2, "") == (code, out)
     assert re.search(r"sources\[0\] \(shop\)(\.options)?: ", err)
@@ -68,7 +68,7 @@ def test_canal_without_a_profile_is_refused(check: Check, options: str) -> None:
     ids=["none", "no key"],
 )
 def test_a_source_whose_messages_name_no_key_is_told_what_it_lacks(check: Check, tables: str, warning: str) -> None:
-    """SharePlex messages carry neither keys nor types: it is a warning, for that source, and no error."""
+    """SharePlex messages have neither keys nor types. That is a warning for the source and no error."""
     code, out, err = check(FINE.replace('tables: [{table: "OWNER.*", key: [ID]}]', tables))
     assert (0, "FILE: ok, 2 source(s)") == (code, out.splitlines()[0])
     assert f"translator: warning: source erp: {warning}\n" == err
@@ -94,7 +94,7 @@ sources:
     ids=["nothing", "topics", "key is table", "key is primary", "metadata", "registry"],
 )
 def test_a_qlik_source_of_which_nothing_names_the_tables(check: Check, configuration: str, warned: bool) -> None:
-    """Unless metadata comes on its topics, or messages name their table, each of them is a dead letter."""
+    """Without metadata on its topics or table names in its messages, every message becomes a dead letter."""
     code, _, err = check(configuration)
     warning = (
         "translator: warning: source erp: neither metadata_topics nor options.topics is set: messages without a "
@@ -104,7 +104,7 @@ def test_a_qlik_source_of_which_nothing_names_the_tables(check: Check, configura
 
 
 def test_a_name_that_a_pattern_of_another_source_matches(check: Check) -> None:
-    """No broker is needed to see that two sources claim it: both are named."""
+    """No broker is needed to find that two sources claim a topic. Both are reported."""
     code, out, err = check(FINE.replace("[raw.erp]", "[raw.erp, raw.s*]"))
     assert (0, "FILE: ok, 2 source(s)") == (code, out.splitlines()[0])
     claim = "topic raw.shop is claimed by more than one source: shop (raw.shop) and erp (raw.s*)"
@@ -112,7 +112,7 @@ def test_a_name_that_a_pattern_of_another_source_matches(check: Check) -> None:
 
 
 def test_the_example_of_the_page(check: Check) -> None:
-    """What docs/operate/outputs.md shows of outputs is a configuration that works."""
+    """The example of outputs in docs/operate/outputs.md is a valid configuration."""
     page = Path(__file__).parents[3] / "docs" / "operate" / "outputs.md"
     (example,) = re.findall(r"^```yaml\n(output:.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     sources = FINE.partition("sources:")[2]
@@ -160,7 +160,7 @@ def test_the_example_of_the_page(check: Check) -> None:
     ],
 )
 def test_refused(check: Check, old: str, new: str, reason: str) -> None:
-    """A mistake in settings, dialect, options or tables is told, and the exit code is 2."""
+    """A mistake in settings, dialect, options or tables is reported with exit code 2."""
     code, out, err = check(FINE.replace(old, new))
     assert (2, "") == (code, out)
     assert err.startswith("translator: FILE:")
@@ -178,7 +178,7 @@ masks:
 
 
 def test_masks(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their sources are named; that a declared key is hashed is a warning, and the key of hashes is never shown."""
+    """The output lists the masked sources and warns if a declared key is hashed. It never shows the key of the hashes."""
     monkeypatch.setenv("MASK_KEY", "s" * 40)
     code, out, err = check(MASKED.replace('"OWNER.*"', "OWNER.T"))
     assert 0 == code

@@ -1,4 +1,4 @@
-"""`translator check --connect` on a real broker: every answer a line, and nothing is written."""
+"""`translator check --connect` on a real broker prints a line per answer and writes nothing."""
 
 import json
 from pathlib import Path
@@ -20,7 +20,9 @@ def changed(shop: Bench, **settings: object) -> None:
 
 
 def test_all_is_well(shop: Bench) -> None:
-    """Names of what was asked stand in the answers; a record that would be a dead letter is told with its reason."""
+    """The answers contain the names of what was checked. A record that would become a dead letter is reported with its
+    reason.
+    """
     shop.feed([row(1), row(2), b"{]", None])
     shop.create(f"{shop.name}-new", 3)
     shop.create(f"{shop.name}-t.shop.orders", 2)
@@ -91,7 +93,7 @@ def test_a_registry_that_is_away(shop: Bench, free_port: int) -> None:
 
 
 def test_settings_come_first(tmp_path: Path) -> None:
-    """With a file that is wrong nobody is asked."""
+    """If the file is wrong, no server is contacted."""
     (tmp_path / "translator.yaml").write_text("kafka: {bootstrap_servers: 'nobody:1'}\nsources: []\n")
     ran = _program.run("check", "--connect", "-c", str(tmp_path / "translator.yaml"))
     assert (2, "") == (ran.returncode, ran.stdout)

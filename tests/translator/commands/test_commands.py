@@ -1,4 +1,4 @@
-"""The command line as a whole: which commands there are, and what the start of one imports."""
+"""The command line as a whole: its commands, and what starting one imports."""
 
 import subprocess
 import sys
@@ -16,20 +16,20 @@ CONTEXT = click.Context(cli)
 
 @pytest.mark.parametrize("name", cli.list_commands(CONTEXT))
 def test_each_is_in_the_module_of_its_name(name: str) -> None:
-    """It is found by its name, and its name is what it calls itself."""
+    """A command is in the module of its name and calls itself by that name."""
     command = cli.get_command(CONTEXT, name)
     assert command is not None
     assert name == command.name
 
 
 def test_none_is_forgotten() -> None:
-    """Every module that has a command of its own name is on the command line."""
+    """Every module with a command of its name is on the command line."""
     modules = {path.stem: path.read_text(encoding="utf-8") for path in Path(commands.__path__[0]).glob("*.py")}
     assert [*cli.list_commands(CONTEXT)] == sorted(name for name, text in modules.items() if f"def {name}(" in text)
 
 
 def test_an_unknown_one() -> None:
-    """It is refused with exit code 2."""
+    """An unknown command is rejected with exit code 2."""
     ran = _program.run("translat")
     assert (2, True) == (ran.returncode, "No such command 'translat'" in ran.stderr)
 
@@ -46,7 +46,7 @@ def test_an_unknown_one() -> None:
     ids=["a command", "the service"],
 )
 def test_what_is_not_imported(start: str, spared: set[str]) -> None:
-    """Whoever starts a program waits for its imports: those of other commands, or of a registry, are left out."""
+    """Imports delay the start of a program, so it does not import other commands or a registry client."""
     script = f"import sys; {start}; print(*sys.modules)"
     ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=120)
     assert set() == spared & {*ran.stdout.split()}

@@ -1,4 +1,4 @@
-"""Where commands find the configuration."""
+"""How commands find the configuration."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.commands.configuration import FILE, VARIABLE
 
 
 def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
-    """The option says, else the variable, else it lies in the working directory under its usual name."""
+    """The option decides, then the variable, then the usual file name in the working directory."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv(VARIABLE, raising=False)
 
@@ -35,7 +35,7 @@ def test_where_the_file_is(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captu
 
 
 def test_every_command_finds_it_there() -> None:
-    """No command wants an option that another one can do without; some may have no configuration at all."""
+    """No command requires an option that others do not need. Some accept having no configuration."""
     commands = [command for command in _commands(cli) if command.name not in ("desk", "translate")]
     options = [option for command in commands for option in command.params if "--config" in option.opts]
     assert len(options) > 10

@@ -1,4 +1,4 @@
-"""`translator diff` on the real broker: which fields of which events differ."""
+"""`translator diff` on the real broker shows which fields of which events differ."""
 
 import json
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ SECRET = "a-cell-of-a-row"
 
 
 def events(shop: Bench) -> Sequence[object]:
-    """The events of three messages."""
+    """Return the events of three messages."""
     from translator.operations.offline_translator import OfflineTranslator
 
     again = OfflineTranslator(load(shop.config), print)
@@ -29,7 +29,7 @@ def events(shop: Bench) -> Sequence[object]:
 
 
 def put(shop: Bench, name: str, partitions: int, records: Sequence[Record]) -> str:
-    """A topic of its own with these records, over all partitions."""
+    """Create a topic with these records, spread over all partitions."""
     topic = f"{shop.name}-{name}"
     shop.create(topic, partitions)
     producer = Producer(shop.client)
@@ -47,7 +47,7 @@ def encoded(codec: object, found: Sequence[object]) -> list[Record]:
     "codec", [AvroCodec(), AvroCodec(confluent_header(7)), JsonCodec()], ids=["avro", "id", "json"]
 )
 def test_equal_events(shop: Bench, codec: object) -> None:
-    """Codec, number of partitions, order and repetition make no difference."""
+    """The codec, the number of partitions, the order and duplicates make no difference."""
     found = events(shop)
     a = put(shop, "a", 1, encoded(AvroCodec(), found))
     b = put(shop, "b", 2, encoded(codec, [*reversed(found), found[0]]))
@@ -57,7 +57,7 @@ def test_equal_events(shop: Bench, codec: object) -> None:
 
 
 def test_by_field(shop: Bench) -> None:
-    """Fields with their counts and the first ids; values only when they are asked for."""
+    """Fields are listed with their counts and the first ids, and values only on request."""
     found = events(shop)
     changed = [
         msgspec.structs.replace(event, notes=["NEW"], **({"after": f'{{"x":"{SECRET}"}}'} if number < 2 else {}))  # type: ignore[type-var]
@@ -81,7 +81,7 @@ def test_by_field(shop: Bench) -> None:
 
 
 def test_only_in_the_first(shop: Bench) -> None:
-    """An event that is missing in the second topic is a difference."""
+    """An event that the second topic lacks is a difference."""
     found = events(shop)
     a, b = put(shop, "a", 1, encoded(AvroCodec(), found)), put(shop, "b", 1, encoded(AvroCodec(), found[1:]))
     ran = shop.run("diff", a, b)
@@ -89,7 +89,7 @@ def test_only_in_the_first(shop: Bench) -> None:
 
 
 def test_records_beside_the_value(shop: Bench) -> None:
-    """Key and headers of the records count, and bytes that mean the same are told from equal ones."""
+    """Keys and headers are compared. Different bytes with equal meaning are distinguished from equal bytes."""
     first, second, third = encoded(JsonCodec(), events(shop)[:3])
     a = put(shop, "a", 1, [first, second, third])
     value = (third.value or b"") + b" "
@@ -102,7 +102,7 @@ def test_records_beside_the_value(shop: Bench) -> None:
 
 
 def test_what_is_no_event(shop: Bench) -> None:
-    """A topic of something else ends it with exit code 1, and the place is named; one that is not there with 2."""
+    """A topic with other content leads to exit code 1 and the position, a missing topic to exit code 2."""
     shop.feed([row(1)])
     ran = shop.run("diff", shop.raw, shop.raw)
     assert (1, f"translator: the record in {shop.raw}/0 at offset 0 is not an event") == (

@@ -1,4 +1,4 @@
-"""`translator dlq` on the real broker: what it lists, what it shows and keeps to itself, and its exit codes."""
+"""`translator dlq` on the real broker: its lists, what it shows and hides, and its exit codes."""
 
 import json
 import subprocess
@@ -21,7 +21,7 @@ Program = Callable[..., subprocess.CompletedProcess[str]]
 
 
 class Desk:
-    """A raw topic whose letters are dead, and the command."""
+    """A raw topic with dead letters, and the command."""
 
     def __init__(self, yard: Yard, directory: Path) -> None:
         self.yard = yard
@@ -44,7 +44,7 @@ class Desk:
 
 @pytest.fixture(scope="module")
 def desk(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desk]:
-    """Three letters: two with secrets in their rows, one that is no JSON."""
+    """Three letters: two with secrets in their rows, and one that is not JSON."""
     yard = Yard(broker.bootstrap)
     yard.feed(1, update(1, name=SECRET), update(2, name=SECRET), b'{"x": "' + SECRET.encode(), headers=[("h", b"1")])
     desk = Desk(yard, tmp_path_factory.mktemp("dlq"))
@@ -54,7 +54,7 @@ def desk(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[D
 
 
 def test_groups(desk: Desk) -> None:
-    """One line for each source, code and table, with counts; no row data."""
+    """The list has one line for each source, code and table, with counts and without row data."""
     ran = desk.run("ls")
     assert 0 == ran.returncode, ran.stderr
     rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in ran.stdout.splitlines() if "shop" in line]
@@ -83,12 +83,12 @@ def test_groups(desk: Desk) -> None:
     ],
 )
 def test_filters(desk: Desk, arguments: list[str], offsets: list[int]) -> None:
-    """Each leaves what it names; together they leave what all of them name."""
+    """Each filter keeps the matching letters, and several filters keep those that match all."""
     assert offsets == [letter["origin"]["offset"] for letter in desk.listed(*arguments)]
 
 
 def test_one_letter(desk: Desk, tmp_path: Path) -> None:
-    """Why, from where, and the form; values only in the file that was asked for, which translates."""
+    """The command shows reason, origin and structure. Values go only to a requested file, which can be translated."""
     letter = desk.listed("--code", "AMBIGUOUS_VARIANT")[0]
     file = tmp_path / "one.jsonl"
     ran = desk.run("show", str(letter["partition"]), str(letter["offset"]), "--raw", str(file))
@@ -111,7 +111,7 @@ def test_one_letter(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_letters_of_a_source_with_masks(desk: Desk, tmp_path: Path) -> None:
-    """Those of a day before the masks show neither structure nor reason, and are not written to a file."""
+    """Letters from before the masks show neither structure nor reason, and are not written to a file."""
     masked = desk.yard.settings(AMBIGUOUS, masks={"rules": [{"column": "name", "mask": "drop"}]})
     (letter, *_) = desk.listed()
     place = [str(letter["partition"]), str(letter["offset"])]
@@ -128,7 +128,9 @@ def test_letters_of_a_source_with_masks(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> None:
-    """The dry run says what the replay does; a second replay has nothing left. What stays dead is no failure."""
+    """The dry run reports what the replay does. A second replay has nothing left. Letters that remain dead are no
+    failure.
+    """
     yard = Yard(broker.bootstrap)
     own = Desk(yard, tmp_path)
     try:
@@ -161,7 +163,7 @@ def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> N
 
 
 def test_letters_that_are_given_up(broker: Broker, tmp_path: Path) -> None:
-    """They keep their reason, are replayed no more, and are not given up twice; a dry run marks none."""
+    """Discarded letters keep their reason and are neither replayed nor discarded again. A dry run marks none."""
     yard = Yard(broker.bootstrap)
     own = Desk(yard, tmp_path)
     why = ["--reason", " the source's test table "]
@@ -199,8 +201,8 @@ def test_letters_that_are_given_up(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_a_hold_of_which_all_is_given_up(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next replay finds nothing left of it, and lets it end."""
-    monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 0.0)  # no owner is at work
+    """If all letters of a hold are discarded, the next replay releases the table."""
+    monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 0.0)  # no owner is running
     yard = Yard(broker.bootstrap)
     own = Desk(yard, tmp_path)
     wrong = yard.settings(AMBIGUOUS, on_error={"AMBIGUOUS_VARIANT": "hold_table"})
@@ -217,8 +219,8 @@ def test_a_hold_of_which_all_is_given_up(broker: Broker, tmp_path: Path, monkeyp
 
 
 def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Exit code 1, and the last line says which table it is and what to do; a dry run holds nothing against it."""
-    monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 0.0)  # no owner is at work
+    """The exit code is 1, and the last line states the table and what to do. A dry run does not fail for it."""
+    monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 0.0)  # no owner is running
     yard = Yard(broker.bootstrap)
     own = Desk(yard, tmp_path)
     hold = {"AMBIGUOUS_VARIANT": "hold_table"}
@@ -251,21 +253,21 @@ def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path, monke
     ],
 )
 def test_mistakes(desk: Desk, arguments: list[str], reason: str) -> None:
-    """They end with exit code 2 and say what is wrong."""
+    """Mistakes lead to exit code 2 and an explanation."""
     ran = desk.run(*arguments)
     assert 2 == ran.returncode
     assert reason in ran.stderr
 
 
 def test_without_a_dead_letter_topic(desk: Desk) -> None:
-    """A configuration that was never run has none; that is said with the name of the topic."""
+    """A configuration that was never run has no dead-letter topic. The error contains its name."""
     ran = desk.run("ls", settings=desk.yard.settings(AMBIGUOUS, output={"topic": "never-run"}))
     assert 2 == ran.returncode
     assert "never-run" in ran.stderr
 
 
 def test_without_a_broker(desk: Desk, free_port: int) -> None:
-    """It fails with exit code 1."""
+    """Without a broker, it fails with exit code 1."""
     away = desk.yard.settings(
         AMBIGUOUS, kafka={"bootstrap_servers": f"127.0.0.1:{free_port}"}, timing={"broker_wait": 0}
     )
@@ -295,11 +297,11 @@ class TestPreview:
         ],
     )
     def test_structure(self, value: bytes | None, lines: list[str]) -> None:
-        """Names, types and lengths; of an array the first items; of what is no JSON the frame."""
+        """The structure has names, types and lengths, the first items of an array, and the frame of what is not JSON."""
         assert lines == preview(value)
 
     def test_bounded(self) -> None:
-        """Neither depth nor width of a hostile message makes it long, and no name brings control characters."""
+        """The output stays short for a deep or wide hostile message, and contains no control characters."""
         wide = preview(json.dumps({f"\x1b[2J{number}": "x" for number in range(5_000)}).encode())
         assert (202, "  … and 4800 more members") == (len(wide), wide[-1])
         assert "\x1b" not in "".join(wide)

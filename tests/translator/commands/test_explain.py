@@ -1,4 +1,4 @@
-"""`translator explain` on the real broker: one record, its events and the decisions in them, without values."""
+"""`translator explain` on the real broker shows one record, its events and their decisions, without values."""
 
 import json
 from pathlib import Path
@@ -18,7 +18,7 @@ def secret_update(old: dict[str, str]) -> bytes:
 
 
 def test_events_with_their_decisions(shop: Bench) -> None:
-    """Each event says how it was read: form and its basis, states of the images, what changed, notes."""
+    """For each event, it shows the form and how it was decided, image states, changes and notes."""
     shop.feed([row(1), secret_update({"id": "9"})], 1)
     ran = shop.run("explain", shop.raw, "1", "1")
     assert 0 == ran.returncode, ran.stderr
@@ -38,7 +38,7 @@ def test_events_with_their_decisions(shop: Bench) -> None:
 
 
 def test_for_programs(shop: Bench) -> None:
-    """The same in parts; the event whole where values are asked for."""
+    """JSON output has the same in parts, and the whole event if values are requested."""
     shop.feed([secret_update({"id": "9"}), b"{]"])
     ran, whole, dead = (
         shop.run("explain", "--json", *arguments, shop.raw, "0", offset)
@@ -60,7 +60,7 @@ def test_for_programs(shop: Bench) -> None:
 
 
 def test_what_a_producer_may_write(shop: Bench) -> None:
-    """A name of a table or a header moves no cursor."""
+    """Table names and headers cannot move the terminal's cursor."""
     producer = Producer(shop.client)
     named = row(1, "t\x1b[2J")
     producer.produce(shop.raw, named, partition=0, timestamp=TIMES, headers=[("h\x1b[2J", b"x")])
@@ -75,7 +75,7 @@ def test_what_a_producer_may_write(shop: Bench) -> None:
 
 
 def test_values_only_when_asked_for(shop: Bench) -> None:
-    """The whole event is what `translate` prints."""
+    """On request, it shows the whole event as `translate` prints it."""
     shop.feed([secret_update({"name": "x"})])
     ran = shop.run("explain", "--values", shop.raw, "0", "0")
     (event,) = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("  {")]
@@ -86,7 +86,7 @@ MASKS = {"rules": [{"column": "NAME", "mask": "replace", "text": "***"}]}
 
 
 def test_of_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
-    """Its events are masked, also when values are asked for; of the message itself the size is shown alone."""
+    """Events are masked even if values are requested. Of the message itself, only the size is shown."""
     masked = Bench(broker.bootstrap, tmp_path, masks=MASKS)
     try:
         masked.feed([secret_update({"name": "x"}), json.dumps({"type": SECRET, "data": [{SECRET: 1}]}).encode()])
@@ -101,7 +101,7 @@ def test_of_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_why_there_is_no_event(shop: Bench) -> None:
-    """A dead letter gives its code and reason."""
+    """A dead letter is shown with its code and reason."""
     shop.feed([b"{]"])
     ran = shop.run("explain", shop.raw, "0", "0")
     assert 0 == ran.returncode, ran.stderr
@@ -110,7 +110,7 @@ def test_why_there_is_no_event(shop: Bench) -> None:
 
 
 def test_a_record_that_is_not_there(shop: Bench) -> None:
-    """What the partition has is said: neither is the next record taken, nor one waited for that may come."""
+    """The error states the partition's range. The command neither uses the next record nor waits for a future one."""
     shop.feed([row(1), row(2)])
     for partition, offset, reason in (
         (0, 99999, f"{shop.raw}/0 has no offset 99999; it has 0 to 1"),
@@ -124,7 +124,7 @@ def test_a_record_that_is_not_there(shop: Bench) -> None:
 
 
 def test_transactions_of_whoever_writes_the_raw_topic(shop: Bench) -> None:
-    """A mark at the end of a transaction is no record; what an open one wrote is not there yet."""
+    """A transaction marker is not a record, and records of an open transaction do not exist yet."""
     producer = Producer({**shop.client, "transactional.id": shop.name})
     producer.init_transactions(30)
     for end in (lambda: producer.commit_transaction(30), lambda: producer.flush(30)):

@@ -1,4 +1,4 @@
-"""`translator init`: topics of a real broker, or files, to a configuration that `check` takes."""
+"""`translator init` turns topics of a real broker, or files, into a configuration that `check` accepts."""
 
 from pathlib import Path
 
@@ -9,14 +9,14 @@ from tests.translator.commands._bench import Bench, row
 
 
 def test_topics(shop: Bench) -> None:
-    """The oldest and the newest records of each partition are read; no group is joined, and the file is accepted."""
+    """It reads the oldest and newest records of each partition without joining a group, and the file is valid."""
     shop.feed([b'{"old": "and odd"}', *(row(number) for number in range(50))])
     shop.feed([row(60), None], 1)
     out = shop.directory / "proposed.yaml"
     kafka = f"bootstrap_servers={shop.client['bootstrap.servers']}"
     ran = _program.run("init", "--kafka", kafka, "--count", "8", "-o", str(out), f"{shop.raw[:-1]}?")
     assert 0 == ran.returncode, ran.stderr
-    # Of the first partition two records from each side, of the other all, one of which has no value.
+    # Two records from each end of the first partition, and all of the other, one of which has no value.
     assert f"translator: {shop.raw}: canal (certain), 5 messages, 1 options to confirm" in ran.stderr
     (source,) = yaml.safe_load(out.read_text())["sources"]
     assert ("canal", [shop.raw], {"profile": "auto"}) == (source["dialect"], source["topics"], source["options"])

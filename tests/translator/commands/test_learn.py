@@ -1,4 +1,4 @@
-"""`translator learn` on the real broker: what it reads, what it leaves in the metadata topic, what it says."""
+"""`translator learn` on the real broker: its input, the resulting metadata topic, and its output."""
 
 import copy
 import json
@@ -20,7 +20,7 @@ from tests.translator.service.test_pipeline import METADATA, QLIK_ROW
 
 
 def metadata(schema_id: str, table: str, version: int, column: str = "ID") -> bytes:
-    """A metadata message; the column makes contents differ."""
+    """Return a metadata message. The column distinguishes contents."""
     message: Any = copy.deepcopy(METADATA)
     message["messageSchemaId"] = message["message"]["schemaId"] = schema_id
     message["message"]["lineage"] |= {"table": table, "tableVersion": version}
@@ -66,7 +66,7 @@ class Bench:
         return _program.run("learn", "-c", str(config), *arguments)
 
     def learned(self) -> list[tuple[str, int]]:
-        """Key and table version of the records of the metadata topic."""
+        """Return the key and table version of each record in the metadata topic."""
         reader = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "unused"})
         place = TopicPartition(f"out-{self.name}.metadata", 0)
         low, high = reader.get_watermark_offsets(place, timeout=10)
@@ -85,7 +85,7 @@ def bench(broker: Broker, tmp_path: Path) -> Iterator[Bench]:
     for future in admin.create_topics([NewTopic(topic, 3, 1) for topic in bench.topics]).values():
         future.result(20)
     yield bench
-    # What was made a moment ago may not be in the list yet.
+    # A recently created topic may still be missing from the list.
     made = {*bench.topics, *(name for name in admin.list_topics(timeout=10).topics if bench.name in name)}
     for future in admin.delete_topics([*made]).values():
         future.result(20)
@@ -96,7 +96,7 @@ def row() -> bytes:
 
 
 def test_from_all_topics_and_partitions(bench: Bench) -> None:
-    """Messages among the data are learned as those of a metadata topic; rows and rubbish are read over."""
+    """Metadata among the data is learned like that of a metadata topic. Rows and malformed messages are skipped."""
     data, md = bench.topics
     bench.feed(data, 0, row(), b"{]", metadata("A1", "EMP", 1), row())
     bench.feed(data, 2, metadata("A2", "EMP", 2, "NO"), row())
@@ -109,7 +109,7 @@ def test_from_all_topics_and_partitions(bench: Bench) -> None:
 
 
 def test_again(bench: Bench) -> None:
-    """A second run writes nothing that the topic has, and what came since."""
+    """A second run writes only what is new since the first."""
     data, _ = bench.topics
     bench.feed(data, 0, metadata("A1", "EMP", 1))
     bench.run()
@@ -122,7 +122,7 @@ def test_again(bench: Bench) -> None:
 
 
 def test_of_two_contents_the_newest(bench: Bench) -> None:
-    """Two messages of one id that disagree are said, and the one with the higher version is written."""
+    """If two messages of one id disagree, that is reported, and the one with the higher version is written."""
     data, md = bench.topics
     bench.feed(data, 0, metadata("A1", "EMP", 3, "NO"))
     bench.feed(md, 0, metadata("A1", "EMP", 2))
@@ -139,14 +139,14 @@ def test_of_two_contents_the_newest(bench: Bench) -> None:
     ],
 )
 def test_a_wrong_source(bench: Bench, arguments: list[str], reason: str) -> None:
-    """It is refused with exit code 2 before anything is read."""
+    """A bad source is rejected with exit code 2 before anything is read."""
     ran = bench.run(*arguments)
     assert 2 == ran.returncode
     assert reason in ran.stderr
 
 
 def test_without_a_broker(bench: Bench, free_port: int) -> None:
-    """It fails with exit code 1 after the time that the configuration allows."""
+    """Without a broker, it fails with exit code 1 after the configured time."""
     away = {"kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"}, "timing": {"broker_wait": 0}}
     ran = bench.run(**away)
     assert 1 == ran.returncode
@@ -154,6 +154,6 @@ def test_without_a_broker(bench: Bench, free_port: int) -> None:
 
 
 def _row_of(text: str, key: str) -> list[str]:
-    """The cells of a row of the printed table."""
+    """Return the cells of a row of the printed table."""
     (line,) = [line for line in text.splitlines() if f" {key} " in line]
     return [cell.strip() for cell in line.replace("┃", "│").split("│") if cell.strip()]

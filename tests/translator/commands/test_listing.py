@@ -1,4 +1,4 @@
-"""Tables on the terminal: whole at every width, and no name in them acts."""
+"""Tables on the terminal are complete at every width, and their content cannot control the terminal."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def printed(width: int, rows: list[tuple[object, ...]], *, terminal: bool = True
 
 
 def test_side_by_side_where_it_fits() -> None:
-    """A row is a line, under the names of its columns."""
+    """A row is one line under the column names."""
     text = printed(80, ROWS, title="dry run")
     assert "dry run" == text.splitlines()[0].strip()
     lines = [
@@ -33,7 +33,7 @@ def test_side_by_side_where_it_fits() -> None:
 
 @pytest.mark.parametrize("width", [1, 20, 60])
 def test_one_below_the_other_where_it_does_not(width: int) -> None:
-    """Each cell is a line with the name of its column, whole; empty cells are none."""
+    """Each cell is a complete line with its column name. Empty cells are omitted."""
     told = printed(width, ROWS, title="dry run")
     lines = [line.split(maxsplit=1) for line in told.splitlines() if not line.startswith("─")]
     assert [
@@ -44,7 +44,7 @@ def test_one_below_the_other_where_it_does_not(width: int) -> None:
 
 
 def test_a_file_gets_lines_that_are_whole() -> None:
-    """However long they are, whatever the terminal of its writer is."""
+    """In a file, each row is one complete line, whatever the terminal's width."""
     (line,) = (line for line in printed(20, [("a" * 500, "b", "", 1)], terminal=False).splitlines() if "aaa" in line)
     assert "a" * 500 in line
 
@@ -62,7 +62,7 @@ def test_a_file_gets_lines_that_are_whole() -> None:
     ],
 )
 def test_no_name_acts(name: str, seen: str, terminal: bool) -> None:
-    """Escapes, line ends and marks of direction are shown as JSON has them; markup is text."""
+    """Escapes, line breaks and direction marks are shown as in JSON, and markup as text."""
     for width in (20, 200):
         text = printed(width, [("erp", name, "", 1)], terminal=terminal)
         assert seen in text

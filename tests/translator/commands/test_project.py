@@ -1,4 +1,4 @@
-"""`translator project`: what the canonical topic holds, in a projection, as the service would have written it."""
+"""`translator project` writes the canonical topic to a projection, as the service would have."""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -39,9 +39,10 @@ def run(shop: Bench, topic: str) -> Any:
 
 
 def translated(shop: Bench, codec: Codec) -> list[list[list[Record]]]:
-    """The records of each message of each raw partition, as the codec of the service makes them; none when refused.
+    """Return the records of each message of each raw partition as the service encodes them, or none for a refused
+    message.
 
-    The schemas that they name are written to the schemas topic.
+    The schemas that they reference are written to the schemas topic.
     """
     again = OfflineTranslator(settings_module.load(shop.config), print)
     partitions, producer = Partitions(again.client, "unused"), Producer(shop.client)
@@ -73,7 +74,7 @@ def written(shop: Bench, topic: str) -> dict[int, list[Record]]:
 
 
 def together(messages: Sequence[Sequence[Record]]) -> list[Record]:
-    """Their headers as a consumer gives them."""
+    """Return their headers as a consumer receives them."""
     return [Record(record.key, record.value, _bytes(record)) for records in messages for record in records]
 
 
@@ -82,7 +83,7 @@ def _bytes(record: Record) -> list[tuple[str, str | bytes | None]]:
 
 
 def test_the_records_of_the_service(projected: Bench) -> None:
-    """To the same bytes, in order; the next run goes on where the last one ended, and one without news is empty."""
+    """The projection gets the same bytes in order. The next run continues there, and writes nothing without new events."""
     topic = f"{projected.name}-debezium"
     projected.feed([row(1), row(2)], 0)
     projected.feed([row(3, "u")], 1)
@@ -93,7 +94,7 @@ def test_the_records_of_the_service(projected: Bench) -> None:
     assert f"events=6 written=6 refused=0 output={topic}" == ran.stdout.splitlines()[-1]
     assert 3 == sum(line.startswith(f"{projected.canonical}/") for line in ran.stdout.splitlines())
     projected.feed([row(4)], 1)
-    projected.serve()  # all of it once more, as after a crash
+    projected.serve()  # everything once more, as after a crash
     second = translated(projected, DebeziumCodec())
     assert "events=8 written=8" in run(projected, topic).stdout
     assert "events=0 written=0" in run(projected, topic).stdout
@@ -104,7 +105,7 @@ def test_the_records_of_the_service(projected: Bench) -> None:
 
 
 def test_a_topic_for_each_table(projected: Bench) -> None:
-    """A message that the projection refuses is missing there, whole, and told; the others are there."""
+    """A message that the projection rejects is omitted completely and reported. The others are written."""
     template = projected.document["projections"][1]["topic"]
     keyless = row(2).replace(b'["id"]', b"null")
     projected.feed([row(1), keyless, row(3, "u")])
@@ -122,7 +123,7 @@ def test_a_topic_for_each_table(projected: Bench) -> None:
 
 
 def test_what_somebody_else_wrote(projected: Bench) -> None:
-    """Older events must not come behind records of the service: neither at first, nor later."""
+    """Older events must never follow records of the service, neither at first nor later."""
     topic = f"{projected.name}-debezium"
     projected.feed([row(1)])
     projected.serve()
@@ -138,7 +139,7 @@ def test_what_somebody_else_wrote(projected: Bench) -> None:
 
 
 def test_what_comes_meanwhile(projected: Bench) -> None:
-    """Events that come while it runs are for the next run; who writes to the projection at that time is noticed."""
+    """Events that arrive meanwhile are left to the next run. Another writer of the projection is detected."""
     template = projected.document["projections"][1]["topic"]
     projected.feed([row(2).replace(b'["id"]', b"null"), row(1)])
     projected.serve()

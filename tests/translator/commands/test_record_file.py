@@ -1,4 +1,4 @@
-"""Files of raw messages: the forms of a line, what is filled in, and what is refused."""
+"""Files of raw messages: the forms of a line, defaults, and rejected input."""
 
 import base64
 import json
@@ -16,12 +16,12 @@ from translator.message import Message
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    """Where the file of the test lies."""
+    """The path of the test's file."""
     return tmp_path / "records.jsonl"
 
 
 def read(path: Path, *lines: str | bytes | dict[str, Any]) -> list[Message]:
-    """The messages of a file with these lines."""
+    """Return the messages of a file with these lines."""
     return messages(write(path, *lines))
 
 
@@ -36,7 +36,7 @@ def messages(*files: Path, bare: bool = False) -> list[Message]:
 
 
 def test_every_field(path: Path) -> None:
-    """A record with everything is the Kafka record that it describes."""
+    """A complete record becomes exactly the Kafka record that it describes."""
     line = {
         "topic": "raw.shop",
         "partition": 3,
@@ -51,33 +51,33 @@ def test_every_field(path: Path) -> None:
 
 
 def test_only_a_value(path: Path) -> None:
-    """Everything but the value is filled in: topic "file", partition 0, offset by line, timestamp 0, no key."""
+    """Defaults fill in everything but the value: topic "file", partition 0, offset by line, timestamp 0, no key."""
     assert [Message("file", 0, 0, 0, None, b"x"), Message("file", 0, 1, 0, None, b"y")] == read(
         path, {"value": "x"}, {"value": "y"}
     )
 
 
 def test_offset_is_the_line_number(path: Path) -> None:
-    """The default offset is the number of the line from 0, empty lines and given offsets notwithstanding."""
+    """The default offset is the line number from 0, regardless of empty lines and explicit offsets."""
     found = read(path, {"value": "a"}, "", "  ", {"value": "b"}, {"value": "c", "offset": 100}, {"value": "d"})
     assert [0, 3, 100, 5] == [message.offset for message in found]
 
 
 class TestFiles:
     def test_one_count(self, tmp_path: Path) -> None:
-        """Offsets are counted over all files of a call; whether the last line has a line break changes nothing."""
+        """Offsets are counted across all files of a call. A final line break changes nothing."""
         files = [tmp_path / name for name in "abcd"]
         for file, content in zip(files, (b'{"value":"a"}\n\n', b'{"value":"b"}', b"", b'{"value":"c"}\n'), strict=True):
             file.write_bytes(content)
         assert [0, 2, 3] == [message.offset for message in messages(*files)]
 
     def test_lines_from_one(self, tmp_path: Path) -> None:
-        """A line is named as an editor names it, in its own file."""
+        """Errors use the line number that an editor shows, within its file."""
         files = [write(tmp_path / name, "", {"value": "x"}) for name in "ab"]
         assert [(files[0], 2), (files[1], 2)] == [(line.file, line.number) for line in read_files(files)]
 
     def test_an_offset_that_was_counted_for_another(self, tmp_path: Path) -> None:
-        """Two messages would have one id: that is refused, whichever came first, and both lines are named."""
+        """Two messages with the same id are rejected in either order, and both lines are reported."""
         counted = write(tmp_path / "a", {"value": "x"}, {"value": "y"})
         named = write(tmp_path / "b", {"value": "z", "offset": 1})
         for files, lines in (((counted, named), (2, 1)), ((named, counted), (1, 1))):
@@ -87,18 +87,18 @@ class TestFiles:
                 read_files(files)
 
     def test_the_same_record_twice(self, tmp_path: Path) -> None:
-        """Records that name their offsets say themselves that they are the same."""
+        """Records with explicit offsets can be repeated."""
         file = write(tmp_path / "a", {"value": "x", "offset": 7})
         assert [7, 7] == [message.offset for message in messages(file, file)]
 
 
 class TestMessages:
-    """A value a line, as a console consumer prints a topic."""
+    """One value per line, as a console consumer prints a topic."""
 
     LINES = ('{"data": [ 1.10 ],"type":"INSERT"}', "null", "", '{"a":\xa01}', "{]", "Processed 3 messages\r")
 
     def test_as_they_lie(self, path: Path) -> None:
-        """Values are the lines, null is none; what is no JSON is a message among others."""
+        """Each line is a value, and null is a missing one. A line that is not JSON is a message too."""
         found = read(path, *self.LINES)
         expected = (b'{"data": [ 1.10 ],"type":"INSERT"}', None, '{"a":\xa01}'.encode(), b"{]", b"Processed 3 messages")
         assert expected == tuple(message.value for message in found)
@@ -106,13 +106,13 @@ class TestMessages:
         assert {("file", 0, 0, None, ())} == {(m.topic, m.partition, m.timestamp_ms, m.key, m.headers) for m in found}
 
     def test_members_that_messages_have_too(self, path: Path) -> None:
-        """Qlik has headers and SharePlex a key: that alone makes no record of a line."""
+        """Qlik messages have headers and SharePlex messages a key, so these alone do not make a line a record."""
         lines = ['{"magic":"atMSG","headers":null,"message":{}}', '{"meta":{},"key":{},"data":{}}']
         assert [line.encode() for line in lines] == [message.value for message in read(path, *lines)]
 
     @pytest.mark.parametrize("line", ["Processed", '{"value":"x"}', '{"topic":"t","payload":"x"}', "5"])
     def test_when_asked_for(self, path: Path, line: str) -> None:
-        """With --lines every line is a message, whatever it looks like."""
+        """With --lines, every line is a message, whatever its content."""
         assert [line.encode()] == [message.value for message in messages(write(path, line), bare=True)]
 
     @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ class TestMessages:
         ],
     )
     def test_neither(self, path: Path, line: str, reason: str) -> None:
-        """Where the first line says nothing, nothing is guessed: the reason, and all three forms are told."""
+        """If the first line is ambiguous, the input is rejected with the reason and all three forms."""
         with pytest.raises(BadRecordFile) as caught:
             read(path, line, '{"a":1}')
         assert reason in str(caught.value)
@@ -138,7 +138,7 @@ class TestMessages:
         )
 
     def test_a_record_among_them(self, path: Path) -> None:
-        """The first line says what all are: a misspelt `value` makes no message of a record."""
+        """The first line decides for all lines, so a misspelled `value` does not turn a record into a message."""
         with pytest.raises(
             BadRecordFile, match=r"line 2 is a record, but the lines before it are messages; .* --lines"
         ):
@@ -146,18 +146,18 @@ class TestMessages:
 
 
 def test_no_records(path: Path) -> None:
-    """An empty file has no records, and is none."""
+    """An empty file has no records and is not an error."""
     assert [] == read(path)
 
 
 def test_no_last_line_break(path: Path) -> None:
-    """The last line needs no line break, and lines may end as on Windows."""
+    """The last line needs no line break, and Windows line endings are accepted."""
     path.write_bytes(b'{"value":"a"}\r\n{"value":"b"}')
     assert [b"a", b"b"] == [message.value for message in messages(path)]
 
 
 def test_byte_order_mark(path: Path) -> None:
-    """A byte order mark, which editors on Windows put first, belongs to no record."""
+    """A byte order mark, which Windows editors add, is not part of a record."""
     path.write_bytes(b'\xef\xbb\xbf{"value":"a"}\n')
     assert [b"a"] == [message.value for message in messages(path)]
 
@@ -178,13 +178,13 @@ class TestValue:
         ],
     )
     def test_forms(self, path: Path, members: str, expected: bytes | None) -> None:
-        """Text, bytes as base64, null for a tombstone; other JSON is the message itself, as it lies there."""
+        """A value is text, bytes as base64, or null for a tombstone. Other JSON is the message itself, unchanged."""
         assert [expected] == [message.value for message in read(path, f"{{{members}}}")]
 
     @given(content=st.binary())
     @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
     def test_any_bytes(self, path: Path, content: bytes) -> None:
-        """Any key and any value, as base64, come out as they went in."""
+        """Any key and value survive the round trip as base64."""
         encoded = base64.b64encode(content).decode()
         (message,) = read(path, {"key_base64": encoded, "value_base64": encoded})
         assert (content, content) == (message.key, message.value)
@@ -202,7 +202,7 @@ class TestKey:
         ],
     )
     def test_forms(self, path: Path, members: dict[str, Any], expected: bytes | None) -> None:
-        """No key is not an empty key."""
+        """A missing key is not an empty key."""
         assert [expected] == [message.key for message in read(path, {"value": "x", **members})]
 
 
@@ -217,7 +217,7 @@ class TestHeaders:
         ],
     )
     def test_forms(self, path: Path, headers: Any, expected: tuple[tuple[str, bytes | None], ...]) -> None:
-        """Headers are an object, or a list of pairs where a name repeats; their order is kept."""
+        """Headers are an object, or a list of pairs if a name repeats. Their order is preserved."""
         assert [expected] == [message.headers for message in read(path, {"value": "x", "headers": headers})]
 
 
@@ -250,7 +250,7 @@ class TestHeaders:
     ids=lambda part: ascii(part)[:40],
 )
 def test_not_a_record(path: Path, line: str | bytes, reason: str) -> None:
-    """A line that is no record is named by its number from 1, with the reason and what a record is."""
+    """A malformed line is reported with its number from 1, the reason and the format of a record."""
     with pytest.raises(BadRecordFile) as caught:
         read(path, {"value": "x"}, line)
     assert str(caught.value).startswith(f"{path}: line 2 is not a record: ")
@@ -259,6 +259,6 @@ def test_not_a_record(path: Path, line: str | bytes, reason: str) -> None:
 
 
 def test_raw(path: Path) -> None:
-    """A whole file as it is, line breaks included, is the value of one message."""
+    """The whole file, including line breaks, is the value of one message."""
     path.write_bytes(b'\xef\xbb\xbf{"a":1}\n\n')
     assert Message("file", 0, 0, 0, None, b'\xef\xbb\xbf{"a":1}\n\n') == read_raw(path).message

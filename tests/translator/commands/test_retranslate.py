@@ -1,4 +1,4 @@
-"""`translator retranslate` on the real broker: the bytes of the service, in a topic beside."""
+"""`translator retranslate` on the real broker writes the service's bytes to a separate topic."""
 
 import json
 import time
@@ -30,7 +30,7 @@ def whole(record: Any) -> tuple[Any, ...]:
 
 
 def test_the_same_bytes(shop: Bench) -> None:
-    """The events of exactly that range, as the service wrote them; dead letters are only printed."""
+    """It writes the events of exactly that range as the service did. Dead letters are only printed."""
     shop.feed([row(1), row(2), b"{]", row(4), row(5)], 1)
     shop.serve()
     before = [len(shop.read(topic)) for topic in (shop.canonical, shop.dead_letters)]
@@ -48,7 +48,7 @@ def test_the_same_bytes(shop: Bench) -> None:
 
 
 def test_topics_of_the_service_that_are_gone(shop: Bench) -> None:
-    """They are made, as the topic beside is: what is written there is all that is needed."""
+    """They are created along with the separate topic, which then has everything it needs."""
     shop.feed([row(1), row(2)], 1)
     gone = {shop.canonical, f"{shop.canonical}.schemas"}
     for future in shop.admin.delete_topics(list(gone)).values():
@@ -62,7 +62,7 @@ def test_topics_of_the_service_that_are_gone(shop: Bench) -> None:
 
 
 def test_only_some_tables(shop: Bench) -> None:
-    """With a pattern, events of other tables stay out; ids are those of the whole message."""
+    """A pattern excludes events of other tables. Ids are those of the whole message."""
     shop.feed([row(1), row(2, "orders"), row(3), row(4, "orders_old")], 1)
     ran = shop.run("retranslate", *arguments(shop, "--table", "shop.orders*"))
     assert 0 == ran.returncode, ran.stderr
@@ -71,7 +71,7 @@ def test_only_some_tables(shop: Bench) -> None:
 
 
 def test_what_does_not_fit(shop: Bench) -> None:
-    """A message with an event that is too large for the topic beside is a dead letter, whole."""
+    """A message with an event too large for the separate topic becomes a dead letter as a whole."""
     shop.create(beside(shop), 1, max_message_bytes="2000")
     shop.feed([row(1), row(2), row(3, "t" * 1500), row(4)], 1)
     ran = shop.run("retranslate", *arguments(shop))
@@ -90,7 +90,7 @@ def test_what_does_not_fit(shop: Bench) -> None:
     ],
 )
 def test_a_topic_of_the_service(shop: Bench, output: str, reason: str) -> None:
-    """It is refused with exit code 2 before anything is written."""
+    """A topic of the service is rejected with exit code 2 before anything is written."""
     shop.feed([row(1), row(2)], 1)
     name = output.format(canonical=shop.canonical, raw=shop.raw)
     ran = shop.run("retranslate", *arguments(shop, end=2, output=name))
@@ -100,7 +100,7 @@ def test_a_topic_of_the_service(shop: Bench, output: str, reason: str) -> None:
 
 @pytest.fixture
 def erp(broker: Broker, tmp_path: Path) -> Iterator[Bench]:
-    """A Qlik source; its rows need metadata."""
+    """A Qlik source whose rows need metadata."""
     bench = Bench(broker.bootstrap, tmp_path, topics={"create": False})
     bench.document["sources"] = [{"name": "erp", "dialect": "qlik", "topics": [bench.raw]}]
     bench.config.write_text(json.dumps(bench.document))
@@ -109,7 +109,7 @@ def erp(broker: Broker, tmp_path: Path) -> Iterator[Bench]:
 
 
 def test_what_the_service_has_learned(erp: Bench) -> None:
-    """Metadata come from the metadata topic, not from the range; a topic that may not be created must be there."""
+    """Metadata comes from the metadata topic and not from the range. A topic that must not be created has to exist."""
     erp.feed([b"{}", json.dumps(QLIK_ROW).encode()], 1)
     ran = erp.run("retranslate", *arguments(erp, end=2))
     assert (2, True) == (ran.returncode, f"missing topics: {beside(erp)}" in ran.stderr), ran.stderr

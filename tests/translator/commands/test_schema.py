@@ -1,4 +1,4 @@
-"""`translator schema` on the real broker: what the service wrote down of tables."""
+"""`translator schema` on the real broker shows what the service stored about tables."""
 
 import json
 
@@ -28,7 +28,7 @@ def fill(shop: Bench) -> None:
 
 
 def test_schemas_by_table(shop: Bench) -> None:
-    """Each once, with its key; a pattern narrows them."""
+    """Each schema is listed once, with its key. A pattern limits the list."""
     fill(shop)
     ran = shop.run("schema ls", "--json")
     assert 0 == ran.returncode, ran.stderr
@@ -40,7 +40,7 @@ def test_schemas_by_table(shop: Bench) -> None:
 
 
 def test_documents(shop: Bench) -> None:
-    """The newest of each key; neither what was deleted nor marks of other kinds."""
+    """The latest document of each key is listed, without deleted ones and marks of other kinds."""
     fill(shop)
     ran = shop.run("schema ls", "--metadata", "--json")
     assert ["shop/one", "shop/two"] == [json.loads(line)["key"] for line in ran.stdout.splitlines()]
@@ -48,7 +48,7 @@ def test_documents(shop: Bench) -> None:
 
 
 def test_nothing_is_said_to_be_nothing(shop: Bench) -> None:
-    """A person hears why the list is empty; a program that counts lines counts none."""
+    """A person is told why the list is empty, and a program that counts lines gets none."""
     for arguments, said in (
         ([], "no schema was published"),
         (["--table", "*.ord*"], "no schema of a table that matches *.ord*"),
@@ -63,7 +63,7 @@ def test_nothing_is_said_to_be_nothing(shop: Bench) -> None:
 
 
 def test_one_whole(shop: Bench) -> None:
-    """By its key, or by its id."""
+    """A schema is shown by its key or id."""
     fill(shop)
     for name in (ORDERS.topic_key, ORDERS.id):
         assert "orders" == json.loads(shop.run("schema show", name).stdout)["table"]

@@ -1,4 +1,4 @@
-"""`translator status`: by the topics alone, with a service that runs or not."""
+"""`translator status` reads only the topics, whether or not a service runs."""
 
 import json
 from pathlib import Path
@@ -22,7 +22,7 @@ def looked(shop: Bench) -> dict[str, object]:
 
 
 def test_what_was_not_read(shop: Bench) -> None:
-    """Before the first commit all is lag, from the first record that there is; afterwards what came since."""
+    """Before the first commit, everything from the first record is lag. Afterwards, only newer records are."""
     shop.feed([row(1), row(2), b"{]"])
     first = looked(shop)["partitions"]
     assert [(None, 3, 3), (None, 0, 0)] == [(p["committed"], p["end"], p["lag"]) for p in first]
@@ -30,7 +30,7 @@ def test_what_was_not_read(shop: Bench) -> None:
     shop.feed([row(4)])
     told = looked(shop)
     assert [(3, 4, 1), (0, 0, 0)] == [(p["committed"], p["end"], p["lag"]) for p in told["partitions"]]
-    # Its records are of November 2023 (_bench.TIMES), and at rest nothing is behind.
+    # Its records are from November 2023 (_bench.TIMES), and an idle source has no lag.
     behind, rest = (partition["behind_seconds"] for partition in told["partitions"])
     assert behind > 86400
     assert 0 == rest
@@ -39,7 +39,7 @@ def test_what_was_not_read(shop: Bench) -> None:
 
 
 def test_a_screen(shop: Bench) -> None:
-    """It fits 80 columns, whatever the names; the last line has the sums."""
+    """The output fits 80 columns with any names, and its last line has the totals."""
     shop.feed([b"{]", row(1)])
     ran = shop.run("status")
     assert 0 == ran.returncode, ran.stderr
@@ -50,7 +50,7 @@ def test_a_screen(shop: Bench) -> None:
 
 
 def test_before_the_first_run(shop: Bench) -> None:
-    """Topics that are not there are named, and no reason to fail."""
+    """Missing topics are reported but are not an error."""
     shop.document["output"] = {"topic": f"{shop.name}-new"}
     shop.document["sources"][0]["topics"] = [shop.raw, f"{shop.name}-gone"]
     shop.config.write_text(yaml.safe_dump(shop.document))

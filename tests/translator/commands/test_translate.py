@@ -1,4 +1,4 @@
-"""`translator translate`, from the command line to the exit code, with nothing replaced."""
+"""`translator translate`, from the command line to the exit code, with nothing mocked."""
 
 import base64
 import io
@@ -45,7 +45,7 @@ QLIK_METADATA = Path(__file__).parents[1] / "dialects" / "cases" / "qlik"
 
 @dataclass(frozen=True)
 class Ran:
-    """What a run left behind."""
+    """The output of a run."""
 
     code: int
     out: bytes
@@ -53,17 +53,17 @@ class Ran:
 
     @property
     def events(self) -> list[dict[str, Any]]:
-        """The events on standard output: one a line, and nothing else."""
+        """Return the events on standard output: one per line, and nothing else."""
         return [json.loads(line) for line in self.out.splitlines()]
 
     @property
     def dead_letters(self) -> list[dict[str, Any]]:
-        """The dead letters on standard error: all its lines but the last."""
+        """Return the dead letters: all lines of standard error but the last."""
         return [json.loads(line) for line in self.err.splitlines()[:-1]]
 
     @property
     def summary(self) -> str:
-        """The last line on standard error."""
+        """Return the last line of standard error."""
         return self.err.splitlines()[-1]
 
 
@@ -72,7 +72,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    """The console command in this process: arguments and standard input in, exit code and both outputs out."""
+    """Run the console command in this process with arguments and standard input, and return exit code and both outputs."""
 
     def run_once(*arguments: object, stdin: bytes = b"") -> Ran:
         monkeypatch.setattr(sys, "argv", ["translator", "translate", *map(str, arguments)])
@@ -87,7 +87,7 @@ def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[byt
 
 @pytest.fixture
 def file(tmp_path: Path) -> Callable[..., Path]:
-    """Writes a record file with these values."""
+    """Write a record file with these values."""
 
     def write(*values: str | None, name: str = "records.jsonl") -> Path:
         path = tmp_path / name
@@ -102,7 +102,9 @@ FileOf = Callable[..., Path]
 
 class TestOutput:
     def test_events(self, run: Run, file: FileOf) -> None:
-        """One event a line, in order, with the images as nested objects; the summary is all that is said else."""
+        """Standard output has one event per line, in order, with images as nested objects. The only other output is the
+        summary.
+        """
         ran = run("-d", "canal", file(json.dumps(CANAL)))
         assert 0 == ran.code
         assert ["file/file/0/0/0", "file/file/0/0/1"] == [event["id"] for event in ran.events]
@@ -111,7 +113,7 @@ class TestOutput:
         assert "records=1 translated=1 dead=0 skipped=0 learned=0 events=2\n" == ran.err
 
     def test_announcements(self, run: Run, file: FileOf, monkeypatch: pytest.MonkeyPatch) -> None:
-        """What a metadata message announces is an event as well; the message counts as learned."""
+        """Metadata is announced with an event, and its message counts as learned."""
         lessons = {"lessons": lambda setup, _options: Lessons(setup)}
         monkeypatch.setattr(dialects, "DIALECTS", {**dialects.DIALECTS, **lessons})
         teach = {"teach": "k", "text": "text", "announce": "rows"}
@@ -120,7 +122,7 @@ class TestOutput:
         assert "records=2 translated=1 dead=0 skipped=0 learned=1 events=2\n" == ran.err
 
     def test_a_hostile_document(self, run: Run, file: FileOf, monkeypatch: pytest.MonkeyPatch) -> None:
-        """Metadata that the dialect refuses is a dead letter, as in the service."""
+        """Metadata that the dialect rejects becomes a dead letter, as in the service."""
         lessons = {"lessons": lambda setup, _options: Lessons(setup)}
         monkeypatch.setattr(dialects, "DIALECTS", {**dialects.DIALECTS, **lessons})
         ran = run("-d", "lessons", file(json.dumps({"teach": "k", "text": HOSTILE}), json.dumps({"need": "k"})))
@@ -133,7 +135,7 @@ class TestOutput:
             assert [line] == [record.value for record in codec.encode(codec.decode(line))]
 
     def test_dead_letter(self, run: Run, file: FileOf) -> None:
-        """A dead letter is one JSON object on standard error: code, message, origin, place; no row data."""
+        """A dead letter is a JSON object on standard error with code, message, origin and position, without row data."""
         path = file(INSERT, UNKNOWN, INSERT)
         ran = run("-d", "shareplex", path)
         (dead,) = ran.dead_letters
@@ -147,24 +149,24 @@ class TestOutput:
         assert "records=3 translated=2 dead=1 skipped=0 learned=0 events=2" == ran.summary
 
     def test_skipped(self, run: Run, file: FileOf) -> None:
-        """A tombstone is accounted for too."""
+        """A tombstone is also accounted for."""
         ran = run("-d", "canal", file(None, json.dumps(CANAL)))
         assert (0, "records=2 translated=1 dead=0 skipped=1 learned=0 events=2") == (ran.code, ran.summary)
 
     def test_nothing(self, run: Run, file: FileOf) -> None:
-        """An empty file is translated whole: nothing in, nothing out."""
+        """An empty file is translated without output."""
         ran = run("-d", "canal", file())
         assert (0, b"", "records=0 translated=0 dead=0 skipped=0 learned=0 events=0\n") == (ran.code, ran.out, ran.err)
 
     def test_several_files(self, run: Run, file: FileOf) -> None:
-        """Files are read one after the other into one account and one count of offsets: no id comes twice."""
+        """Files are read in order and share the account and the offsets, so no id repeats."""
         ran = run("-d", "shareplex", file(INSERT, INSERT, name="a"), file(INSERT, name="b"))
         assert [0, 1, 2] == [event["origin"]["offset"] for event in ran.events]
         assert 3 == len({event["id"] for event in ran.events})
         assert "records=3 translated=3 dead=0 skipped=0 learned=0 events=3" == ran.summary
 
     def test_a_dump(self, run: Run, tmp_path: Path) -> None:
-        """What a console consumer prints of a topic is translated as it is; a dead letter names file and line."""
+        """Console consumer output is translated unchanged. A dead letter states file and line."""
         path = tmp_path / "dump"
         path.write_text(f"{INSERT}\n\nnull\n{UNKNOWN}\n")
         ran = run("-d", "shareplex", path)
@@ -174,7 +176,7 @@ class TestOutput:
         assert "records=3 translated=1 dead=1 skipped=1 learned=0 events=1" == ran.summary
 
     def test_lines(self, run: Run, tmp_path: Path) -> None:
-        """--lines: what is no JSON is a dead letter, also in the first line."""
+        """With --lines, text that is not JSON becomes a dead letter, even in the first line."""
         path = tmp_path / "dump"
         path.write_text(f"Processed\n{INSERT}\n")
         assert (1, 0) == (run("-d", "shareplex", path).code, len(run("-d", "shareplex", path).events))
@@ -182,7 +184,7 @@ class TestOutput:
         assert (0, ["MALFORMED_JSON"], 1) == (ran.code, [dead["code"] for dead in ran.dead_letters], len(ran.events))
 
     def test_learned(self, run: Run, tmp_path: Path) -> None:
-        """Metadata teaches, wherever it stands: a row before its own metadata is translated all the same."""
+        """Metadata is learned wherever it appears, so a row before its metadata is translated too."""
         data, metadata = _qlik_pair()
         path = tmp_path / "records.jsonl"
         path.write_text("".join(json.dumps({"value_base64": value}) + "\n" for value in (data, metadata, data)))
@@ -191,7 +193,7 @@ class TestOutput:
         assert "records=3 translated=2 dead=0 skipped=0 learned=1 events=2" == ran.summary
 
     def test_metadata_missing(self, run: Run, tmp_path: Path) -> None:
-        """A row whose metadata is in no file is a dead letter that says what to wait for."""
+        """A row without metadata in any file becomes a dead letter that says what to wait for."""
         data, _ = _qlik_pair()
         path = tmp_path / "records.jsonl"
         path.write_text(json.dumps({"value_base64": data}))
@@ -206,7 +208,7 @@ class TestOutput:
 
 
 def _qlik_pair() -> tuple[str, str]:
-    """A data message and the metadata message that it needs, as base64."""
+    """Return a data message and the metadata message that it needs, as base64."""
     case = QLIK_METADATA / "refresh_with_metadata"
     (data,), (metadata, *_) = case.glob("message.*"), sorted(case.glob("metadata*"))
     return base64.b64encode(data.read_bytes()).decode(), base64.b64encode(metadata.read_bytes()).decode()
@@ -214,7 +216,7 @@ def _qlik_pair() -> tuple[str, str]:
 
 class TestInput:
     def test_record_fields(self, run: Run, tmp_path: Path) -> None:
-        """Where a record lay is where its event says it comes from."""
+        """The event has the position that the record states."""
         path = tmp_path / "records.jsonl"
         record = {"topic": "raw", "partition": 3, "offset": 42, "timestamp": 1500, "value": INSERT}
         path.write_text(json.dumps(record))
@@ -223,7 +225,7 @@ class TestInput:
         assert ("file/raw/3/42/0", "raw:3@-", 1_500_000) == (event["id"], event["pos_scope"], event["ts_origin_us"])
 
     def test_base64(self, run: Run, tmp_path: Path) -> None:
-        """A value as base64 is the same message as its text."""
+        """A base64 value and its text are the same message."""
         text, encoded = tmp_path / "text", tmp_path / "encoded"
         text.write_text(json.dumps({"value": INSERT}))
         encoded.write_text(json.dumps({"value_base64": base64.b64encode(INSERT.encode()).decode()}))
@@ -237,14 +239,14 @@ class TestInput:
         assert (named.code, named.out, named.err.replace(str(path), "-")) == (ran.code, ran.out, ran.err)
 
     def test_raw(self, run: Run, tmp_path: Path) -> None:
-        """With --raw a file is one message, over several lines as it may be."""
+        """With --raw, a file is one message, even over several lines."""
         path = tmp_path / "message.json"
         path.write_text(json.dumps(json.loads(INSERT), indent=2))
         (event,) = run("-d", "shareplex", "--raw", path).events
         assert {"ID": "7", "NAME": "x"} == event["after"]
 
     def test_raw_files(self, run: Run, tmp_path: Path) -> None:
-        """Each raw file is a message with an offset of its own: ids are unique, and a dead letter names its file."""
+        """Each raw file is a message with its own offset. Ids are unique, and a dead letter states its file."""
         paths = [tmp_path / name for name in "abc"]
         for path, text in zip(paths, (INSERT, UNKNOWN, INSERT), strict=True):
             path.write_text(text)
@@ -253,7 +255,7 @@ class TestInput:
         assert [1] == [dead["origin"]["offset"] for dead in ran.dead_letters]
 
     def test_raw_standard_input(self, run: Run) -> None:
-        """Both together: one message from standard input."""
+        """--raw and `-` together read one message from standard input."""
         ran = run("-d", "shareplex", "--raw", "-", stdin=INSERT.encode())
         assert (0, 1) == (ran.code, len(ran.events))
 
@@ -290,7 +292,7 @@ class TestOptions:
         ],
     )
     def test_yaml(self, given: list[str], expected: dict[str, Any]) -> None:
-        """A value is YAML, its scalars text or null: the dialect's own types read numbers and times."""
+        """A value is YAML with text or null scalars. The dialect's own types parse numbers and times."""
         assert expected == parse_cli_options(given)
 
     @pytest.mark.parametrize(
@@ -302,17 +304,17 @@ class TestOptions:
         ],
     )
     def test_not_an_option(self, pair: str, reason: str) -> None:
-        """What is no option is named."""
+        """An unknown option is reported by name."""
         with pytest.raises(ConfigError, match=reason):
             parse_cli_options([pair])
 
 
 class TestSchemas:
-    """Schemas of a registry, from a file."""
+    """Registry schemas from a file."""
 
     @pytest.mark.parametrize("as_text", [True, False])
     def test_of_a_registry(self, run: Run, tmp_path: Path, as_text: bool) -> None:
-        """A message in Confluent's frame is read by the schema of its id, which is an object or its text."""
+        """A message in Confluent's frame is read with the schema of its id, given as an object or as text."""
         schema = avro.data_schema(avro.COLUMNS, avro.NAMESPACE)
         row = avro.body("INSERT", {"id": 7, "name": "x"})
         value = tmp_path / "value.bin"
@@ -327,14 +329,14 @@ class TestSchemas:
 
     @pytest.mark.parametrize("content", ["", "[]", '{"x":1}', '{"-1":1}', '{"4294967296":1}', '"5"', "[" * 100_000])
     def test_not_schemas(self, run: Run, file: FileOf, tmp_path: Path, content: str) -> None:
-        """A file that holds something else is bad usage."""
+        """A file with other content is a usage error."""
         schemas = tmp_path / "schemas.json"
         schemas.write_text(content)
         ran = run("-d", "qlik", "--schemas", schemas, file(INSERT))
         assert (2, True) == (ran.code, ran.err.startswith("translator: --schemas: "))
 
     def test_of_another_dialect(self, run: Run, file: FileOf, tmp_path: Path) -> None:
-        """Only a dialect that reads such schemas takes them."""
+        """Only dialects that read such schemas accept them."""
         schemas = tmp_path / "schemas.json"
         schemas.write_text('{"5":"int"}')
         assert 2 == run("-d", "shareplex", "--schemas", schemas, file(INSERT)).code
@@ -343,14 +345,16 @@ class TestSchemas:
 class TestExitCodes:
     @pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 1)])
     def test_dead_letters(self, run: Run, file: FileOf, strict: list[str], code: int) -> None:
-        """Every record accounted for is 0; with --strict a dead letter makes it 1, and the output is the same."""
+        """If every record is accounted for, the exit code is 0. With --strict, a dead letter makes it 1 with the same
+        output.
+        """
         path = file(INSERT, UNKNOWN)
         ran = run("-d", "shareplex", *strict, path)
         assert code == ran.code
         assert (1, 1) == (len(ran.events), len(ran.dead_letters))
 
     def test_strict_without_dead_letters(self, run: Run, file: FileOf) -> None:
-        """--strict has nothing against skipped records."""
+        """--strict allows skipped records."""
         assert 0 == run("-d", "canal", "--strict", file(None, json.dumps(CANAL))).code
 
     @pytest.mark.parametrize(
@@ -371,7 +375,7 @@ class TestExitCodes:
         ],
     )
     def test_configuration(self, run: Run, file: FileOf, arguments: list[str], reason: str) -> None:
-        """A wrong configuration is 2, with the mistake on standard error and no traceback."""
+        """A wrong configuration leads to exit code 2 and a message without a traceback."""
         ran = run(*arguments, file(json.dumps(CANAL)))
         assert (2, b"") == (ran.code, ran.out)
         assert ran.err.startswith(reason)
@@ -388,13 +392,13 @@ class TestExitCodes:
         ],
     )
     def test_usage(self, run: Run, arguments: list[str]) -> None:
-        """Bad usage is 2."""
+        """A usage error leads to exit code 2."""
         ran = run(*arguments)
         assert (2, b"") == (ran.code, ran.out)
         assert "Usage: " in ran.err
 
     def test_not_a_record_file(self, run: Run, tmp_path: Path) -> None:
-        """A file that is no record file is 1: its records cannot be accounted for, so nothing is translated."""
+        """If a file is not a record file, nothing is translated and the exit code is 1."""
         path = tmp_path / "records.jsonl"
         path.write_text(json.dumps({"value": INSERT}) + "\nnot a record\n")
         ran = run("-d", "shareplex", path)
@@ -404,7 +408,7 @@ class TestExitCodes:
 
 @pytest.mark.parametrize("records", [1, 100])
 def test_full_disk(file: FileOf, records: int) -> None:
-    """Output that cannot be written, at once or at the last flush, is an error of one line and no success."""
+    """A write error, immediate or at the final flush, is reported in one line and fails."""
     arguments = [sys.executable, "-m", "translator", "translate", "-d", "shareplex", str(file(*[INSERT] * records))]
     with Path("/dev/full").open("wb") as full:
         ran = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, check=False, timeout=60)
@@ -413,7 +417,7 @@ def test_full_disk(file: FileOf, records: int) -> None:
 
 
 def test_as_a_program(file: FileOf) -> None:
-    """`python -m translator` is the same command, and it starts without a Kafka client."""
+    """`python -m translator` is the same command and starts without a Kafka client."""
     path = file(INSERT, UNKNOWN)
     script = (
         "import sys; from translator.commands import main\n"
@@ -429,7 +433,7 @@ def test_as_a_program(file: FileOf) -> None:
 
 
 def test_help_and_page_tell_the_format(run: Run) -> None:
-    """Every member of a record is in the help of the command and in its page, and so are the two other forms."""
+    """The command's help and page describe every member of a record and the two other forms."""
     told = run("--help").out.decode()
     documented = (Path(__file__).parents[3] / "docs" / "translate.md").read_text(encoding="utf-8")
     for member in _Line.__struct_fields__:
@@ -441,14 +445,14 @@ def test_help_and_page_tell_the_format(run: Run) -> None:
 
 
 def test_events_decode(run: Run, file: FileOf) -> None:
-    """A line is the event that Kafka would get, so tools can be built on files first."""
+    """Each line is the event that Kafka would get, so tools can be developed with files first."""
     (line,) = run("-d", "shareplex", file(INSERT)).out.splitlines()
     assert '{"ID":"7","NAME":"x"}' == JsonCodec().decode(line).after
     assert b'{"ID":"7","NAME":"x"}' == bytes(msgspec.json.decode(line, type=dict[str, msgspec.Raw])["after"])
 
 
 def test_a_contradiction_stops_it(run: Run, file: FileOf) -> None:
-    """Messages that contradict the declared profile: the events before are printed, the reason is told, exit code 1."""
+    """If messages contradict the declared profile, it prints the events before them and the reason, and exits with 1."""
     update = CANAL | {"type": "UPDATE", "data": [CANAL["data"][0]], "old": [{"id": "7", "name": "y"}]}
     path = file(*map(json.dumps, (CANAL, update, CANAL)))
     ran = run("-d", "canal", "-o", "profile=dts", path)
@@ -462,7 +466,7 @@ def test_a_contradiction_stops_it(run: Run, file: FileOf) -> None:
 
 
 class TestConfiguration:
-    """With `-c` a file is translated as the service would, and what nobody shall read is nowhere."""
+    """With `-c`, a file is translated as by the service, and masked values appear nowhere."""
 
     @pytest.fixture
     def config(self, tmp_path: Path) -> Path:
@@ -480,7 +484,7 @@ class TestConfiguration:
         return path
 
     def test_columns_are_masked(self, run: Run, file: FileOf, config: Path) -> None:
-        """In events and in what is said of messages that cannot be read; the other source has no masks."""
+        """Columns are masked in events and in reports of unreadable messages. The other source has no masks."""
         secret = {**CANAL, "data": [{"id": "7", "name": "hunter2"}]}
         unknown = {**secret, "type": "hunter2"}
         damaged = json.dumps(secret)[:-1]

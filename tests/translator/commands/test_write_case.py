@@ -1,4 +1,4 @@
-"""A golden case out of a record on the real broker, in one command."""
+"""Create a golden case from a record on the real broker with one command."""
 
 import json
 from collections.abc import Iterator
@@ -40,7 +40,7 @@ def written(bench: Bench, cases: Path, offset: int) -> Path:
 
 
 def test_a_case(shop: Bench, cases: Path) -> None:
-    """It has all that is needed to see the same again, and none of the values."""
+    """The case reproduces the result and contains none of the values."""
     shop.feed([row(471199)], key=b'{"id":"471199"}')
     folder = written(shop, cases, 0)
     assert folder == cases / "canal" / "a_case"
@@ -54,7 +54,7 @@ def test_a_case(shop: Bench, cases: Path) -> None:
 
 
 def test_a_case_with_its_metadata(qlik: Bench, cases: Path) -> None:
-    """The document that the record was read by is a part of it."""
+    """The case contains the document with which the record was read."""
     folder = written(qlik, cases, 1)
     (change,) = outcome_of(folder)
     (original,) = outcome_of(METADATA)
@@ -64,7 +64,7 @@ def test_a_case_with_its_metadata(qlik: Bench, cases: Path) -> None:
 
 
 def test_what_has_no_copy(shop: Bench, cases: Path) -> None:
-    """Nothing is written then."""
+    """Without a masked copy, nothing is written."""
     shop.feed([b'{"data": [{"name": "Jane"'])
     with pytest.raises(Unmaskable, match="it is not JSON: the text ends inside a value"):
         written(shop, cases, 0)

@@ -1,4 +1,4 @@
-"""Options of dialects and codecs: typed, and nothing that is not known."""
+"""Options of dialects and codecs are typed, and unknown ones are rejected."""
 
 from datetime import timedelta
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ from translator.errors import ConfigError
 
 
 class Toy(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of every kind that a dialect or a codec may have."""
+    """Every kind of option that a dialect or codec can have."""
 
     preset: Literal["one", "two"] = "one"
     presets: tuple[Literal["one", "two"], ...] = ()
@@ -35,7 +35,7 @@ class Toy(Struct, frozen=True, forbid_unknown_fields=True):
     ],
 )
 def test_read(given: dict[str, Any], expected: Toy) -> None:
-    """Options come typed from the configuration, or as text from the command line."""
+    """Options are parsed from typed configuration values and from command-line text."""
     assert expected == parse_options(Toy, given, "toy")
 
 
@@ -55,7 +55,7 @@ def test_read(given: dict[str, Any], expected: Toy) -> None:
     ],
 )
 def test_wrong(given: dict[str, Any], reason: str) -> None:
-    """A wrong name or value is a mistake of the operator, told with its owner, place and what is allowed."""
+    """A wrong name or value is reported with its owner, its place and the allowed values."""
     with pytest.raises(ConfigError) as caught:
         parse_options(Toy, given, "toy")
     assert str(caught.value).startswith(reason)

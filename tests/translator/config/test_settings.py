@@ -1,4 +1,4 @@
-"""The configuration: what is wrong is told at the start, all of it, with the name that was meant."""
+"""All mistakes in the configuration are reported at the start, with the closest known names."""
 
 import re
 from datetime import UTC, datetime
@@ -21,12 +21,12 @@ sources:
 
 
 def settings_with(**changes: Any) -> Settings:
-    """The smallest configuration with sections replaced."""
+    """Return the minimal configuration with sections replaced."""
     return parse(yaml.safe_dump({**yaml.safe_load(SMALLEST), **changes}, sort_keys=False), {}, "config.yaml")
 
 
 def mistakes(text: str, environment: dict[str, str] | None = None) -> list[str]:
-    """What is said about a configuration: its lines after the name of the file."""
+    """Return the error lines for a configuration, without the file name."""
     with pytest.raises(ConfigError) as caught:
         parse(text, environment or {}, "config.yaml")
     first, *rest = str(caught.value).splitlines()
@@ -36,23 +36,23 @@ def mistakes(text: str, environment: dict[str, str] | None = None) -> list[str]:
 
 
 def mistakes_with(**changes: Any) -> list[str]:
-    """What is said about the smallest configuration with sections replaced."""
+    """Return the error lines for the minimal configuration with sections replaced."""
     return mistakes(yaml.safe_dump({**yaml.safe_load(SMALLEST), **changes}, sort_keys=False))
 
 
 def source(**changes: Any) -> dict[str, Any]:
-    """A source in the words of the file."""
+    """Return a source as written in the file."""
     return {"name": "shop", "dialect": "canal", "topics": ["raw.shop"], **changes}
 
 
 def projection(topic: str) -> dict[str, Any]:
-    """A projection in the words of the file."""
+    """Return a projection as written in the file."""
     return {"topic": topic, "codec": "debezium"}
 
 
 class TestDefaults:
     def test_smallest(self) -> None:
-        """Brokers and one source are enough; everything else has the default that the design states."""
+        """Brokers and one source are enough. Everything else has the default stated in the design."""
         settings = parse(SMALLEST, {}, "config.yaml")
         assert ("cdc-translator", "avro", "PLAINTEXT") == (
             settings.group,
@@ -67,12 +67,12 @@ class TestDefaults:
         )
 
     def test_limits(self) -> None:
-        """The limits of the configuration are those of the core, name by name and number by number."""
+        """The limits of the configuration match those of the core by name and number."""
         assert Limits() == InputLimits().limits()
         assert list(Limits.__struct_fields__) == list(InputLimits.model_fields)
 
     def test_design_limits(self) -> None:
-        """The defaults are written down in the design, and operators rely on them."""
+        """The defaults match the design, because operators rely on them."""
         limits = Limits()
         assert (8 * 1024 * 1024, 64, 5_000, 10_000, 1024 * 1024, 64) == (
             limits.value_bytes,
@@ -84,7 +84,7 @@ class TestDefaults:
         )
 
     def test_tables(self) -> None:
-        """A declared table reaches the dialect as it was written, columns in their order."""
+        """A declared table reaches the dialect as written, with its columns in order."""
         table = {"table": "OWNER.*", "key": ["B", "A"], "columns": {"B": "int32", "A": "decimal(9,2)"}}
         (found,) = settings_with(sources=[source(tables=[table])]).sources[0].tables
         declared = found.declared()
@@ -92,7 +92,7 @@ class TestDefaults:
         assert ["B", "A"] == list(declared.columns or {})
 
     def test_frozen(self) -> None:
-        """Settings are read once and do not change."""
+        """Settings are read once and are immutable."""
         with pytest.raises(ValueError, match="frozen"):
             parse(SMALLEST, {}, "config.yaml").group = "other"
 
@@ -120,12 +120,12 @@ class TestTypos:
         ],
     )
     def test_suggestion(self, changes: dict[str, Any], place: str, meant: str) -> None:
-        """A name that does not exist is named with its place, the nearest name, and all that are allowed there."""
+        """An unknown name is reported with its place, the closest match and all allowed names."""
         found = next(line for line in mistakes_with(**changes) if line.startswith(f"{place}: "))
         assert meant in found
 
     def test_all_at_once(self) -> None:
-        """Every mistake of the file is told in one go."""
+        """One error reports every mistake in the file."""
         text = """
 kafka: {bootstrap_servers: [], security_protocol: TLS}
 outptu: {}
@@ -147,40 +147,40 @@ web: {port: 70000}
 
 class TestEnvironment:
     def test_interpolated(self) -> None:
-        """`${NAME}` in any string is the variable's value, also within a text and more than once."""
+        """`${NAME}` in any string is replaced, even within a text and repeatedly."""
         text = SMALLEST.replace("localhost:9092", "${HOST}:${PORT},${HOST}:2")
         settings = parse(text, {"HOST": "broker", "PORT": "1", "UNUSED": "x"}, "config.yaml")
         assert "broker:1,broker:2" == settings.kafka.bootstrap_servers
 
     def test_number(self) -> None:
-        """A number may come from the environment too."""
+        """A number can come from the environment too."""
         settings = parse(SMALLEST + "web: {port: '${PORT}'}\n", {"PORT": "9"}, "config.yaml")
         assert 9 == settings.web.port
 
     def test_unset(self) -> None:
-        """A variable that is not set is named; it is not an empty string."""
+        """An unset variable is reported and does not become an empty string."""
         text = SMALLEST.replace("localhost:9092", "${CDC_BROKERS}")
         assert ["environment variable CDC_BROKERS is not set"] == mistakes(text, {"CDC_BROKER": "x"})
 
     def test_empty(self) -> None:
-        """A variable that is set to nothing is nothing, not unset."""
+        """A variable with an empty value is an empty string, not unset."""
         assert "" == parse(SMALLEST.replace("localhost:9092", "${B}"), {"B": ""}, "c").kafka.bootstrap_servers
 
     @pytest.mark.parametrize("value", ["a, topics: [x]", "a\nweb: {port: 1}", "[a, b]", "${OTHER}", "# x", "'", "*a"])
     def test_a_value_stays_a_value(self, value: str) -> None:
-        """Whatever a variable holds, it cannot change the structure of the file, nor is it read again."""
+        """A variable's value can neither change the structure of the file nor contain variables."""
         settings = parse(SMALLEST.replace("localhost:9092", "${B}"), {"B": value, "OTHER": "no"}, "config.yaml")
         assert value == settings.kafka.bootstrap_servers
 
     def test_not_in_names(self) -> None:
-        """A setting's name does not come from the environment."""
+        """Names of settings cannot come from the environment."""
         assert ["${GROUP}: unknown setting '${GROUP}'"] == [
             line.partition(";")[0].partition(" (")[0]
             for line in mistakes(SMALLEST + "${GROUP}: x\n", {"GROUP": "group"})
         ]
 
     def test_options(self) -> None:
-        """The options of a dialect are interpolated as everything else."""
+        """Variables work in dialect options as everywhere else."""
         settings = parse(
             SMALLEST.replace("raw.shop]", "raw.shop], options: {a: [{b: '${X}'}]}"), {"X": "dts"}, "config.yaml"
         )
@@ -218,7 +218,7 @@ class TestSecurity:
         ],
     )
     def test_complete(self, kafka: dict[str, str]) -> None:
-        """Each protocol with what it needs is fine."""
+        """Each protocol is valid with the settings that it needs."""
         found = settings_with(kafka={"bootstrap_servers": "b:1", **kafka}).kafka
         assert kafka.get("security_protocol", "PLAINTEXT") == found.security_protocol
 
@@ -284,7 +284,7 @@ class TestSecurity:
         ],
     )
     def test_contradiction(self, kafka: dict[str, str], reason: str) -> None:
-        """Half a login, or keys that the protocol would ignore, are refused: nobody believes to be safe and is not."""
+        """A partial login, or keys that the protocol would ignore, are rejected, so that nobody relies on them."""
         (found,) = mistakes_with(kafka={"bootstrap_servers": "b:1", **kafka})
         assert found.startswith("kafka: ")
         assert reason in found
@@ -292,13 +292,13 @@ class TestSecurity:
 
     @pytest.mark.parametrize("given", [LOGIN, TOKENS])
     def test_an_empty_secret_is_none(self, given: dict[str, str]) -> None:
-        """A variable that is set to nothing is no password."""
+        """A variable with an empty value is not a password."""
         name = next(name for name in given if name.endswith(("password", "secret")))
         (found,) = mistakes_with(kafka={"bootstrap_servers": "b:1", "security_protocol": "SASL_SSL", **given, name: ""})
         assert found.startswith(f"kafka.{name}: ")
 
     def test_secret_is_not_shown(self) -> None:
-        """A password is in no printed form of the settings."""
+        """No printed form of the settings contains a password."""
         settings = settings_with(
             kafka={"bootstrap_servers": "b:1", "security_protocol": "SASL_SSL", **LOGIN},
         )
@@ -321,7 +321,7 @@ class TestSecurity:
         ids=["wrong type", "contradiction", "not closed", "quote", "not YAML"],
     )
     def test_secret_is_not_in_errors(self, text: str) -> None:
-        """What is wrong is told without quoting the values around it."""
+        """Errors do not quote nearby values."""
         assert "correct horse" in text
         assert "correct horse" not in "\n".join(mistakes(text))
 
@@ -374,31 +374,31 @@ class TestSources:
         ],
     )
     def test_ambiguous(self, changes: dict[str, Any], reason: str) -> None:
-        """Names are unique, and no topic is fed with its own translation."""
+        """Names are unique, and no topic receives its own translation."""
         (found,) = mistakes_with(**changes)
         assert reason in found
 
     def test_two(self) -> None:
-        """Two sources with topics of their own are fine, and one may name its metadata topics."""
+        """Two sources with separate topics are valid, and one can list its metadata topics."""
         till = source(name="till", topics=["raw.till", "raw.till.meta"], metadata_topics=["raw.till.meta"])
         settings = settings_with(sources=[source(), till])
         assert ["shop", "till"] == [found.name for found in settings.sources]
 
     def test_patterns(self) -> None:
-        """Topics may be patterns, and a metadata topic one that a pattern means, or a pattern itself."""
+        """Topics can be patterns. A metadata topic can match one or be a pattern itself."""
         (found,) = settings_with(sources=[source(topics=["raw.*"], metadata_topics=["raw.meta", "*.md"])]).sources
         assert ("raw.*",) == found.topics
 
 
 class TestProjections:
     def test_none(self) -> None:
-        """Without projections there is one topic of events, and four that are written."""
+        """Without projections, there is one event topic, and four topics are written."""
         settings = parse(SMALLEST, {}, "config.yaml")
         assert ["cdc.canonical"] == settings.event_topics
         assert 4 == len(settings.written_topics)
 
     def test_two(self) -> None:
-        """Topics of events come canonical one first, the others as they stand in the file; options as they are."""
+        """The canonical topic comes first, and the projections follow in file order with their options unchanged."""
         projections = [projection("b"), {"topic": "a", "codec": "json", "options": {"x": 1}}]
         settings = settings_with(projections=projections)
         assert ["cdc.canonical", "b", "a"] == settings.event_topics
@@ -407,7 +407,7 @@ class TestProjections:
 
 class TestTemplates:
     def test_their_topics_are_ours(self) -> None:
-        """They are not among the topics of the start, and whatever begins with the prefix is written by us."""
+        """They are not among the topics created at start, and every topic with the prefix is ours."""
         settings = settings_with(projections=[projection("t.{source}.{table}"), projection("p")])
         assert ["cdc.canonical", "p"] == settings.event_topics
         assert settings.writes("t.anything")
@@ -433,12 +433,12 @@ class TestTemplates:
         ],
     )
     def test_refused(self, changes: dict[str, Any], meant: str) -> None:
-        """What could bring two things into one topic, or what nobody could read."""
+        """Settings that could mix two streams in one topic, or that nobody could read, are rejected."""
         with pytest.raises(ConfigError, match=re.escape(meant)):
             settings_with(**changes)
 
     def test_no_pattern_reads_them(self) -> None:
-        """A topic that we made would be read by us, for ever."""
+        """If we read a topic that we write, the loop would never end."""
         settings = settings_with(projections=[projection("t.{table}")], sources=[source(topics=["*"])])
         assert {"raw"} == resolve(settings, ["raw", "t.shop.orders"])[0].keys()
 
@@ -446,13 +446,13 @@ class TestTemplates:
 class TestTopicNames:
     @pytest.mark.parametrize("name", [".", "..", "", "a b", "a" * 250])
     def test_refused(self, name: str) -> None:
-        """What Kafka takes for no name of a topic is told here, not by the first produce request."""
+        """An invalid topic name is rejected here and not by the first produce request."""
         with pytest.raises(ConfigError, match=r"output\.topic"):
             settings_with(output={"topic": name})
 
     @pytest.mark.parametrize("name", ["a", ".a", "..a", "a..", "a" * 249])
     def test_allowed(self, name: str) -> None:
-        """Points are letters like others, as long as there is another character."""
+        """Dots are allowed as long as the name has another character."""
         assert name == settings_with(output={"topic": name}).output.topic
 
 
@@ -470,33 +470,33 @@ class TestNumbers:
         ],
     )
     def test_out_of_bounds(self, changes: dict[str, Any], place: str) -> None:
-        """A number that cannot work is refused at its place."""
+        """A number that cannot work is rejected with its place."""
         (found,) = mistakes_with(**changes)
         assert found.startswith(f"{place}: ")
 
     def test_times_must_hold_together(self) -> None:
-        """A drain that cannot end before the rebalance does is refused."""
+        """A drain that can outlast the rebalance is rejected."""
         (found,) = mistakes_with(timing={"rebalance": 40, "delivery": 40})
         assert "timing.delivery must be less than timing.rebalance" in found
-        # A wait for metadata ends when the partition is given away, so that it may be as long as one likes.
+        # A wait for metadata ends when the partition is revoked, so it can be as long as desired.
         assert 300 == settings_with(timing={"metadata_wait": 300}).timing.metadata_wait
 
 
 class TestFile:
     def test_load(self, tmp_path: Path) -> None:
-        """The file is read as UTF-8, with the environment given."""
+        """The file is read as UTF-8 with the given environment."""
         path = tmp_path / "config.yaml"
         path.write_text(SMALLEST + "group: ${GROUP}  # 名\n", encoding="utf-8")
         assert "g" == load(path, {"GROUP": "g"}).group
 
     def test_absent(self, tmp_path: Path) -> None:
-        """A file that is not there is named."""
+        """A missing file is reported by name."""
         path = tmp_path / "config.yaml"
         with pytest.raises(ConfigError, match=rf"^cannot read {path}: No such file or directory$"):
             load(path, {})
 
     def test_not_text(self, tmp_path: Path) -> None:
-        """A file that is no UTF-8 is named."""
+        """A file that is not UTF-8 is reported by name."""
         path = tmp_path / "config.yaml"
         path.write_bytes(b"\xff\xfe")
         with pytest.raises(ConfigError, match=rf"^cannot read {path}: .*utf-8"):
@@ -513,18 +513,18 @@ class TestFile:
         ],
     )
     def test_not_a_mapping(self, text: str, reason: str) -> None:
-        """What is no YAML mapping is told so."""
+        """A file that is not a YAML mapping is reported."""
         (found,) = mistakes(text)
         assert found.startswith(reason)
 
     def test_where_the_yaml_breaks(self) -> None:
-        """A syntax error says line and column."""
+        """A syntax error states line and column."""
         (found,) = mistakes("a: 1\nb: [1, 2\nc: 3\n")
         assert found.endswith("(line 3, column 2)")
 
 
 class TestYaml:
-    """What cdc_core.config holds for all settings, here for two that people met."""
+    """The rules of cdc_core.config for all settings, shown with two cases from practice."""
 
     def test_a_key_stands_once(self) -> None:
         """A second `group` or `sources` would silently replace the first, and its topics would not be read."""
@@ -535,7 +535,7 @@ class TestYaml:
         ] == mistakes(text)
 
     def test_a_column_named_no(self) -> None:
-        """NO is a column, as a name and in a list."""
+        """NO is a valid column, as a name and in a list."""
         text = SMALLEST.replace("raw.shop]", "raw.shop], tables: [{table: EMP, key: [NO], columns: {NO: int64}}]")
         (table,) = parse(text, {}, "config.yaml").sources[0].tables
         assert (("NO",), {"NO": "int64"}) == (table.key, table.columns)
@@ -543,7 +543,7 @@ class TestYaml:
 
 class TestStart:
     def test_documented(self) -> None:
-        """The example for operators is valid: a source may differ from the others."""
+        """The example for operators is valid: a source can differ from the others."""
         page = (Path(__file__).parents[3] / "docs" / "operate" / "topics.md").read_text(encoding="utf-8")
         (example,) = re.findall(r"^```yaml\n(start:\n?.*?)^```$", page, re.MULTILINE | re.DOTALL)
         settings = parse('kafka: {bootstrap_servers: "localhost:9092"}\n' + example, {}, "config.yaml")
@@ -551,13 +551,13 @@ class TestStart:
 
     @pytest.mark.parametrize("start", ["earliest", "latest", "2026-04-13T20:00:00+02:00"])
     def test_words_and_times(self, start: str) -> None:
-        """Two words and any time with a zone."""
+        """The setting accepts two words and any time with a time zone."""
         assert settings_with(start=start).start is not None
         assert settings_with(sources=[source(start=start)]).sources[0].start is not None
 
     @pytest.mark.parametrize("start", ["now", "2026-04-13T20:00:00", ""])
     def test_others_are_mistakes(self, start: str) -> None:
-        """Another word, or a time without a zone, is said with its place."""
+        """Another word, or a time without a time zone, is reported with its place."""
         assert all(line.startswith("start") for line in mistakes_with(start=start))
 
 
@@ -569,11 +569,11 @@ class TestRegistry:
         assert parse(SMALLEST + example, {"REGISTRY_PASSWORD": "x"}, "config.yaml").registry is not None
 
     def test_none(self) -> None:
-        """Without the section there is no registry."""
+        """Without the section, no registry is used."""
         assert parse(SMALLEST, {}, "config.yaml").registry is None
 
     def test_all(self) -> None:
-        """Every setting has its place; the password comes from the environment and is not shown."""
+        """Every setting is read. The password comes from the environment and is not shown."""
         text = (
             SMALLEST
             + """
@@ -616,7 +616,7 @@ registry:
         ],
     )
     def test_wrong(self, changes: dict[str, Any], said: str) -> None:
-        """What cannot work is told at once, and no secret is quoted."""
+        """Invalid settings are reported at once, and no secret is quoted."""
         (found,) = mistakes_with(registry=changes)
         assert said in found
         assert "hunter2" not in found
@@ -641,13 +641,13 @@ class TestMasks:
         ],
     )
     def test_wrong(self, masks: dict[str, Any], said: str) -> None:
-        """A rule that would mask nothing, or not what it says, is told at the start; the key is not quoted."""
+        """A rule that would mask nothing, or something else than it says, is reported at the start without the key."""
         (found,) = mistakes_with(masks=masks)
         assert said in found
         assert "hunter2" not in found
 
     def test_the_key_is_nowhere(self) -> None:
-        """Neither in what is printed of the settings, nor in the digest."""
+        """The key appears neither in printed settings nor in the digest."""
         keys = ["a" * 40, "b" * 40]
         one, other = (Settings.model_validate({**yaml.safe_load(SMALLEST), "masks": {"key": key}}) for key in keys)
         assert one.digest == other.digest

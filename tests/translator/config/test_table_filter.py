@@ -1,4 +1,4 @@
-"""Which tables an output gets."""
+"""The tables that an output gets."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def any_of(*tables: str) -> list[TableChoice]:
     ],
 )
 def test_tables(include: tuple[str, ...], exclude: tuple[str, ...], taken: set[str | None]) -> None:
-    """By patterns over the whole name; what is of no table goes with its source."""
+    """Patterns match the whole name. Events without a table follow their source."""
     chosen = TableFilter(any_of(*include), any_of(*exclude))
     found = {
         name
@@ -34,7 +34,7 @@ def test_tables(include: tuple[str, ...], exclude: tuple[str, ...], taken: set[s
 
 
 def test_sources() -> None:
-    """A choice may be of one source; what another says of a table of that name is another's."""
+    """A choice can be limited to one source, without tables of the same name in another."""
     chosen = TableFilter([TableChoice("erp*", "*")], [TableChoice("erp2", "dbo.*")])
     assert chosen.takes("erp1", None, "dbo", "t")
     assert not chosen.takes("erp2", None, "dbo", "t")

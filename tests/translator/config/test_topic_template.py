@@ -1,4 +1,4 @@
-"""Names of topics made of names of tables: legal, and never the same for two tables."""
+"""Topic names derived from table names are legal and never equal for two tables."""
 
 import re
 
@@ -11,7 +11,7 @@ from translator.config.topic_template import MAX_LENGTH, TopicTemplate, template
 EACH = TopicTemplate.parse("tables.{source}.{table}")
 LEGAL = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
-# Few characters, so that names that differ little come often.
+# Few characters, so that similar names are frequent.
 LEVELS = st.text(alphabet="ab._-0/ä\ud800", min_size=1, max_size=4) | st.text(min_size=1)
 TABLES = st.tuples(LEVELS, st.none() | LEVELS, st.just(None), LEVELS) | st.tuples(LEVELS, LEVELS, LEVELS, LEVELS)
 
@@ -44,7 +44,7 @@ def test_levels_that_a_table_does_not_have_are_left_out() -> None:
     ],
 )
 def test_what_is_changed_is_marked(table: str, begins: str) -> None:
-    """By a digest, which is that of the levels: the same in every process, for ever."""
+    """A changed name gets a digest of its levels, which is the same in every process and forever."""
     topic = EACH.topic("shop", "db", "dbo", table)
     assert topic.startswith(begins)
     assert re.search("-[0-9a-f]{12}$", topic)
@@ -52,7 +52,7 @@ def test_what_is_changed_is_marked(table: str, begins: str) -> None:
 
 
 def test_the_digest_stays() -> None:
-    """A name that came out otherwise after an upgrade would be another topic."""
+    """A name that changed after an upgrade would be another topic."""
     assert "tables.shop.db.dbo.order_lines-70bf7db4cd04" == EACH.topic("shop", "db", "dbo", "order lines")
 
 

@@ -1,4 +1,4 @@
-"""Topics on the real broker: created or only checked, described, read to their end; a broker that is not there."""
+"""Topics on the real broker are created or checked, described and read to the end, or the broker is unreachable."""
 
 import uuid
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ def topics_of(settings: Settings) -> TopicAdmin:
 
 
 def test_what_lies_behind_a_note_may_be_anything() -> None:
-    """librdkafka copies notes without their end: bytes of its memory follow, which need not be text."""
+    """librdkafka copies notes without a terminator, so arbitrary bytes of memory can follow."""
 
     class Copied:
         @property
@@ -49,7 +49,7 @@ def test_what_lies_behind_a_note_may_be_anything() -> None:
 
 
 def test_missing_topics_are_created_once(settings: Settings) -> None:
-    """Schemas and metadata have one partition and are compacted; a second start changes nothing."""
+    """The schemas and metadata topics have one partition and are compacted. A second start changes nothing."""
     topics = topics_of(settings)
     topics.ensure(settings)
     topics.ensure(settings)
@@ -60,7 +60,7 @@ def test_missing_topics_are_created_once(settings: Settings) -> None:
 
 
 def test_projections_are_created_as_the_canonical_topic(settings: Settings) -> None:
-    """A projection has as many partitions as the canonical topic; sizes are told by topic."""
+    """A projection has as many partitions as the canonical topic. Record size limits are reported by topic."""
     projections = (Projection(topic=f"{settings.output.topic}.json", codec="json"),)
     projected = settings.model_copy(update={"projections": projections})
     topics = topics_of(projected)
@@ -70,7 +70,7 @@ def test_projections_are_created_as_the_canonical_topic(settings: Settings) -> N
 
 
 def test_topics_of_tables_are_made_as_their_projection_says(settings: Settings) -> None:
-    """When they are opened, not before; what is there is looked at, and must take records as large."""
+    """They are created when first opened. Existing ones are checked, and must accept records of the same size."""
     prefix = f"{settings.output.topic}-t."
     config = {"cleanup.policy": "compact"}
     wanted = Projection(topic=f"{prefix}{{table}}", codec="upsert", partitions=3, config=config)
@@ -92,14 +92,14 @@ def test_topics_of_tables_are_made_as_their_projection_says(settings: Settings) 
 
 
 def test_missing_topics_are_named_when_they_may_not_be_created(settings: Settings) -> None:
-    """With topics.create false a missing topic is a configuration error that names it."""
+    """With topics.create false, a missing topic is a configuration error that names it."""
     strict = settings.model_copy(update={"topics": TopicsSettings(create=False)})
     with pytest.raises(ConfigError, match=f"missing topics: {settings.output.topic}, .*topics.create: true"):
         topics_of(settings).ensure(strict)
 
 
 def test_a_raw_topic_that_is_not_there_is_named(settings: Settings) -> None:
-    """Raw topics are never created: a missing one is a configuration error, whatever is asked about it."""
+    """Raw topics are never created. A missing one is a configuration error, whatever is requested about it."""
     with pytest.raises(ConfigError, match=r"^topic no-such-topic: "):
         topics_of(settings).describe(["no-such-topic"])
     with pytest.raises(ConfigError, match=r"^configuration of topic no-such-topic: "):
@@ -108,9 +108,9 @@ def test_a_raw_topic_that_is_not_there_is_named(settings: Settings) -> None:
 
 @pytest.mark.parametrize("follows", [False, True])
 def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings, follows: bool) -> None:
-    """`to_end` gives what is there and ends, also on an empty partition; `poll` gives what comes after, and only that.
+    """`to_end` returns the existing records, even of an empty partition. `poll` returns only later ones.
 
-    `follows` is about how often the broker is asked, and about nothing else.
+    `follows` affects only how often the broker is polled.
     """
     topics = topics_of(settings)
     topics.ensure(settings)
@@ -131,7 +131,7 @@ def test_a_reader_reads_to_the_end_and_then_follows(settings: Settings, follows:
 
 
 def test_a_broker_that_does_not_answer_is_said_and_waited_for(free_port: int) -> None:
-    """The start says that it waits, and gives up with a retryable error after the time."""
+    """The start logs that it waits, and fails with a retryable error after the time."""
     topics = TopicAdmin({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
     with pytest.raises(Said, match=r"^waiting for a broker: "):
         topics.wait_for_broker(60, tell)
@@ -154,7 +154,7 @@ NOBODY_ANSWERS: dict[str, Callable[[TopicAdmin, Settings], object]] = {
 
 @pytest.fixture
 def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[TopicAdmin, Settings]:
-    """The client of a broker that is gone; it does not wait long."""
+    """A client of a stopped broker, with a short timeout."""
     monkeypatch.setattr(admin_module, "_TIMEOUT", 0.5)
     monkeypatch.setattr(admin_module, "SOON_SECONDS", 0.5)
     kafka = Kafka(bootstrap_servers=f"127.0.0.1:{free_port}")
@@ -164,11 +164,13 @@ def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[TopicAdmin, S
 
 @pytest.mark.parametrize("asked", NOBODY_ANSWERS)
 def test_a_broker_that_is_lost(lost: tuple[TopicAdmin, Settings], asked: str) -> None:
-    """Whatever is asked, it is an error of ours that says so, none of the library's, and no mistake of the operator."""
+    """Every request raises our own error that the broker is unreachable, not a library error and not a configuration
+    error.
+    """
     with pytest.raises(RetryableError):
         NOBODY_ANSWERS[asked](*lost)
 
 
 def test_the_group_is_not_judged_while_the_broker_is_lost(lost: tuple[TopicAdmin, Settings]) -> None:
-    """Nobody can tell yet; joining it will."""
+    """The group's permissions cannot be checked yet, and are checked when joining."""
     lost[0].check_group("group")

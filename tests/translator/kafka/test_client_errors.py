@@ -1,4 +1,4 @@
-"""What librdkafka complains of: what waiting does not cure, and what it may."""
+"""Which complaints of librdkafka are final, and which may pass."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from confluent_kafka import KafkaError
 
 from translator.kafka.client_errors import ClientErrors
 
-# As librdkafka 2.16 says it; the whole of them against a real broker: tests/integration/test_security.py
+# Texts of librdkafka 2.16. tests/integration/test_security.py checks them all with a real broker.
 LOGIN = "sasl_ssl://b:1/{}: SASL authentication error: Authentication failed: Invalid username or password"
 AWAY = "b:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused (after 3ms in state CONNECT)"
 NO_TOKEN = "Failed to acquire SASL OAUTHBEARER token: "
@@ -21,7 +21,7 @@ def told(*errors: tuple[int, str]) -> ClientErrors:
 
 
 def test_a_refused_login_is_a_refusal() -> None:
-    """Whatever else is said around it."""
+    """A rejected login is final, whatever else is reported with it."""
     complaints = told(
         (KafkaError._TRANSPORT, AWAY),
         (KafkaError._AUTHENTICATION, LOGIN.format("bootstrap")),
@@ -31,7 +31,7 @@ def test_a_refused_login_is_a_refusal() -> None:
 
 
 def test_a_bootstrap_address_may_refuse() -> None:
-    """Once others have answered, only brokers of the cluster are needed."""
+    """A bootstrap address can reject us once others have answered, because only the cluster's brokers are needed then."""
     assert told((KafkaError._AUTHENTICATION, LOGIN.format("bootstrap"))).refusal(needed=True) is None
     assert told((KafkaError._AUTHENTICATION, LOGIN.format("7"))).refusal(needed=True) is not None
 
@@ -48,7 +48,7 @@ def test_a_bootstrap_address_may_refuse() -> None:
     ],
 )
 def test_tokens(text: str, refused: bool) -> None:
-    """An endpoint that is away is waited for; one that says no is not."""
+    """An unreachable token endpoint is retried. A rejection is final."""
     complaints = told((KafkaError._AUTHENTICATION, text))
     assert refused == (complaints.refusal(needed=False) is not None)
     assert refused == (complaints.last is None)
@@ -56,13 +56,15 @@ def test_tokens(text: str, refused: bool) -> None:
 
 @pytest.mark.parametrize(("alert", "refused"), [(42, True), (46, True), (116, True), (80, False), (90, False)])
 def test_alerts(alert: int, refused: bool) -> None:
-    """A broker that is in trouble itself refuses nobody."""
+    """A broker with internal trouble does not count as a rejection."""
     text = f"ssl://b:1/bootstrap: Receive failed: error:0A000412:SSL routines::ssl/tls alert: SSL alert number {alert}"
     assert refused == (told((KafkaError._TRANSPORT, text)).refusal(needed=False) is not None)
 
 
 def test_the_reason_stands_before_the_count() -> None:
-    """Why brokers are away is said, not that they are; when nobody says why, the protocol is the likely reason."""
+    """The reason of the outage is reported rather than its number of brokers. Without a reason, the protocol is the
+    likely cause.
+    """
     down = (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
     assert AWAY.partition(" (after")[0] == told(down, (KafkaError._TRANSPORT, AWAY), down).last
     assert "kafka.security_protocol" in (told(down).last or "")

@@ -1,4 +1,4 @@
-"""Parts of a partition that somebody asks for."""
+"""Parts of a partition that a user selects."""
 
 import pytest
 from confluent_kafka import KafkaError, KafkaException
@@ -14,7 +14,7 @@ WHOLE = Range("raw.canal", 0, 10, 207)
     [(None, None, (10, 207)), (20, None, (20, 207)), (None, 20, (10, 20)), (20, 20, (20, 20)), (207, 207, (207, 207))],
 )
 def test_inside(first: int | None, end: int | None, expected: tuple[int, int]) -> None:
-    """What is not asked for is the whole; a part may be empty, also at the end."""
+    """Without a selection, the range is the whole partition. A range can be empty, even at the end."""
     found = narrowed(WHOLE, first, end)
     assert expected == (found.first, found.end)
 
@@ -34,14 +34,14 @@ def test_inside(first: int | None, end: int | None, expected: tuple[int, int]) -
     ],
 )
 def test_outside(whole: Range, first: int | None, end: int | None, said: str) -> None:
-    """The offset that is not there is named, and those that are."""
+    """The error states the missing offset and the available ones."""
     with pytest.raises(ConfigError) as caught:
         narrowed(whole, first, end)
     assert said == str(caught.value)
 
 
 class _Answers:
-    """A consumer that raises these errors in turn, then tells bounds."""
+    """A consumer that raises these errors in turn, and then returns bounds."""
 
     def __init__(self, *codes: int) -> None:
         self._codes = list(codes)
@@ -53,8 +53,7 @@ class _Answers:
 
 
 def test_a_leader_that_moves(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a topic that was made just now, and while another broker takes a partition over, it is asked again; what else
-    a broker says is told at once."""
+    """A request is retried for a new topic and while the leader moves. Other errors are reported immediately."""
     partitions = Partitions({"bootstrap.servers": "nobody:1"}, "unused")
     moves = _Answers(KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE)
     monkeypatch.setattr(partitions, "_consumer", moves)

@@ -1,4 +1,4 @@
-"""Waiting for a service: it is asked again, for as long as was said, and only where that can help."""
+"""Waiting for a service retries as long as configured, and only for retryable errors."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def answering(*answers: Exception | int) -> Callable[[float], int]:
-    """A service that gives these answers one after the other."""
+    """Return a service that gives these answers in turn."""
     left = list(answers)
 
     def ask(_seconds: float) -> int:
@@ -30,7 +30,7 @@ def answering(*answers: Exception | int) -> Callable[[float], int]:
 
 
 def test_asked_until_it_answers() -> None:
-    """Each refusal is said, and the first answer counts."""
+    """Each failure is logged, and the first answer counts."""
     said: list[str] = []
     service = answering(RetryableError("not yet"), RetryableError("almost"), 7, 8)
     assert 7 == retry_until("service", service, 60, said.append)
@@ -38,7 +38,7 @@ def test_asked_until_it_answers() -> None:
 
 
 def test_asked_once() -> None:
-    """Without patience it is asked once; the error says how long was waited, and why in vain."""
+    """Without patience, one request is made. The error states the wait and the reason."""
     said: list[str] = []
     with pytest.raises(RetryableError, match=r"^no service available within 0 s: not yet$"):
         retry_until("service", answering(RetryableError("not yet"), 7), 0, said.append)
@@ -46,13 +46,13 @@ def test_asked_once() -> None:
 
 
 def test_not_for_ever() -> None:
-    """The time is up although it would answer at some time."""
+    """The wait ends even if the service would answer later."""
     with pytest.raises(RetryableError, match=r"^no service available within 0\.05 s: not yet$"):
         retry_until("service", answering(*[RetryableError("not yet")] * 1000), 0.05, lambda _: None)
 
 
 def test_other_errors_are_not_waited_for() -> None:
-    """What waiting does not mend is told at once."""
+    """An error that waiting cannot fix is raised immediately."""
     said: list[str] = []
     with pytest.raises(ConfigError, match="wrong"):
         retry_until("service", answering(ConfigError("wrong"), 7), 60, said.append)
@@ -60,7 +60,7 @@ def test_other_errors_are_not_waited_for() -> None:
 
 
 def test_the_time_that_is_left_is_told() -> None:
-    """The service may use it as its own limit: never more than all, never nothing."""
+    """The service receives the remaining time as a limit, never more than the total and never zero."""
     told: list[float] = []
 
     def ask(seconds: float) -> int:

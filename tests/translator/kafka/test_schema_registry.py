@@ -1,4 +1,4 @@
-"""The client of the schema registry, against a real one, and against answers that a real one gives rarely."""
+"""The schema registry client, tested with a real registry and with rare responses."""
 
 from __future__ import annotations
 
@@ -50,13 +50,13 @@ EPOCH = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 @pytest.fixture(autouse=True)
 def _long_answers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A real registry loads what it needs for its first answer: on a busy machine that is longer than one may take."""
+    """On a busy machine, a registry can take longer for its first response than the usual timeout."""
     monkeypatch.setattr(registry_module, "_TIMEOUT", 60.0)
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[RegistryServer]:
-    """A running registry: use subjects of your own, and never stop it."""
+    """A running registry. Use your own subjects, and never stop it."""
     with RegistryServer() as running:
         yield running
 
@@ -72,22 +72,22 @@ def client(server: RegistryServer, **settings: Any) -> SchemaRegistry:
 
 @contextmanager
 def reference(server: RegistryServer) -> Iterator[SchemaRegistryClient]:
-    """What somebody else uses, without any code of ours."""
+    """The client that others use, independent of our code."""
     with SchemaRegistryClient({"url": server.url, "timeout": 30}) as someone:
         yield someone
 
 
 def read(server: RegistryServer, topic: str, value: bytes) -> ChangeEvent:
-    """The event in a value as the reference reader gives it; it asks the registry for the schema."""
+    """Return the event in a value with the reference reader, which gets the schema from the registry."""
     context = SerializationContext(topic, MessageField.VALUE)
-    # Its default strategy asks for associations, an API of Confluent's own: Apicurio once left that without an answer.
+    # Its default strategy requests associations, a Confluent API that Apicurio once left unanswered.
     by_topic = {"subject.name.strategy": topic_subject_name_strategy}
     with reference(server) as registry:
         return msgspec.convert(_plain_times(AvroDeserializer(registry, conf=by_topic)(value, context)), ChangeEvent)
 
 
 def _plain_times(node: Any) -> Any:
-    """Datetimes, which readers make of timestamps, back to microseconds."""
+    """Convert datetimes, which readers produce for timestamps, to microseconds."""
     if isinstance(node, dict):
         return {name: _plain_times(value) for name, value in node.items()}
     if isinstance(node, datetime):
@@ -104,24 +104,24 @@ def encoded(event: ChangeEvent, schema_id: int) -> bytes:
 @pytest.mark.integration
 class TestRegister:
     def test_registered(self, server: RegistryServer, topic: str) -> None:
-        """The subject of the topic then holds the envelope's schema, under the id that was given."""
+        """The topic's subject then has the envelope's schema under the returned id."""
         schema_id = client(server).schema_id(value_subject(topic), schema_text())
         with reference(server) as registry:
             found = registry.get_latest_version(f"{topic}-value")
         assert schema_id == found.schema_id
-        # Names may be written in full or not: that is the registry's taste.
+        # Registries differ in whether they write names in full.
         kept = fastavro.parse_schema(json.loads(str(found.schema.schema_str)))
         assert fastavro.parse_schema(avro_schema()) == kept
 
     def test_twice(self, server: RegistryServer, topic: str) -> None:
-        """A second process gets the same id, and there is no second version."""
+        """A second process gets the same id, and no second version is created."""
         ids = {client(server).schema_id(value_subject(topic), schema_text()) for _ in range(2)}
         assert 1 == len(ids)
         with reference(server) as registry:
             assert [1] == registry.get_versions(value_subject(topic))
 
     def test_incompatible(self, server: RegistryServer, topic: str) -> None:
-        """A subject with another history is not taken over: the refusal says what the registry said, and what to do."""
+        """A subject with an incompatible schema is not changed. The error has the registry's message and advice."""
         subject = value_subject(topic)
         with reference(server) as registry:
             registry.register_schema(subject, OTHER)
@@ -133,12 +133,12 @@ class TestRegister:
             assert [1] == registry.get_versions(subject)
 
     def test_not_a_schema(self, server: RegistryServer, topic: str) -> None:
-        """What the registry cannot read as a schema is refused, not asked again."""
+        """An invalid schema is rejected without a retry."""
         with pytest.raises(ConfigError, match="status 422"):
             client(server).schema_id(value_subject(topic), "{}")
 
     def test_the_envelope_may_grow(self, server: RegistryServer, topic: str) -> None:
-        """A field at the end with a null default is a compatible change in both directions; one without is not."""
+        """A new last field with a null default is compatible in both directions, and one without is not."""
         subject = value_subject(topic)
         first = client(server).schema_id(subject, schema_text())
         with reference(server) as registry:
@@ -156,13 +156,13 @@ def grown(field: dict[str, Any]) -> str:
 @pytest.mark.integration
 class TestLookUp:
     def test_found(self, server: RegistryServer, topic: str) -> None:
-        """Without the right to register, the id is the one that another has."""
+        """Without permission to register, the client finds the existing schema's id."""
         subject = value_subject(topic)
         registered = client(server).schema_id(subject, schema_text())
         assert registered == client(server, auto_register=False).schema_id(subject, schema_text())
 
     def test_unknown_subject(self, server: RegistryServer, topic: str) -> None:
-        """A topic whose schema nobody registered is the operator's to mend; nothing is registered on the way."""
+        """A subject without a schema is an error for the operator, and nothing is registered."""
         with pytest.raises(
             ConfigError, match=r"not found.*register the schema .* or set registry\.auto_register: true"
         ):
@@ -171,7 +171,7 @@ class TestLookUp:
             assert value_subject(topic) not in registry.get_subjects()
 
     def test_another_schema(self, server: RegistryServer, topic: str) -> None:
-        """Another schema of the subject is no stand-in for the envelope's."""
+        """Another schema of the subject is not accepted as the envelope's."""
         subject = value_subject(topic)
         with reference(server) as registry:
             registry.register_schema(subject, OTHER)
@@ -179,7 +179,7 @@ class TestLookUp:
             client(server, auto_register=False).schema_id(subject, schema_text())
 
     def test_not_the_api(self, server: RegistryServer, topic: str) -> None:
-        """A URL beside the API is told apart from a schema that is not there."""
+        """A URL that is not the API is distinguished from a missing schema."""
         beside = Registry(url=server.url.replace("/apis/ccompat/v7", ""), auto_register=False)
         with pytest.raises(ConfigError, match=r"status 404.*check registry\.url"):
             SchemaRegistry(beside).schema_id(value_subject(topic), schema_text())
@@ -192,29 +192,29 @@ class TestSchemaText:
             return registry.register_schema(subject, schema)
 
     def test_found(self, server: RegistryServer, topic: str) -> None:
-        """The text behind an id, in the meaning in which it was registered."""
+        """The client returns the text of an id with its registered meaning."""
         schema_id = self.registered(server, value_subject(topic), OTHER)
         text = client(server).schema_text(schema_id, limit=10_000)
         assert text is not None
         assert json.loads(str(OTHER.schema_str)) == json.loads(text)
 
     def test_unknown(self, server: RegistryServer) -> None:
-        """An id that nobody registered is no error here: it may be registered later."""
+        """An unknown id is not an error here, since it can be registered later."""
         assert None is client(server).schema_text(2**31 - 1, limit=10_000)
 
     def test_not_the_api(self, server: RegistryServer) -> None:
-        """A URL beside the API is told apart from an id that is not there."""
+        """A URL that is not the API is distinguished from an unknown id."""
         beside = Registry(url=server.url.replace("/apis/ccompat/v7", ""))
         with pytest.raises(ConfigError, match=r"status 404.*check registry\.url"):
             SchemaRegistry(beside).schema_text(1, limit=10_000)
 
     def test_away(self, free_port: int) -> None:
-        """No answer is no reason to give a message up."""
+        """A missing response does not make a message dead."""
         with pytest.raises(RetryableError, match="Connection refused"):
             SchemaRegistry(Registry(url=f"http://{LOOPBACK}:{free_port}")).schema_text(1, limit=10_000)
 
     def test_too_long(self, server: RegistryServer, topic: str) -> None:
-        """The limit holds for schemas of the registry, before they are parsed."""
+        """The size limit applies to registry schemas before they are parsed."""
         schema_id = self.registered(server, value_subject(topic), OTHER)
         said = rf"schema {schema_id} of the registry has \d+ bytes, but only 20 are"
         with pytest.raises(MessageError, match=said) as refused:
@@ -222,7 +222,7 @@ class TestSchemaText:
         assert ErrorCode.LIMIT_EXCEEDED == refused.value.code
 
     def test_references(self, server: RegistryServer, topic: str) -> None:
-        """A schema that refers to other schemas is refused, and they are named."""
+        """A schema with references is rejected, and the error lists them."""
         self.registered(server, f"{topic}-other", OTHER)
         fields = [{"name": "o", "type": "Other"}]
         text = json.dumps({"type": "record", "name": "Outer", "fields": fields})
@@ -233,7 +233,7 @@ class TestSchemaText:
         assert ErrorCode.UNSUPPORTED_SHAPE == refused.value.code
 
     def test_another_type(self, server: RegistryServer, topic: str) -> None:
-        """A JSON schema is no Avro schema."""
+        """A JSON schema is not an Avro schema."""
         schema_id = self.registered(
             server,
             value_subject(topic),
@@ -246,7 +246,7 @@ class TestSchemaText:
 @pytest.mark.integration
 @pytest.mark.parametrize("name", WITHIN_DATES)
 def test_the_reference_reader_reads_it(server: RegistryServer, name: str) -> None:
-    """confluent_kafka's own reader finds the schema by the id in the header, and in the value the same event."""
+    """The reader of confluent_kafka finds the schema by the header's id and decodes the same event."""
     schema_id = client(server).schema_id(value_subject("read"), schema_text())
     event = WITHIN_DATES[name]
     assert event == read(server, "read", encoded(event, schema_id))
@@ -255,7 +255,7 @@ def test_the_reference_reader_reads_it(server: RegistryServer, name: str) -> Non
 @pytest.mark.integration
 class TestAway:
     def test_down(self, server: RegistryServer, topic: str) -> None:
-        """A start while the registry is down says that it waits, and goes on when it is back, with the same id."""
+        """While the registry is down, the start logs that it waits. When it is back, it continues with the same id."""
         subject = value_subject(topic)
         schema_id = client(server).schema_id(subject, schema_text())
         value = encoded(UPDATE, schema_id)
@@ -269,7 +269,7 @@ class TestAway:
         assert UPDATE == read(server, topic, value)
 
     def test_its_memory_lost(self, server: RegistryServer, topic: str) -> None:
-        """A registry that comes back with another content gives another id, under which readers find the schema."""
+        """A registry that returns with other content gives another id, under which readers find the schema."""
         subject = value_subject(topic)
         before = client(server).schema_id(subject, schema_text())
         with RegistryServer() as empty:
@@ -283,7 +283,7 @@ class TestAway:
             assert UPDATE == read(empty, topic, encoded(UPDATE, after))
 
     def test_not_for_ever(self, free_port: int) -> None:
-        """A registry that stays away is a failure that a supervisor may try again, not a configuration error."""
+        """A registry that stays down is a retryable failure and not a configuration error."""
         away = SchemaRegistry(Registry(url=f"http://{LOOPBACK}:{free_port}"))
         with pytest.raises(Said, match=r"^waiting for a schema registry: .*Connection refused"):
             away.wait_for_id("s", "{}", 60, tell)
@@ -292,7 +292,7 @@ class TestAway:
 
 
 class Answers:
-    """A server that answers everything alike, and keeps what it was asked."""
+    """A server with one response for everything, which keeps its requests."""
 
     def __init__(self) -> None:
         self.status = 200
@@ -336,11 +336,11 @@ def answers() -> Iterator[Answers]:
 
 
 class TestAnswers:
-    """The class of the error is the decision: wait, or stop and tell the operator."""
+    """The class of the error determines the decision: retry, or stop and tell the operator."""
 
     @pytest.mark.parametrize("status", [408, 429, 500, 502, 503, 504, 507])
     def test_passing(self, answers: Answers, status: int) -> None:
-        """What a later call may get past is asked again."""
+        """A transient failure is retried."""
         answers.status, answers.body = status, b'{"error_code": 50001, "message": "later"}'
         with pytest.raises(RetryableError, match=f"status {status} for subject s: 'later'"):
             SchemaRegistry(Registry(url=answers.url)).schema_id("s", schema_text())
@@ -360,13 +360,13 @@ class TestAnswers:
         ],
     )
     def test_refused(self, answers: Answers, status: int, code: int, remedy: str) -> None:
-        """What stays until somebody changes something stops the start, and says what to change."""
+        """A permanent failure stops the start and states what to change."""
         answers.status, answers.body = status, json.dumps({"error_code": code, "message": "no"}).encode()
         with pytest.raises(ConfigError, match=f"status {status} for subject s: 'no'; .*{re.escape(remedy)}"):
             SchemaRegistry(Registry(url=answers.url)).schema_id("s", schema_text())
 
     def test_a_proxy_says_no(self, answers: Answers) -> None:
-        """A refusal in a form of its own is one, too; what it says is bounded."""
+        """A proxy's rejection in another format counts too, and its quoted text is bounded."""
         answers.status, answers.body = 403, b"<html>" + b"no " * 1000
         with pytest.raises(ConfigError, match="status 403") as refused:
             SchemaRegistry(Registry(url=answers.url)).schema_id("s", schema_text())
@@ -378,20 +378,20 @@ class TestAnswers:
     )
     @pytest.mark.parametrize("auto_register", [True, False])
     def test_no_registry(self, answers: Answers, body: bytes, auto_register: bool) -> None:
-        """A friendly answer without an id that fits a header is no registry's."""
+        """A success response without an id that fits a header is not from a registry."""
         answers.body = body
         with pytest.raises(ConfigError, match="returned no schema id"):
             SchemaRegistry(Registry(url=answers.url, auto_register=auto_register)).schema_id("s", schema_text())
 
     def test_silent(self, answers: Answers, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A registry that takes the question and does not answer is not waited for without end."""
+        """A registry that accepts a request but never responds is not awaited forever."""
         monkeypatch.setattr(registry_module, "_TIMEOUT", 0.2)
         answers.silent.set()
         with pytest.raises(RetryableError, match="timed out"):
             SchemaRegistry(Registry(url=answers.url)).schema_id("s", schema_text())
 
     def test_the_next_url(self, answers: Answers, free_port: int) -> None:
-        """Of several URLs the one that answers is enough."""
+        """One responding URL of several is enough."""
         answers.body = b'{"id": 7}'
         urls = f"http://{LOOPBACK}:{free_port}, {answers.url}/"
         assert 7 == SchemaRegistry(Registry(url=urls)).schema_id("s", schema_text())
@@ -401,14 +401,14 @@ class TestSecrets:
     LOGIN = Registry(url="http://unused", username="user", password="hunter:2")
 
     def test_login(self, answers: Answers) -> None:
-        """User name and password go to the registry as they are, colons of the password too."""
+        """User name and password are sent unchanged, including colons in the password."""
         answers.body = b'{"id": 7}'
         SchemaRegistry(self.LOGIN.model_copy(update={"url": answers.url})).schema_id("s", schema_text())
         assert "Basic dXNlcjpodW50ZXI6Mg==" == answers.authorization
 
     @pytest.mark.parametrize("status", [401, 503])
     def test_not_told(self, answers: Answers, status: int) -> None:
-        """No error names the password."""
+        """No error contains the password."""
         answers.status = status
         settings = self.LOGIN.model_copy(update={"url": answers.url})
         with pytest.raises((ConfigError, RetryableError)) as refused:
@@ -418,14 +418,14 @@ class TestSecrets:
         assert "dXNlcjpodW50ZXI6Mg" not in told
 
     def test_certificates(self, tmp_path: Path) -> None:
-        """A certificate file that cannot be used is named as the setting that it is."""
+        """An unusable certificate file is reported with its setting."""
         (tmp_path / "not.pem").write_text("x")
         for name in ("missing.pem", "not.pem"):
             with pytest.raises(ConfigError, match=r"registry\.ssl_\*_file cannot be used: "):
                 SchemaRegistry(Registry(url="https://unused", ssl_ca_file=tmp_path / name)).schema_id("s", "{}")
 
     def test_everything_reaches_the_client(self) -> None:
-        """Addresses and files come under the names that the client knows; it refuses others itself."""
+        """URLs and files reach the client under the names that it knows. It rejects unknown ones."""
         files = {"ssl_ca_file": "ca.pem", "ssl_certificate_file": "own.pem", "ssl_key_file": "own.key"}
         config = _client_config(Registry(url="https://one,https://two", **files))
         assert ("https://one,https://two", "ca.pem", "own.pem", "own.key") == (

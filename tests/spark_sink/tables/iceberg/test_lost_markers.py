@@ -79,7 +79,7 @@ def test_another_program_compacts_and_expires(lake: MergingLake, mode: Mode) -> 
 
 
 def test_a_table_that_is_set_back(lake: MergingLake) -> None:
-    """The copy is not valid for a table that was rolled back, as the rows are gone too. The table waits for a resume."""
+    """The copy is invalid for a rolled-back table, whose rows are gone too. The table waits for a resume."""
     lake.apply(1, _batch(1))
     _let_go(lake)
     before = lake.version()
