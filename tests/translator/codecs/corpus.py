@@ -1,8 +1,8 @@
-"""The corpus: named events that together go through every field and every branch of the Avro schema.
+"""The corpus: named events that together cover every field and every branch of the Avro schema.
 
-Second readers decode it (Avro for Python, for Java and in Spark; the JSON Schema), so it says in a few events what the
-strategies of Hypothesis say in many. Some values no translator writes, a negative row number say: the schema allows
-them, and no reader may stumble over them. `test_corpus.py` proves that nothing is left out.
+Second readers decode it: Avro for Python, for Java and in Spark, and the JSON Schema. In a few events, it covers what
+the Hypothesis strategies cover in many. It includes values that no translator writes, such as a negative row number,
+because the schema allows them and no reader may fail on them. `test_corpus.py` checks that it is complete.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ INT_MIN, INT_MAX = -(2**31), 2**31 - 1
 LONG_MIN, LONG_MAX = -(2**63), 2**63 - 1
 
 FIRST_MICRO, LAST_MICRO = -62_135_596_800_000_000, 253_402_300_799_999_999
-"""The bounds of years with four digits. A time beyond them is legal, and no date type holds it."""
+"""The limits of years with four digits. A time beyond them is legal, but no date type holds it."""
 
 WORDS = "Größe 名 \U0001f600 e\u0301 \x00\x1f\x7f\u2028 \"'\\/"
-"""Characters of one to four bytes, an accent of its own, controls, quotes."""
+"""Characters of one to four bytes, a combining accent, control characters and quotes."""
 
 LARGE_TEXT = WORDS * 10_000
 
@@ -128,7 +128,7 @@ _SIZES = {
 
 
 def _numbers(integer: int, long: int, *, last: bool | None) -> ChangeEvent:
-    """An event with these numbers wherever it holds one that is no time; `v` is always 1."""
+    """Return an event with these numbers in all fields but times. `v` is always 1."""
     return _like_update(
         tx=Tx("t", long, long, last),
         origin=Origin("t", integer, long, integer, integer),
@@ -145,7 +145,7 @@ _NUMBERS = {
     "greatest numbers": _numbers(INT_MAX, LONG_MAX, last=True),
     "minus one": _numbers(-1, -1, last=None),
     "zero": _numbers(0, 0, last=None),
-    # 63 and 64, 8191 and 8192: where a variable-length integer takes a byte more.
+    # 63 and 64, 8191 and 8192: a variable-length integer takes one more byte.
     **{f"number {n}": _numbers(n, n, last=None) for n in (63, 64, -64, -65, 8191, 8192, -8192, -8193)},
     "no numbers": _like_update(tx=Tx("t"), ts_commit_us=None, ts_capture_us=None),
 }
@@ -189,6 +189,6 @@ WITHIN_DATES: Mapping[str, ChangeEvent] = {
     **_TIMES,
     **_IMAGES,
 }
-"""The events whose times a reader may turn into dates."""
+"""The events whose times a reader can convert to dates."""
 
 CORPUS: Mapping[str, ChangeEvent] = {**WITHIN_DATES, **_TIMES_BEYOND_DATES}

@@ -1,8 +1,8 @@
-"""What the readers of a Debezium topic do with a record, restated from their code in our words; none is imported.
+"""What the readers of a Debezium topic do with a record, restated in our own words from their code. None is imported.
 
-Restated and tried by hand on records of this codec: Flink 1.20 (`debezium-json`), Paimon 1.2 (its parser of Debezium
-JSON), Iceberg 1.10 (`DebeziumTransform`), Kafka Connect 3.9 (`JsonConverter`).
-Restated only: RisingWave, ClickHouse's sink.
+Restated and tried manually on records of this codec: Flink 1.20 (`debezium-json`), Paimon 1.2 (its parser of Debezium
+JSON), Iceberg 1.10 (`DebeziumTransform`), Kafka Connect 3.9 (`JsonConverter`). Restated only: RisingWave and
+ClickHouse's sink.
 """
 
 import json
@@ -14,7 +14,7 @@ Image: TypeAlias = dict[str, Any]
 
 
 class ReaderFailed(Exception):
-    """The job of the reader would stop here."""
+    """The reader's job would stop here."""
 
 
 def _fail_unless(condition: object, why: str) -> None:
@@ -23,7 +23,7 @@ def _fail_unless(condition: object, why: str) -> None:
 
 
 def root_of(record: Record, *, block: bool) -> Image:
-    """The envelope in a value, from beside its schema or bare."""
+    """Return the envelope in a value, with or without a schema around it."""
     assert record.value is not None
     document: Image = json.loads(record.value)
     envelope: Image = document["payload"] if block else document
@@ -31,7 +31,7 @@ def root_of(record: Record, *, block: bool) -> Image:
 
 
 def flink(record: Record, *, block: bool) -> list[tuple[str, Image]]:
-    """Rows with their kinds. What is missing in a row is NULL to Flink."""
+    """Return rows with their kinds. Flink reads a column that a row lacks as NULL."""
     if record.value is None:
         return []
     root = root_of(record, block=block)
@@ -51,7 +51,7 @@ def flink(record: Record, *, block: bool) -> list[tuple[str, Image]]:
 
 
 def paimon(record: Record, *, block: bool) -> list[tuple[str, str, Image]]:
-    """Table, kind and row. An update deletes the new image overlaid with the old one, then inserts the new one."""
+    """Return table, kind and row. An update deletes the new image overlaid with the old one, then inserts the new."""
     if record.value is None:
         return []
     root = root_of(record, block=block)
@@ -77,7 +77,7 @@ def paimon(record: Record, *, block: bool) -> list[tuple[str, str, Image]]:
 
 
 def risingwave(table: dict[str, Image], record: Record) -> None:
-    """Applies a record to a table that is keyed by the message key; the old image of an update is not looked at."""
+    """Apply a record to a table keyed by the message key. The old image of an update is ignored."""
     assert record.key is not None
     key = json.loads(record.key)
     name = json.dumps(key.get("payload", key))
@@ -97,7 +97,7 @@ def risingwave(table: dict[str, Image], record: Record) -> None:
 
 
 def clickhouse(record: Record) -> tuple[int, bool, Image] | None:
-    """Version, whether deleted, row; only with a schema, and only where its name says that this is an envelope."""
+    """Return version, delete flag and row. This needs a schema whose name identifies an envelope."""
     if record.value is None:
         return None
     document = json.loads(record.value)
@@ -114,7 +114,7 @@ def clickhouse(record: Record) -> tuple[int, bool, Image] | None:
 
 
 def iceberg(record: Record, *, block: bool) -> tuple[str, str, Image]:
-    """Operation, table and row. Everything that is no update and no delete is an insert to it."""
+    """Return operation, table and row. Everything but updates and deletes counts as an insert."""
     root = root_of(record, block=block)
     operation = {"u": "U", "d": "D"}.get(root["op"], "I")
     row = root["before"] if operation == "D" else root["after"]
@@ -132,7 +132,7 @@ def iceberg(record: Record, *, block: bool) -> tuple[str, str, Image]:
 
 
 def connect(schema: Image, value: Any) -> Any:
-    """A value as Connect's JSON converter hands it on: by its declaration, and blind to all else."""
+    """Return a value as Connect's JSON converter does: strictly by its declaration."""
     if value is None:
         _fail_unless(schema["optional"], "null in a required field")
         return None

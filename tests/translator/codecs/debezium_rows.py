@@ -1,4 +1,4 @@
-"""Hypothesis strategy: changes of a row of which the whole truth is known, and the events that a source sent."""
+"""Hypothesis strategy: changes of a row whose true values are known, and the events that a source sent."""
 
 import json
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ Image = dict[str, Any]
 
 @dataclass(frozen=True)
 class Case:
-    """An event, the schema that it names, and the row as it truly was and is; None: there is no such row."""
+    """An event, its schema, and the true old and new row. None means that the row does not exist."""
 
     event: ChangeEvent
     schema: TableSchema | None
@@ -36,7 +36,7 @@ class Case:
 
     @property
     def tells_null_key(self) -> bool:
-        """Whether it is an update that gave a row a key, and its old image shows the NULL that was there."""
+        """Whether the event is an update that gave a row a key, with the earlier NULL in its old image."""
         if self.event.op != "u" or self.event.key is None or self.event.key_old is not None:
             return False
         sent = json.loads(self.event.before or "{}")
@@ -69,10 +69,10 @@ CHOICE = st.booleans()
 
 @st.composite
 def cases(draw: st.DrawFn, *, moving: bool = False) -> Case:
-    """Changes with every shape of image that a dialect may send.
+    """Generate changes with every kind of image that a dialect can send.
 
     Args:
-        moving: updates alone, most of which change the key where there is one.
+        moving: generate only updates, most of which change the key if there is one.
     """
     columns = draw(_columns())
     keyed = [column.name for column in columns if column.key is not None]
@@ -85,7 +85,7 @@ def cases(draw: st.DrawFn, *, moving: bool = False) -> Case:
     kind = "primary" if keyed else "none"
     schema = TableSchema.of("s", "db", None, "t", columns, kind) if draw(CHOICE) else None
     unavailable, issues = (draw(st.lists(st.sampled_from(others), max_size=1)) if others else [] for _ in range(2))
-    # A value may be withheld, or have no form, in the one image and not in the other.
+    # A value can be withheld, or have no form, in one image and not in the other.
     hidden_before, hidden_after = ([name for name in (*unavailable, *issues) if draw(CHOICE)] for _ in range(2))
     after = _sent(draw, new, keyed, hidden_after, everything=op != "u") if op != "d" else None
     before = None
@@ -110,7 +110,7 @@ def cases(draw: st.DrawFn, *, moving: bool = False) -> Case:
 
 
 def _key(row: Image, keyed: list[str]) -> str | None:
-    """The key of a row; one that holds NULL has none."""
+    """Return the key of a row, or None if it contains NULL."""
     values = {name: row[name] for name in keyed}
     return _json(values) if values and None not in values.values() else None
 
@@ -130,7 +130,7 @@ def _columns(draw: st.DrawFn) -> list[Column]:
 @st.composite
 def _row(draw: st.DrawFn, columns: list[Column]) -> Image:
     values = {column: VALUES[column.type] for column in columns}
-    nullable = draw(CHOICE)  # a unique key may hold NULL, a primary one may not
+    nullable = draw(CHOICE)  # a unique key can contain NULL, a primary key cannot
     return {
         column.name: draw(value if column.key is not None and not nullable else st.none() | value)
         for column, value in values.items()
@@ -158,7 +158,7 @@ def _contexts(draw: st.DrawFn, schema: TableSchema | None) -> Context:
 
 
 def _sent(draw: st.DrawFn, row: Image, keyed: list[str], withheld: list[str], *, everything: bool) -> Image:
-    """What a source sends of a row: all of it, or the key and some."""
+    """Return what a source sends of a row: all of it, or the key and some columns."""
     some = not everything and draw(CHOICE)
     return {
         name: value

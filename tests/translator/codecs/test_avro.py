@@ -1,4 +1,4 @@
-"""Avro: headers, and one datum checked by hand against the specification; any other against fastavro, the oracle."""
+"""Avro: the headers, one datum compared with hand-written bytes, and all others compared with fastavro."""
 
 import re
 import subprocess
@@ -27,7 +27,7 @@ def _value(event: ChangeEvent) -> bytes:
 
 
 def _crc64(text: bytes) -> int:
-    """The Rabin fingerprint of the Avro specification ("Schema Fingerprints"), as its text defines it."""
+    """Compute the Rabin fingerprint as defined in the Avro specification ("Schema Fingerprints")."""
     empty = 0xC15D213AA4D7A795
     table = []
     for byte in range(256):
@@ -43,20 +43,20 @@ def _crc64(text: bytes) -> int:
 
 class TestHeader:
     def test_fingerprint(self) -> None:
-        """The fingerprint of version 1 never changes: consumers find the schema by it.
+        """The fingerprint of version 1 never changes, because consumers find the schema by it.
 
         Apache Avro for Java 1.12.1 computes the same from envelope.avsc (SchemaNormalization.parsingFingerprint).
         """
         assert "1aa4b45bd6db449a" == FINGERPRINT.hex()
 
     def test_is_the_crc_of_the_canonical_form(self) -> None:
-        """C3 01, then CRC-64-AVRO of the parsing canonical form, little-endian."""
+        """The header is C3 01, then CRC-64-AVRO of the parsing canonical form, little-endian."""
         canonical = fastavro.schema.to_parsing_canonical_form(avro_schema()).encode()
         assert b"\xc3\x01" + _crc64(canonical).to_bytes(8, "little") == HEADER
 
     @given(events())
     def test_starts_every_value(self, event: ChangeEvent) -> None:
-        """The first byte tells the framing apart from JSON (7B) and from the registry's (00)."""
+        """The first byte distinguishes the framing from JSON (7B) and from the registry's (00)."""
         assert HEADER == _value(event)[:10]
 
 
@@ -81,9 +81,9 @@ SMALL = msgspec.structs.replace(
 )
 
 NULL = "00"
-"""Branch 0 of a union; branch 1 is 02 (zig-zag)."""
+"""Branch 0 of a union. Branch 1 is 02 (zig-zag)."""
 
-# One line a field. A length or number n is written as zig-zag 2n, in groups of seven bits, lowest group first.
+# One line per field. A length or number n is written as zig-zag 2n, in groups of seven bits, lowest group first.
 BY_HAND = [
     ("v", "02"),  # 1
     ("id", "14", b"s/t/0/64/0"),  # 10 bytes
@@ -128,13 +128,13 @@ BY_HAND = [
 
 class TestDatum:
     def test_golden(self) -> None:
-        """One event, worked out by hand from the Avro specification, field by field."""
+        """One event has the bytes written by hand from the Avro specification, field by field."""
         parts = [part for _, *parts in BY_HAND for part in parts]
         datum = b"".join(bytes.fromhex(part) if isinstance(part, str) else part for part in parts)
         assert HEADER + datum == _value(SMALL)
 
     def test_golden_names_every_field(self) -> None:
-        """The table above lists the fields of the schema in their order."""
+        """The table above lists the schema's fields in order."""
         assert [field["name"] for field in avro_schema()["fields"]] == [name for name, *_ in BY_HAND]
 
 
@@ -143,52 +143,52 @@ def _like_update(**fields: object) -> ChangeEvent:
 
 
 def _numbered(number: int) -> ChangeEvent:
-    """An event with this number wherever the schema has a long."""
+    """Return an event with this number wherever the schema has a long."""
     times = dict.fromkeys(("ts_commit_us", "ts_capture_us", "ts_origin_us"), number)
     return _like_update(**times, tx=Tx("", number, number), origin=Origin("t", 0, number, 0, 1))
 
 
 def _around_powers(bits: int) -> list[int]:
-    """The numbers of a signed type where the length of a varint, or the way to write it, may change."""
+    """Return the numbers of a signed type around each change of the varint's length or encoding."""
     edges = {sign * (1 << power) + step for sign in (1, -1) for power in range(bits) for step in (-1, 0, 1)}
     return sorted(edge for edge in edges if -(1 << bits - 1) <= edge < 1 << bits - 1)
 
 
 class TestOracle:
-    """fastavro knows nothing of this envelope but its schema, and writes the same bytes."""
+    """fastavro, which knows only the schema, writes the same bytes."""
 
     @examples(3)
     @given(events())
     def test_any_event(self, event: ChangeEvent) -> None:
-        """Whatever a release may legally write."""
+        """This holds for any event that a release can legally write."""
         assert fastavro_datum(event, HEADER) == _value(event)
 
     @pytest.mark.parametrize("name", CORPUS)
     def test_corpus(self, name: str) -> None:
-        """Every field, branch and edge of the schema by name."""
+        """The corpus covers every field, branch and edge of the schema."""
         assert fastavro_datum(CORPUS[name], HEADER) == _value(CORPUS[name])
 
     def test_longs(self) -> None:
-        """Every length of a long, twice: the second time some of its bytes are remembered."""
+        """Every length of a long is written twice, because the second time some of its bytes are cached."""
         for number in _around_powers(64) * 2:
             event = _numbered(number)
             assert fastavro_datum(event, HEADER) == _value(event)
 
     def test_ints(self) -> None:
-        """Every length of an int; row and rows are told apart."""
+        """Every length of an int is right, and row and rows are not confused."""
         for number in _around_powers(32):
             event = _like_update(v=number, origin=Origin("t", number, 0, number, ~number))
             assert fastavro_datum(event, HEADER) == _value(event)
 
     def test_lengths(self) -> None:
-        """Every length of a length, in bytes and not in characters."""
+        """Every length of a text is right, in bytes and not in characters."""
         for length in (0, 1, 63, 64, 65, 8191, 8192, 8193, 1_048_575, 1_048_576):
             for text in ("x" * length, "名" * length):
                 event = _like_update(id=text, key=text, table=text, notes=[text], ext={text: text})
                 assert fastavro_datum(event, HEADER) == _value(event)
 
     def test_many_names(self) -> None:
-        """What was remembered of one name is never written for another, however many there were."""
+        """Cached bytes of one name are never written for another, however many names there are."""
         for _ in range(2):
             for number in range(5000):
                 name = f"t{number}"
@@ -196,7 +196,7 @@ class TestOracle:
                 assert fastavro_datum(event, HEADER) == _value(event)
 
     def test_null_and_empty(self) -> None:
-        """A remembered null is not an empty text, and an unknown list not an empty one."""
+        """A cached null is not an empty text, and an unknown list is not an empty one."""
         for nothing in (None, "", None):
             event = _like_update(op=nothing, server=nothing, table=nothing, key=nothing, schema_id=nothing)
             assert fastavro_datum(event, HEADER) == _value(event)
@@ -206,7 +206,7 @@ class TestOracle:
 
 
 LONE = "\ud800"
-"""A lone surrogate: half a character, which UTF-8 has no bytes for."""
+"""A lone surrogate: half of a character, which UTF-8 cannot encode."""
 
 
 class TestRefusal:
@@ -222,21 +222,21 @@ class TestRefusal:
         ids=str,
     )
     def test_text(self, fields: dict[str, object]) -> None:
-        """Text that UTF-8 cannot carry is refused, never replaced."""
+        """Text that UTF-8 cannot encode is rejected, never replaced."""
         with pytest.raises(ValueError, match="surrogates not allowed"):
             AvroCodec().encode(_like_update(**fields))
 
     @pytest.mark.parametrize("number", [1 << 63, 1 << 64, -(1 << 63) - 1])
     @pytest.mark.parametrize("field", ["ts_commit_us", "ts_capture_us", "ts_origin_us"])
     def test_long(self, field: str, number: int) -> None:
-        """A number of more than 64 bits is refused, never cut."""
+        """A number of more than 64 bits is rejected, never truncated."""
         with pytest.raises(ValueError, match="does not fit an Avro long"):
             AvroCodec().encode(_like_update(**{field: number}))
 
     @pytest.mark.parametrize("number", [1 << 31, 1 << 63, -(1 << 31) - 1])
     @pytest.mark.parametrize("field", ["partition", "row", "rows"])
     def test_int(self, field: str, number: int) -> None:
-        """A number of more than 32 bits where the schema says int is refused: other readers could not read it."""
+        """A number of more than 32 bits in an int field is rejected, because other readers could not read it."""
         origin = msgspec.structs.replace(UPDATE.origin, **{field: number})
         with pytest.raises(ValueError, match=f"^{number} does not fit an Avro int of 32 bits$"):
             AvroCodec().encode(_like_update(origin=origin))
@@ -260,7 +260,7 @@ import translator.codecs.avro
 
 
 def test_a_field_that_the_encoder_does_not_know() -> None:
-    """A codec whose encoder was written for another field list does not load, and says what to do."""
+    """A codec whose encoder was written for another field list does not load, and the error explains what to do."""
     loaded = subprocess.run([sys.executable, "-c", ANOTHER_ENVELOPE], capture_output=True, text=True)
     assert re.search(
         r"RuntimeError: the schema of the envelope is [0-9a-f]{16}, but codecs/_datum.py writes 1aa4b45bd6db449a: "
@@ -274,12 +274,12 @@ class TestConfluent:
         ("schema_id", "header"), [(1, "0000000001"), (0x01020304, "0001020304"), (2**31 - 1, "007fffffff")]
     )
     def test_header(self, schema_id: int, header: str) -> None:
-        """A zero byte, then the id, big-endian."""
+        """The header is a zero byte, then the id, big-endian."""
         assert bytes.fromhex(header) == confluent_header(schema_id)
 
     @pytest.mark.parametrize("schema_id", [0, -1, 2**31])
     def test_no_id(self, schema_id: int) -> None:
-        """A number that no registry gives out is refused."""
+        """A number that is not a valid registry id is rejected."""
         with pytest.raises(ValueError, match=f"schema id {schema_id} of the registry; expected 1 to 2147483647"):
             confluent_header(schema_id)
 
@@ -289,7 +289,7 @@ class TestConfluent:
         assert b"\x00\x00\x00\x00\x07" + _value(UPDATE).removeprefix(HEADER) == record.value
 
     def test_decode_wants_its_own_header(self) -> None:
-        """A value under another id, or without a registry, is refused."""
+        """A value with another id, or without a registry, is rejected."""
         codec = AvroCodec(confluent_header(7))
         (other,) = AvroCodec(confluent_header(8)).encode(UPDATE)
         with pytest.raises(ValueError, match="expected the header 0000000007, got 0000000008"):
@@ -312,6 +312,6 @@ class TestDecode:
         ids=["empty", "JSON", "another schema", "no datum", "truncated", "more"],
     )
     def test_refuses(self, value: bytes, reason: str) -> None:
-        """What is not exactly one event of this version is refused, with what was expected."""
+        """Anything but exactly one event of this version is rejected with what was expected."""
         with pytest.raises(ValueError, match=reason):
             AvroCodec().decode(value)

@@ -1,4 +1,4 @@
-"""The dictionary of codecs: built by name with options, and what is wrong is told as for dialects."""
+"""Codecs are built by name with options, and mistakes are reported as for dialects."""
 
 import pytest
 
@@ -9,19 +9,19 @@ from translator.errors import ConfigError
 
 
 def no_header() -> bytes:
-    """Nobody may ask: there may be no registry that answers."""
+    """Fail: no registry may be asked."""
     raise AssertionError("asked for the header of Avro values")
 
 
 @pytest.mark.parametrize("name", CODECS)
 def test_unknown_option(name: str) -> None:
-    """Every codec refuses an option that it does not know, under its own name."""
+    """Every codec rejects an unknown option in its own name."""
     with pytest.raises(ConfigError, match=rf"^{name}: unknown option 'no_such_option'"):
         build(name, {"no_such_option": 1})
 
 
 def test_unknown_codec() -> None:
-    """A codec that does not exist is named with the nearest one."""
+    """The error for an unknown codec contains the closest match."""
     with pytest.raises(
         ConfigError,
         match=r"^unknown codec 'jsn' \(did you mean json\?\); allowed: avro, debezium, debezium_avro, json, upsert$",
@@ -30,13 +30,13 @@ def test_unknown_codec() -> None:
 
 
 def test_options_reach_the_codec() -> None:
-    """An option has a value of its type, or the start stops."""
+    """An option with a value of the wrong type stops the start."""
     with pytest.raises(ConfigError, match=r"^debezium: option tombstones: expected true or false$"):
         build("debezium", {"tombstones": "perhaps"})
 
 
 def test_header() -> None:
-    """Avro values begin with the header that is given; nobody else asks for it."""
+    """Avro values begin with the given header. Other codecs do not request it."""
     codec = build("avro", {}, Framing(lambda: confluent_header(7)))
     assert isinstance(codec, AvroCodec)
     with pytest.raises(ValueError, match="0000000007"):
@@ -46,6 +46,6 @@ def test_header() -> None:
 
 
 def test_a_registry_is_wanted() -> None:
-    """Without one no id would ever be known, and nothing be written."""
+    """Without a registry, no id would ever be known, and nothing would be written."""
     with pytest.raises(ConfigError, match=r"^debezium_avro requires a schema registry: set registry\.url$"):
         build("debezium_avro", {})

@@ -1,4 +1,4 @@
-"""The laws of every codec: what is written can be read, and the same event is always the same bytes."""
+"""The laws of every codec: its output can be read, and the same event always gives the same bytes."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -17,7 +17,7 @@ from translator.codecs.registered import TableSchemas, unknown_id
 
 
 class Reversible(Protocol):
-    """A codec that reads what it writes."""
+    """A codec that can read its output."""
 
     name: str
 
@@ -37,7 +37,7 @@ REVERSIBLE: dict[str, Callable[[], Reversible]] = {
 
 @pytest.fixture(params=REVERSIBLE.values(), ids=list(REVERSIBLE), scope="module")
 def make(request: pytest.FixtureRequest) -> Callable[[], Reversible]:
-    """Each codec that reads what it writes."""
+    """Every codec that can read its output."""
     made: Callable[[], Reversible] = request.param
     return made
 
@@ -49,12 +49,12 @@ def _value(codec: Reversible, event: ChangeEvent) -> bytes:
 
 
 def test_names() -> None:
-    """A codec's name is its key in the dictionary, the word of the configuration."""
+    """A codec's name is its key in the dictionary and its name in the configuration."""
     assert list(CODECS) == [build(name, {}, FRAMING).name for name in CODECS]
 
 
 def test_all_reversible_ones() -> None:
-    """The laws below leave out no codec that decodes."""
+    """The laws below cover every codec that decodes."""
     assert {make().name for make in REVERSIBLE.values()} == {
         name for name in CODECS if hasattr(build(name, {}, FRAMING), "decode")
     }
@@ -62,14 +62,14 @@ def test_all_reversible_ones() -> None:
 
 @given(event=events())
 def test_round_trip(make: Callable[[], Reversible], event: ChangeEvent) -> None:
-    """Decoding gives back the event: null, empty and absent, and the exact text of the images."""
+    """Decoding returns the event, with null, empty and absent values and the exact text of the images."""
     codec = make()
     assert event == codec.decode(_value(codec, event))
 
 
 @given(event=events())
 def test_same_bytes(make: Callable[[], Reversible], event: ChangeEvent) -> None:
-    """Two codecs, one after the other, write one event as the same bytes."""
+    """Two codec objects used in turn write an event as the same bytes."""
     first, second = make(), make()
     _value(second, UPDATE)
     assert _value(first, event) == _value(second, event)
@@ -77,6 +77,6 @@ def test_same_bytes(make: Callable[[], Reversible], event: ChangeEvent) -> None:
 
 @given(event=events())
 def test_record(make: Callable[[], Reversible], event: ChangeEvent) -> None:
-    """One event is one record, with the key and the headers that these codecs share."""
+    """One event is one record, with the key and headers that these codecs share."""
     (record,) = make().encode(event)
     assert (record_key(event), record_headers(event)) == (record.key, record.headers)

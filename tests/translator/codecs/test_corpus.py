@@ -1,4 +1,4 @@
-"""The corpus leaves nothing out: every field and branch of the schema, every word, every edge of a type."""
+"""The corpus covers every field and branch of the schema, every listed word and every limit of a type."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from cdc_core.envelope import KEY_KINDS, KINDS, OPERATIONS, STATES, VARIANT_BASE
 from tests.translator.codecs.corpus import CORPUS, FIRST_MICRO, INT_MAX, INT_MIN, LAST_MICRO, LONG_MAX, LONG_MIN
 
 Sighting: TypeAlias = tuple[str, str]
-"""A place in the schema (`tx.seq`, `issues[]`) and what is there: a branch, a size, the edge of a type."""
+"""A place in the schema (`tx.seq`, `issues[]`) and what it contains: a branch, a size or a limit of the type."""
 
 SIZES = {0: "empty", 1: "one"}
 INT_EDGES = {INT_MIN: "least", -1: "-1", 0: "0", INT_MAX: "greatest"}
@@ -35,7 +35,7 @@ def _text(value: str) -> Iterator[str]:
 
 
 def _seen(type_: Any, value: Any, path: str) -> Iterator[Sighting]:
-    """What a value shows of a type."""
+    """Return what a value covers of a type."""
     if isinstance(type_, list):
         yield path, "null" if value is None else "not null"
         if value is not None:
@@ -62,7 +62,7 @@ def _edges(type_: Any) -> dict[Any, str]:
 
 
 def _wanted(type_: Any, path: str) -> Iterator[Sighting]:
-    """What some value must show of a type."""
+    """Return what the values must cover of a type."""
     if isinstance(type_, list):
         yield from ((path, branch) for branch in ("null", "not null"))
         yield from _wanted(type_[1], path)
@@ -89,12 +89,12 @@ def _missing(events: Iterable[ChangeEvent]) -> set[Sighting]:
 
 
 def test_every_branch() -> None:
-    """Each union shows null and a value, each list and map 0, 1 and many, each number its edges."""
+    """Each union has null and a value, each list and map 0, 1 and many items, and each number its limits."""
     assert set() == _missing(CORPUS.values())
 
 
 def test_the_walk_sees_what_is_missing() -> None:
-    """A corpus without one of its events is told what it lacks."""
+    """If an event is removed from the corpus, the check reports what is missing."""
     without = {name: event for name, event in CORPUS.items() if name != "greatest numbers"}
     greatest = {(f"origin.{name}", "greatest") for name in ("partition", "offset", "row", "rows")}
     assert {*greatest, ("tx.seq", "greatest"), ("tx.size", "greatest"), ("tx.last", "true")} == _missing(
@@ -106,7 +106,7 @@ def test_the_walk_sees_what_is_missing() -> None:
 
 
 def test_texts() -> None:
-    """Whatever the source names or says is there in all lengths of UTF-8, and some of it empty."""
+    """The texts of the source have all UTF-8 lengths, and some are empty."""
     texts = {path for path, what in _wanted(avro_schema(), "") if what == "ASCII"}
     ours = {"kind", "op", "dialect", "variant", "variant_basis", "dbms", "task", "pos", "pos_scope", "schema_id"}
     ours |= {"key_kind", "before_state", "after_state"}
@@ -129,7 +129,7 @@ def test_texts() -> None:
     ],
 )
 def test_words(field: str, words: tuple[str, ...]) -> None:
-    """Each word of a closed list is there."""
+    """Every word of each closed list appears."""
     assert set(words) <= {getattr(event, field) for event in CORPUS.values()}
 
 

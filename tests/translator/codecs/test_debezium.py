@@ -1,4 +1,4 @@
-"""Debezium records: the exact bytes, keys, headers, positions and times, and what has no record."""
+"""Debezium records: the exact bytes, keys, headers, positions and times, and events without a record."""
 
 import json
 from typing import Any
@@ -34,24 +34,24 @@ REST = (
 
 
 def records(event: ChangeEvent, **options: Any) -> list[Record]:
-    """What the codec writes of an event without a schema."""
+    """Return the records of an event without a schema."""
     return DebeziumCodec(msgspec.convert(options, Options)).encode(event)
 
 
 def roots(event: ChangeEvent, **options: Any) -> list[Image]:
-    """The envelopes of an event."""
+    """Return the envelopes of an event."""
     return [root_of(record, block=False) for record in records(event, **options)]
 
 
 class TestValue:
     def test_update(self) -> None:
-        """One update, byte for byte: the images as they stand in the event."""
+        """An update is right byte for byte, with the images as in the event."""
         (record,) = records(CHANGE)
         images = b'{"before":{"id":7,"price":"9.90"},"after":{"id":7,"price":"12.50"}'
         assert record.value == images + REST % b"u"
 
     def test_delete(self) -> None:
-        """A delete has no new image, and says so."""
+        """A delete has a null new image."""
         (record,) = records(DELETE)
         assert record.value == b'{"before":{"id":7,"price":"9.90"},"after":null' + REST % b"d"
 
@@ -63,33 +63,33 @@ class TestValue:
         assert {"r": "true", "c": "false"}[op] == root["source"]["snapshot"]
 
     def test_without_key(self) -> None:
-        """A row without a key names no key columns."""
+        """A row without a key has no key columns."""
         (root,) = roots(msgspec.structs.replace(CHANGE, key=None))
         assert "pkNames" not in root
 
     def test_without_transaction(self) -> None:
-        """The member stays, as Debezium writes it."""
+        """The member is present but null, as in Debezium."""
         (root,) = roots(msgspec.structs.replace(CHANGE, tx=None))
         assert root["transaction"] is None
 
 
 class TestSource:
     def test_scalars(self) -> None:
-        """No member is null, an object or a list: Flink reads a map of strings, Iceberg routes by what is there."""
+        """No member is null, an object or a list. Flink reads a map of strings; Iceberg routes by members."""
         bare = dict.fromkeys(("db", "schema", "server", "task", "ts_commit_us"))
         (root,) = roots(msgspec.structs.replace(CHANGE, **bare))
         assert ["version", "connector", "name", "snapshot", "sequence", "lsn", "table"] == list(root["source"])
         assert {str, int} == {type(value) for value in root["source"].values()}
 
     def test_sequence(self) -> None:
-        """Scope and position: what sorts, and where."""
+        """The sequence has the scope and the position, which sorts."""
         (root,) = roots(CHANGE)
         assert [CHANGE.pos_scope, CHANGE.pos] == json.loads(root["source"]["sequence"])
 
 
 class TestOrdinal:
     def test_grows_along_the_partition(self) -> None:
-        """By offset, then by event of the record, then by half of the event; the largest fits 64 bits."""
+        """It grows by offset, then by event of the record, then by half of the event. The largest fits 64 bits."""
         places = [(0, 0), (0, 1), (0, 999_999), (1, 0), (2**42 - 1, 0), (2**42 - 1, 999_999)]
         numbers = []
         for offset, n in places:
@@ -100,13 +100,13 @@ class TestOrdinal:
         assert numbers[-1] < 2**63
 
     def test_formula(self) -> None:
-        """The formula that the operator's page gives."""
+        """The formula is that of the operator's page."""
         at = {"origin": Origin("t", 0, 3, 0, 1), "pos": position(3, 5)}
         (root,) = roots(msgspec.structs.replace(CHANGE, **at))
         assert 3 * 2**21 + 5 * 2 == root["source"]["lsn"]
 
     def test_beyond(self) -> None:
-        """An offset that has no ordinal is refused: a wrapped number would sort before all others."""
+        """An offset without an ordinal is rejected, because a wrapped number would sort before all others."""
         far = msgspec.structs.replace(CHANGE, origin=Origin("t", 0, 2**42, 0, 1))
         with pytest.raises(MessageError, match="offsets below 4398046511104") as refused:
             records(far)
@@ -115,30 +115,30 @@ class TestOrdinal:
 
 class TestTimes:
     def test_commit_unknown(self) -> None:
-        """A commit time that nobody knows is not there; no other time stands in for it."""
+        """An unknown commit time is absent, and no other time replaces it."""
         (root,) = roots(msgspec.structs.replace(CHANGE, ts_commit_us=None))
         assert [] == [name for name in root["source"] if name.startswith("ts_")]
 
     def test_capture_unknown(self) -> None:
-        """Without a capture time, it is the time of the raw record: of the event, and of no clock."""
+        """Without a capture time, the raw record's time is used and never a clock."""
         (root,) = roots(msgspec.structs.replace(CHANGE, ts_capture_us=None))
         assert (1700000000500, 1700000000500000) == (root["ts_ms"], root["ts_us"])
 
     @pytest.mark.parametrize(("us", "ns"), [(2**63 // 1000, 2**63 // 1000 * 1000), (2**63 // 1000 + 1, None)])
     def test_nanoseconds(self, us: int, ns: int | None) -> None:
-        """Nanoseconds that no reader's integer can hold are left out."""
+        """Nanoseconds that do not fit a reader's integer are omitted."""
         (root,) = roots(msgspec.structs.replace(CHANGE, ts_capture_us=us))
         assert ns == root.get("ts_ns")
 
     def test_before_1970(self) -> None:
-        """Milliseconds are rounded down, so that they sort as the microseconds do."""
+        """Milliseconds are rounded down, so that they sort like the microseconds."""
         (root,) = roots(msgspec.structs.replace(CHANGE, ts_capture_us=-1))
         assert (-1, -1, -1000) == (root["ts_ms"], root["ts_us"], root["ts_ns"])
 
 
 class TestKey:
     def test_is_the_key_of_the_row(self) -> None:
-        """The columns of the key and nothing else, as Debezium's readers take it for the primary key."""
+        """The key has only the key columns, because Debezium's readers use it as the primary key."""
         (record,) = records(msgspec.structs.replace(CHANGE, key='{"b":"2","id":7}'))
         assert record.key == b'{"b":"2","id":7}'
 
@@ -148,7 +148,7 @@ class TestKey:
         assert record.key is None
 
     def test_change(self) -> None:
-        """Delete of the old key, create of the new one; each leads to the other in Debezium's header."""
+        """A key change is a delete of the old key and a create of the new one, linked by Debezium's headers."""
         gone, new = records(MOVE)
         assert (b'{"id":7}', b'{"id":8}') == (gone.key, new.key)
         assert ("__debezium.newkey", b'{"id":8}') == gone.headers[-1]
@@ -162,7 +162,7 @@ class TestKey:
 
 class TestHeaders:
     def test_are_those_of_the_event(self) -> None:
-        """The headers of every codec, unchanged: `cdc-op` tells what the source did, whatever form it takes here."""
+        """All codecs share these headers. `cdc-op` is the operation at the source, whatever the form here."""
         (record,) = records(msgspec.structs.replace(CHANGE, before=None, changed=None))
         assert record_headers(CHANGE) == record.headers
         assert dict(record.headers)["cdc-op"] == b"u"
@@ -170,25 +170,25 @@ class TestHeaders:
         assert b'"op":"c"' in record.value
 
     def test_missing_columns(self) -> None:
-        """The columns of which the new image has no value: readers take them for NULL if they do not look here."""
+        """The header lists columns without a value in the new image. Readers that ignore it take them for NULL."""
         (record,) = records(msgspec.structs.replace(CHANGE, unavailable=["photo"], issues=UPDATE.issues))
         assert ("cdc-unavailable", b'["born","photo"]') == record.headers[-1]
 
 
 class TestTombstones:
     def test_follow_a_delete(self) -> None:
-        """Same key, no value; also between the halves of a key change, as Debezium does."""
+        """A tombstone has the same key and no value. It also follows the delete of a key change, as in Debezium."""
         _, tombstone = records(DELETE, tombstones=True)
         assert (b'{"id":7}', None) == (tombstone.key, tombstone.value)
         values = [record.value and json.loads(record.value)["op"] for record in records(MOVE, tombstones=True)]
         assert ["d", None, "c"] == values
 
     def test_need_a_key(self) -> None:
-        """Without a key there is nothing to delete from a compacted topic."""
+        """Without a key, a compacted topic has nothing to delete."""
         assert 1 == len(records(msgspec.structs.replace(DELETE, key=None), tombstones=True))
 
     def test_are_asked_for(self) -> None:
-        """None by default."""
+        """There are none by default."""
         assert 1 == len(records(DELETE))
 
 
@@ -196,11 +196,11 @@ class TestTruncate:
     EVENT = ChangeEvent.truncate(CONTEXT, Detail())
 
     def test_dropped(self) -> None:
-        """Flink fails on it, and Iceberg's transform takes it for an insert without a row."""
+        """Flink fails on a truncate, and Iceberg's transform takes it for an insert without a row."""
         assert [] == records(self.EVENT)
 
     def test_emitted(self) -> None:
-        """As Debezium writes it: no key and no image."""
+        """The record has neither key nor image, as in Debezium."""
         (record,) = records(self.EVENT, truncate="emit")
         root = root_of(record, block=False)
         assert (None, "t", None, None) == (record.key, root["op"], root["before"], root["after"])
@@ -221,7 +221,7 @@ def test_what_is_no_row_has_no_record(event: ChangeEvent) -> None:
 
 
 def outcome(event: ChangeEvent, *, block: bool) -> list[Record] | Exception:
-    """The records of an event, or the error that refuses it."""
+    """Return the records of an event, or the error that rejects it."""
     try:
         return records(event, schema_block=block, truncate="emit")
     except (MessageError, ValueError) as error:
@@ -230,7 +230,7 @@ def outcome(event: ChangeEvent, *, block: bool) -> list[Record] | Exception:
 
 @given(events())
 def test_any_event(event: ChangeEvent) -> None:
-    """Whatever the fields hold, an event is written as JSON or refused; other errors mean that a part is missing."""
+    """Any event is written as JSON or rejected. Other errors mean that a case is not handled."""
     for block in (False, True):
         match outcome(event, block=block):
             case MessageError():
@@ -244,7 +244,7 @@ def test_any_event(event: ChangeEvent) -> None:
 
 class TestOptions:
     def test_defaults(self) -> None:
-        """What is written when nothing is chosen."""
+        """The defaults produce the expected records."""
         expected = Options(
             schema_block=False,
             missing_before=("merge", "as_create", "partial"),
@@ -267,6 +267,6 @@ class TestOptions:
         ],
     )
     def test_refuses(self, given_options: dict[str, Any], reason: str) -> None:
-        """A choice that nobody knows, or that could never come to pass, is an error at start."""
+        """An unknown or impossible choice is an error at startup."""
         with pytest.raises(msgspec.ValidationError, match=reason):
             msgspec.convert(given_options, Options)

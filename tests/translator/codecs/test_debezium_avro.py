@@ -1,4 +1,4 @@
-"""Debezium as Avro: schemas and bytes, and that readers of Avro find what Debezium's JSON says."""
+"""Debezium as Avro: schemas and bytes, and Avro readers find what Debezium's JSON contains."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ DELETE = msgspec.structs.replace(CHANGE, op="d", after=None)
 
 
 class Registry:
-    """Gives out ids, and reads by them."""
+    """Assigns ids and decodes by them."""
 
     def __init__(self) -> None:
         self.texts: dict[tuple[str, str], int] = {}
@@ -79,7 +79,7 @@ def records(
 
 class TestForm:
     def test_key_schema(self) -> None:
-        """A key has wide types: records without a schema have the same key."""
+        """A key has wide types, so records without a schema have the same key."""
         registry = Registry()
         ((key, other),) = [
             (one.key, two.key)
@@ -96,7 +96,7 @@ class TestForm:
         } == registry.schema(key or b"")
 
     def test_row_schema(self) -> None:
-        """Columns have the types of the table, each may be null, and those of the key are as in the key."""
+        """Columns have the table's types and are nullable. Key columns are as in the key."""
         registry = Registry()
         (record,) = records(registry, CHANGE)
         before, after = registry.schema(record.value or b"")["fields"][:2]
@@ -110,7 +110,7 @@ class TestForm:
         assert ["null", "shop.shop.dbo.orders.Value"] == after["type"]
 
     def test_value(self) -> None:
-        """The envelope of Debezium around the images."""
+        """The images are inside Debezium's envelope."""
         registry = Registry()
         (record,) = records(registry, CHANGE)
         found = registry.read(record.value or b"")
@@ -120,7 +120,7 @@ class TestForm:
         assert "orders" == found["source"]["table"]
 
     def test_subjects(self) -> None:
-        """By the topic, or by topic and record where a topic has several tables."""
+        """The subject is the topic, or topic and record if a topic has several tables."""
         registry = Registry()
         records(registry, CHANGE)
         assert ["out-key", "out-value"] == registry.subjects
@@ -129,19 +129,19 @@ class TestForm:
         assert ["out-shop.shop.dbo.orders.Key", "out-shop.shop.dbo.orders.Envelope"] == registry.subjects
 
     def test_the_same_table_has_one_schema(self) -> None:
-        """The text of a schema depends on the table alone, so that each process asks for the same."""
+        """The schema's text depends only on the table, so every process requests the same one."""
         one, two = Registry(), Registry()
         assert records(one, CHANGE) == records(two, CHANGE)
         assert one.texts == two.texts
 
     def test_tombstone(self) -> None:
-        """After a delete, when asked for, its key without a value."""
+        """With the option, a delete is followed by its key without a value."""
         registry = Registry()
         delete, tombstone = records(registry, DELETE, tombstones=True)
         assert (delete.key, None) == (tombstone.key, tombstone.value)
 
     def test_key_change(self) -> None:
-        """A delete and a create, each under its key, and with a header that leads to the other."""
+        """It becomes a delete and a create, each with its key and a header that refers to the other."""
         registry = Registry()
         moved = msgspec.structs.replace(CHANGE, key='{"id":8}', key_old='{"id":7}', after=ROW.replace("7", "8", 1))
         gone, new = records(registry, moved)
@@ -155,7 +155,7 @@ class TestForm:
         assert [] == records(Registry(), ddl, None)
 
     def test_names(self) -> None:
-        """A column whose name Avro does not allow has another, and the schema tells its own."""
+        """A column with an invalid Avro name gets another, and the schema has the original."""
         schema = TableSchema.of(
             "shop", None, None, "t", [Column("id", "int64", key=1), Column("q-1", "string")], "primary"
         )
@@ -170,7 +170,7 @@ class TestForm:
         ("name", "legal"), [("a", "a"), ("1a", "_1a"), ("", "_"), ("名", "_"), ("a b.c", "a_b_c"), ("_", "_")]
     )
     def test_avro_name(self, name: str, legal: str) -> None:
-        """Letters, digits and underscores of ASCII, no digit first."""
+        """A name has ASCII letters, digits and underscores, and does not start with a digit."""
         assert legal == avro_name(name)
 
 
@@ -193,20 +193,20 @@ class TestRefusals:
     def test_refused(
         self, change: Mapping[str, Any], schema: TableSchema | None, options: Mapping[str, Any], reason: str
     ) -> None:
-        """What has no honest form is refused by name of its column, and never by its value."""
+        """The error for a value without a faithful form names its column and never shows the value."""
         with pytest.raises(MessageError, match=f"^debezium_avro: .*{reason}") as refused:
             records(Registry(), msgspec.structs.replace(CHANGE, **change), schema, **options)
         assert ErrorCode.UNSUPPORTED_SHAPE == refused.value.code
         assert "12" not in refused.value.reason
 
     def test_two_columns_of_one_name(self) -> None:
-        """Nobody could tell them apart."""
+        """Two columns with the same Avro name could not be told apart."""
         schema = TableSchema.of("shop", None, None, "t", [Column("a-b", "string"), Column("a b", "string")], "none")
         with pytest.raises(MessageError, match="two columns of the table have the same name in Avro"):
             records(Registry(), msgspec.structs.replace(CHANGE, key=None), schema)
 
     def test_a_key_that_changes_its_type(self) -> None:
-        """Of a column that nobody declared: under one schema, the old key would be none that the row ever had."""
+        """For an undeclared column, a single schema would turn the old key into one that the row never had."""
         schema = TableSchema.of("shop", None, None, "t", [Column("a", "unknown", key=1)], "primary")
         moved = msgspec.structs.replace(
             CHANGE, key='{"a":"x"}', key_old='{"a":false}', before='{"a":false}', after='{"a":"x"}'
@@ -215,7 +215,7 @@ class TestRefusals:
             records(Registry(), moved, schema)
 
     def test_unregistered(self) -> None:
-        """A codec waits for nothing: it says which schema it wants, until that is known."""
+        """A codec never waits. It reports the schema that it needs until the id is known."""
 
         def unknown(subject: str, text: str) -> int:
             raise UnregisteredSchema(subject, text)
@@ -225,7 +225,7 @@ class TestRefusals:
         assert "out-key" == wanted.value.subject
 
     def test_null_may_stand_for_it(self) -> None:
-        """When the operator says so; a header names the columns."""
+        """With the option, NULL replaces the value, and a header lists the columns."""
         registry = Registry()
         sent = msgspec.structs.replace(CHANGE, before=None, after='{"id":7,"price":"1.00","qty":3}')
         (record,) = records(registry, sent, unavailable="null")
@@ -240,9 +240,9 @@ def legal_names(case: Case) -> bool:
 
 @given(cases(), st.booleans())
 def test_it_says_what_json_says(case: Case, tombstones: bool) -> None:
-    """Records, operations and images are those of Debezium's JSON; what Avro has beside it is NULL.
+    """Records, operations and images match Debezium's JSON. Additional columns of Avro are NULL.
 
-    A column that JSON leaves out is NULL here, and an event without a schema tells its key.
+    A column that JSON omits is NULL here, and an event without a schema has its key.
     """
     assume(legal_names(case))
     registry = Registry()
@@ -285,7 +285,7 @@ def test_it_says_what_json_says(case: Case, tombstones: bool) -> None:
 
 
 def plain_image(found: dict[str, Any] | None, expected: dict[str, Any] | None) -> dict[str, Any] | None:
-    """The image without the NULLs of columns that JSON leaves out."""
+    """Return the image without the NULLs of columns that JSON omits."""
     if found is None or expected is None:
         return found
     return {
@@ -300,7 +300,7 @@ def as_key(value: Any) -> Any:
 
 
 def as_avro(canonical: str, value: Any, *, keyed: bool) -> Any:
-    """A value of an image as a reader of Avro gets it."""
+    """Return an image value as an Avro reader gets it."""
     if value is None or keyed:
         return value
     if canonical == "bytes":

@@ -1,4 +1,4 @@
-"""Old and new images: what completes them, what stands in for them, and when an event is refused."""
+"""Old and new images: what completes or replaces them, and when an event is rejected."""
 
 import json
 from typing import Any
@@ -31,27 +31,27 @@ OLD = {"id": 7, "note": "old", "photo": "AA==", "price": "9.90"}
 
 
 def event(op: str, before: Image | None, after: Image | None, **fields: Any) -> ChangeEvent:
-    """An event of the row with key 7."""
+    """Return an event of the row with key 7."""
     texts = {name: image and json.dumps(image) for name, image in (("before", before), ("after", after))}
     return msgspec.structs.replace(BASE, op=op, **{**texts, **fields})
 
 
 def written(change: ChangeEvent, schema: TableSchema | None = None, **options: Any) -> list[tuple[Any, Any, Any]]:
-    """Operation, old and new image of every record of the event."""
+    """Return the operation, old and new image of every record of the event."""
     codec = DebeziumCodec(msgspec.convert(options, Options))
     roots = [root_of(record, block=False) for record in codec.encode(change, schema)]
     return [(root["op"], root["before"], root["after"]) for root in roots]
 
 
 def refusal(change: ChangeEvent, schema: TableSchema | None = None, **options: Any) -> MessageError:
-    """The error that refuses the event."""
+    """Return the error that rejects the event."""
     with pytest.raises(MessageError) as refused:
         written(change, schema, **options)
     return refused.value
 
 
 def only(policy: str) -> dict[str, Any]:
-    """Options with one policy for old images."""
+    """Return options with one policy for old images."""
     return {"missing_before": [policy]}
 
 
@@ -66,8 +66,8 @@ DELETE_PART = event("d", {"id": 7, "note": "old"}, None, before_state="partial")
 KEYLESS = event("u", None, NEW, key=None)
 KEYLESS_DELETE = event("d", None, None, key=None)
 
-# The table of docs/debezium.md, with what each policy makes of an old image that is missing or incomplete; None: it
-# does not apply.
+# The table of docs/debezium.md: the result of each policy for a missing or incomplete old image. None means that the
+# policy does not apply.
 POLICIES: list[tuple[str, ChangeEvent, list[tuple[Any, Any, Any]] | None]] = [
     ("merge", UPDATE_WITHOUT, None),
     ("merge", UPDATE_SPARSE, [("u", {"id": 7, "note": "old", "photo": "AA==", "price": "9.90"}, NEW)]),
@@ -102,7 +102,7 @@ POLICIES: list[tuple[str, ChangeEvent, list[tuple[Any, Any, Any]] | None]] = [
 class TestMissingBefore:
     @pytest.mark.parametrize(("policy", "change", "expected"), POLICIES)
     def test_policy(self, policy: str, change: ChangeEvent, expected: list[tuple[Any, Any, Any]] | None) -> None:
-        """What one policy alone makes of the event; where it does not apply, the event is refused."""
+        """A single policy gives this result, or the event is rejected if it does not apply."""
         if expected is None:
             assert refusal(change, **only(policy)).code is ErrorCode.UNSUPPORTED_SHAPE
         else:
@@ -121,15 +121,15 @@ class TestMissingBefore:
         ],
     )
     def test_defaults(self, change: ChangeEvent, op: str) -> None:
-        """By default an old image is completed, else the update is a create; a delete needs no more than its key."""
+        """By default, an old image is completed, or else the update becomes a create. A delete needs only its key."""
         assert [op] == [found for found, _, _ in written(change)]
 
     def test_order(self) -> None:
-        """The first policy that applies decides."""
+        """The first applicable policy decides."""
         assert [("u", {"id": 7}, NEW)] == written(UPDATE_WITHOUT, missing_before=["merge", "partial", "as_create"])
 
     def test_reason(self) -> None:
-        """The operator learns what came, and the way out; a value is never told."""
+        """The error says what arrived and how to solve it, and never shows a value."""
         message = str(refusal(KEYLESS))
         assert "op u came without an old image and without a key, which missing_before rejects" in message
         assert "add drop_event as its last policy to skip such events" in message
@@ -150,23 +150,23 @@ class TestMissingBefore:
         ],
     )
     def test_not_missing(self, change: ChangeEvent, policy: str) -> None:
-        """An old image with all columns of the new one is written as it came, whatever the policy."""
+        """An old image with all columns of the new one is written unchanged under any policy."""
         expected = (change.op, json.loads(change.before or ""), change.after and json.loads(change.after))
         assert [expected] == written(change, **only(policy))
 
     def test_an_issue_is_not_missing(self) -> None:
-        """An old value without a form can come from nowhere: its readers had none before, either."""
+        """An old value without a form is unavailable, and readers never had one before either."""
         before = {name: value for name, value in OLD.items() if name != "photo"}
         change = event("u", before, NEW, issues=[Issue("photo", "NOT_BASE64", "?")])
         assert [("u", before, NEW)] == written(change, SCHEMA, **only("fail"))
 
     def test_incomplete_delete(self) -> None:
-        """With the columns of the table known, an old image that lacks one is incomplete; what was sent is kept."""
+        """If the table's columns are known, an old image that lacks one is incomplete. What was sent is kept."""
         assert "with an incomplete old image" in str(refusal(DELETE_PART, SCHEMA, **only("fail")))
         assert [("d", {"id": 7, "note": "old"}, None)] == written(DELETE_PART, SCHEMA)
 
     def test_key_of_the_old_row(self) -> None:
-        """The key is known, also where the image does not repeat it."""
+        """The key is known even if the image does not repeat it."""
         assert [("d", {"id": 7, "note": "old"}, None)] == written(event("d", {"note": "old"}, None))
         change = event("u", {"price": "9.90"}, {"price": "12.50"})
         assert [("u", {"id": 7, "price": "9.90"}, {"id": 7, "price": "12.50"})] == written(change)
@@ -174,12 +174,12 @@ class TestMissingBefore:
 
 class TestNewImage:
     def test_completed(self) -> None:
-        """A column that did not change is taken from the old image, where the event says which ones changed."""
+        """If the event lists the changed columns, unchanged ones are taken from the old image."""
         change = event("u", OLD, {"id": 7, "price": "12.50"}, changed=["price"])
         assert [("u", OLD, {**OLD, "price": "12.50"})] == written(change, SCHEMA)
 
     def test_not_completed(self) -> None:
-        """Where nobody says what changed, nothing is filled in; a column without a new value has no old one, too."""
+        """If the changed columns are unknown, nothing is filled in. A column without a new value has no old one."""
         change = event("u", OLD, {"id": 7, "price": "12.50"})
         expected = [("u", {"id": 7, "price": "9.90"}, {"id": 7, "price": "12.50"})]
         assert expected == written(change) == written(change, SCHEMA)
@@ -188,7 +188,7 @@ class TestNewImage:
         "fields", [{"unavailable": ["photo"]}, {"issues": [Issue("photo", "NOT_BASE64", "?")]}], ids=list
     )
     def test_withheld_is_not_completed(self, fields: dict[str, Any]) -> None:
-        """A value that the source withheld is not taken from the old image, though that has one."""
+        """A value that the source withheld is not taken from the old image, even if that has one."""
         after = {name: value for name, value in NEW.items() if name != "photo"}
         change = event("u", OLD, after, changed=["note", "price"], **fields)
         ((_, before, written_after),) = written(change, SCHEMA)
@@ -201,11 +201,11 @@ WITHHELD = event("u", OLD, {"id": 7, "price": "12.50"}, unavailable=["note", "ph
 
 class TestUnavailable:
     def test_omit(self) -> None:
-        """The column is not there; the magic text is written for nobody who did not ask."""
+        """The column is absent. The placeholder is written only on request."""
         assert [("u", {"id": 7, "price": "9.90"}, {"id": 7, "price": "12.50"})] == written(WITHHELD, SCHEMA)
 
     def test_placeholder(self) -> None:
-        """Debezium's text, and its base64 in a column of bytes."""
+        """The placeholder is Debezium's text, in base64 for a bytes column."""
         marks = {"note": "__debezium_unavailable_value", "photo": "X19kZWJleml1bV91bmF2YWlsYWJsZV92YWx1ZQ=="}
         expected = [("u", OLD, {"id": 7, "price": "12.50", **marks})]
         assert expected == written(WITHHELD, SCHEMA, unavailable="placeholder")
@@ -216,7 +216,7 @@ class TestUnavailable:
         assert after["photo"] == "__debezium_unavailable_value"
 
     def test_placeholder_in_a_number(self) -> None:
-        """It is text: a number cannot say it, and the row is refused rather than written with a NULL."""
+        """A number cannot express the text, so the row is rejected rather than written with a NULL."""
         change = event("u", OLD, {"id": 7, "note": "n", "photo": "AA=="}, unavailable=["price"])
         error = refusal(change, SCHEMA, unavailable="placeholder")
         assert error.code is ErrorCode.UNSUPPORTED_SHAPE
@@ -224,7 +224,7 @@ class TestUnavailable:
         assert "placeholder works only for string, json, unknown, bytes" in error.reason
 
     def test_no_placeholder_in_a_new_row(self) -> None:
-        """It means "keep what you have", and there is nothing to keep."""
+        """The placeholder means "keep the value", and a new row has none."""
         change = event("c", None, {"id": 7}, unavailable=["note"])
         assert [("c", None, {"id": 7})] == written(change, unavailable="placeholder")
 
@@ -245,7 +245,7 @@ class TestUnavailable:
         assert "has no value, and unavailable: fail requires all values" in error.reason
 
     def test_fail_is_content(self) -> None:
-        """An issue of the old value is none of the new image's; a whole row is written."""
+        """An issue of the old value does not affect the new image, and a full row is written."""
         change = event("u", OLD, NEW, issues=[Issue("note", "LONE_SURROGATE", "?")])
         assert [("u", OLD, NEW)] == written(change, SCHEMA, unavailable="fail")
 
@@ -256,7 +256,7 @@ KEYS = {"key": '{"id":8}', "key_old": '{"id":7}'}
 
 class TestKeyChange:
     def test_whole(self) -> None:
-        """The old row as it was is deleted, the new one created."""
+        """The complete old row is deleted, and the new one is created."""
         assert [("d", OLD, None), ("c", None, MOVED)] == written(event("u", OLD, MOVED, **KEYS), SCHEMA)
 
     @pytest.mark.parametrize(
@@ -269,12 +269,12 @@ class TestKeyChange:
         ids=["merge", "partial", "key only"],
     )
     def test_old_image(self, before: Image | None, changed: list[str] | None, deleted: Image) -> None:
-        """The delete takes the policies of a delete, and `merge`; a create of the old key it can never be."""
+        """The delete follows the policies for deletes, and `merge`. It can never be a create of the old key."""
         change = event("u", before, MOVED, changed=changed, **KEYS)
         assert [("d", deleted, None), ("c", None, MOVED)] == written(change)
 
     def test_dropped(self) -> None:
-        """Both halves go, or none."""
+        """Both halves are dropped, or neither."""
         assert [] == written(event("u", None, MOVED, **KEYS), **only("drop_event"))
 
     @pytest.mark.parametrize(
@@ -288,25 +288,25 @@ class TestKeyChange:
     )
     @pytest.mark.parametrize("unavailable", ["omit", "placeholder"])
     def test_incomplete(self, change: ChangeEvent, column: str, unavailable: str) -> None:
-        """The create would write NULL over values that the deleted row had: nobody may ask for that."""
+        """The create would replace values of the deleted row with NULL, which no option permits."""
         error = refusal(change, SCHEMA, unavailable=unavailable)
         assert error.code is ErrorCode.KEY_CHANGE_INCOMPLETE
         assert f"the new row lacks column {column!r}" in error.reason
 
     def test_completed(self) -> None:
-        """What did not change comes from the old image."""
+        """Unchanged values come from the old image."""
         change = event("u", OLD, {"id": 8, "note": "new"}, changed=["id", "note"], **KEYS)
         assert [("d", OLD, None), ("c", None, {**OLD, "id": 8, "note": "new"})] == written(change, SCHEMA)
 
     def test_issue(self) -> None:
-        """A value without a form is missing in the new row as it is in an insert."""
+        """A value without a form is missing in the new row, as in an insert."""
         after = {name: value for name, value in MOVED.items() if name != "note"}
         change = event("u", OLD, after, issues=[Issue("note", "LONE_SURROGATE", "?")], **KEYS)
         for unavailable in ("omit", "placeholder"):
             assert [("d", OLD, None), ("c", None, after)] == written(change, SCHEMA, unavailable=unavailable)
 
     def test_to_null(self) -> None:
-        """A key that NULL took away: its row is deleted, and goes on without one, as rows without a key do."""
+        """If a key becomes NULL, its row is deleted and continues without a key, like other such rows."""
         change = event("u", OLD, {**NEW, "id": None}, key=None, key_old='{"id":7}')
         assert [("d", OLD, None), ("c", None, {**NEW, "id": None})] == written(change)
         gone, new = DebeziumCodec().encode(change)
@@ -315,7 +315,7 @@ class TestKeyChange:
         assert b'{"id":7}' == dict(new.headers)["__debezium.oldkey"]
 
     def test_from_null(self) -> None:
-        """A row that gets a key: it is deleted as what it was, without a key, and created under its own."""
+        """A row that gets a key is deleted as a row without one and created under its key."""
         change = event("u", {**OLD, "id": None}, NEW)
         assert [("d", {**OLD, "id": None}, None), ("c", None, NEW)] == written(change)
         gone, new = DebeziumCodec().encode(change)
@@ -324,7 +324,7 @@ class TestKeyChange:
         assert "__debezium.oldkey" not in dict(new.headers)
 
     def test_from_null_without_the_old_image(self) -> None:
-        """Readers that keep rows by key do not have it: a create is all they need. Others are told as they ask."""
+        """Readers that keep rows by key never had it, so a create is enough. Others get what they configured."""
         change = event("u", {"id": None}, NEW)
         assert [("c", None, NEW)] == written(change, **only("as_create"))
         assert "op u came with an incomplete old image" in refusal(change, **only("partial")).reason

@@ -1,4 +1,4 @@
-"""The operator's page says what the code does."""
+"""The operator's page matches the code."""
 
 import json
 import re
@@ -18,13 +18,13 @@ PAGE = (Path(__file__).parents[3] / "docs" / "debezium.md").read_text(encoding="
 
 
 def first_cells(head: str) -> list[str]:
-    """Every word in code marks in the first column of the table with that head."""
+    """Return every word in code marks in the first column of the table with that heading."""
     (body,) = re.findall(rf"^\| {re.escape(head)} \|.*\n\|[ |-]+\|\n((?:\|.*\n)+)", PAGE, re.MULTILINE)
     return [name for line in body.splitlines() for name in re.findall(r"`([^`]+)`", line.split("|")[1])]
 
 
 def test_options() -> None:
-    """The table of options names them all, in order, with their defaults."""
+    """The table lists all options in order with their defaults."""
     fields = msgspec.structs.fields(Options)
     assert [field.name for field in fields] == first_cells("option")
     for field in fields:
@@ -34,7 +34,7 @@ def test_options() -> None:
 
 
 def test_options_in_avro() -> None:
-    """Their table names them all, and says the defaults of those that JSON does not have."""
+    """The table lists all options of Avro, and the defaults of those that JSON does not have."""
     fields = msgspec.structs.fields(AvroOptions)
     assert {field.name for field in fields} == set(first_cells("option in Avro"))
     for field in fields[0], fields[2]:
@@ -43,12 +43,12 @@ def test_options_in_avro() -> None:
 
 @pytest.mark.parametrize(("head", "choices"), [("policy", MissingBefore), ("`unavailable`", Unavailable)])
 def test_choices(head: str, choices: object) -> None:
-    """The table of an option has a line for each of its values."""
+    """An option's table has a line for each value."""
     assert list(get_args(choices)) == first_cells(head)
 
 
 def test_types() -> None:
-    """The table of types names each canonical type once, on a line with its Connect type."""
+    """The table lists each canonical type once, with its Connect type."""
     assert sorted(TYPES) == sorted(first_cells("canonical type"))
     for line in re.findall(r"^\| `.*$", PAGE.split("## The schema block")[1].split("\n- ")[0], re.MULTILINE):
         names, connect = (re.findall(r"`([^`]+)`", cell) for cell in line.strip("|").split("|"))
@@ -60,7 +60,7 @@ def test_types() -> None:
 
 
 def test_example() -> None:
-    """The record on the page is one that is written."""
+    """The record on the page is one that the codec writes."""
     (example,) = re.findall(r"^```json\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
     (record,) = records(CHANGE)
     assert record.value is not None

@@ -1,4 +1,4 @@
-"""What the readers of a Debezium topic make of our records: they do not fail, and they see nothing that is not so."""
+"""The readers of a Debezium topic accept our records and read nothing false from them."""
 
 import base64
 import json
@@ -34,7 +34,7 @@ REFUSALS = (ErrorCode.UNSUPPORTED_SHAPE, ErrorCode.KEY_CHANGE_INCOMPLETE)
 
 
 def options(**fixed: Any) -> st.SearchStrategy[Options]:
-    """Every choice that an operator has, but those given."""
+    """Generate every option value, with the given ones fixed."""
     choices: dict[str, st.SearchStrategy[Any]] = {
         "schema_block": st.booleans(),
         "missing_before": st.permutations(POLICIES).flatmap(
@@ -47,7 +47,7 @@ def options(**fixed: Any) -> st.SearchStrategy[Options]:
 
 
 def encoded(case: Case, chosen: Options) -> list[Record]:
-    """The records; a refused case ends the example."""
+    """Return the records. A rejected case ends the example."""
     try:
         return DebeziumCodec(chosen).encode(case.event, case.schema)
     except MessageError as error:
@@ -57,20 +57,20 @@ def encoded(case: Case, chosen: Options) -> list[Record]:
 
 
 def as_written(case: Case, name: str, value: Any, *, block: bool) -> Any:
-    """A value in the one form that stands for all in which it may be written."""
+    """Return a value in one form that represents all equivalent spellings."""
     types = {column.name: column.type for column in case.schema.columns} if case.schema else {}
     text = not isinstance(value, (str, type(None))) and types.get(name, "unknown") == "unknown"
     return msgspec.json.encode(value).decode() if block and text else value
 
 
 def truth(case: Case, row: Image | None, *, block: bool) -> Image:
-    """A row, true or written, in a form in which the two compare: what has no declared type may be text, too."""
+    """Return a true or written row in a comparable form. A value without a declared type can also be text."""
     return {name: as_written(case, name, value, block=block) for name, value in (row or {}).items()}
 
 
 @given(cases(), options())
 def test_nothing_is_invented(case: Case, chosen: Options) -> None:
-    """Every value in an image is the value that the row had, or has; what is not known is not there."""
+    """Every value in an image is one that the row had or has. Unknown values are absent."""
     block = chosen.schema_block
     old, new = (truth(case, row, block=block) for row in (case.old, case.new))
     for record in encoded(case, chosen):
@@ -87,7 +87,7 @@ def test_nothing_is_invented(case: Case, chosen: Options) -> None:
 
 @given(cases(), options())
 def test_what_is_missing_is_told(case: Case, chosen: Options) -> None:
-    """Where the columns of the table are known, those that `after` has no value of are named in a header."""
+    """If the table's columns are known, a header lists those without a value in `after`."""
     assume(case.schema is not None)
     for record in encoded(case, chosen):
         if record.value is not None and (after := root_of(record, block=chosen.schema_block)["after"]) is not None:
@@ -99,7 +99,7 @@ def test_what_is_missing_is_told(case: Case, chosen: Options) -> None:
 
 @given(cases(), options())
 def test_flink(case: Case, chosen: Options) -> None:
-    """Flink does not fail, and sees the operation that took place; an update it may see as an insert."""
+    """Flink does not fail and sees the actual operation, except that an update can appear as an insert."""
     records = encoded(case, chosen)
     kinds = "".join(kind for record in records for kind, _ in flink(record, block=chosen.schema_block))
     if case.event.key_old is not None:
@@ -114,7 +114,7 @@ def test_flink(case: Case, chosen: Options) -> None:
 
 @given(cases(), options())
 def test_flink_sums_up(case: Case, chosen: Options) -> None:
-    """An update takes out of a sum the columns that it puts in, and no others."""
+    """An update subtracts from a sum the same columns that it adds."""
     for record in encoded(case, chosen):
         rows = dict(flink(record, block=chosen.schema_block))
         if "-U" in rows:
@@ -123,7 +123,7 @@ def test_flink_sums_up(case: Case, chosen: Options) -> None:
 
 @given(cases(), options())
 def test_paimon(case: Case, chosen: Options) -> None:
-    """Paimon does not fail, finds the table, and deletes by a key that is whole."""
+    """Paimon does not fail, finds the table, and deletes by a complete key."""
     for record in encoded(case, chosen):
         for table, kind, row in paimon(record, block=chosen.schema_block):
             assert table == f"{case.event.db}.{case.event.table}"
@@ -136,13 +136,13 @@ def test_paimon(case: Case, chosen: Options) -> None:
 
 @given(cases(), options(unavailable="omit"))
 def test_risingwave(case: Case, chosen: Options) -> None:
-    """A table kept by the message key holds the row as it is under its key, and under no other.
+    """A table kept by message key has the current row under its key and no other.
 
-    Records without a key are of rows without one, which such a table does not have.
+    Records without a key belong to rows without one, which such a table does not have.
     """
     key, key_old = (json.loads(text or "null") for text in (case.event.key, case.event.key_old))
     assume(key or key_old)
-    # A bare key with that column looks like one beside its schema.
+    # A bare key with that column looks like one with its schema.
     assume(chosen.schema_block or "payload" not in (key or key_old))
     records = encoded(case, chosen)
     table: dict[str, Image] = {} if key_old is None else {json.dumps(key_old): case.old or {}}
@@ -163,18 +163,18 @@ def test_risingwave(case: Case, chosen: Options) -> None:
 
 @given(cases(), options(schema_block=True))
 def test_clickhouse(case: Case, chosen: Options) -> None:
-    """Each record of an event has a version of its own, which grows; a delete has the key of the row."""
+    """Each record of an event has its own, increasing version. A delete has the row's key."""
     read = [found for record in encoded(case, chosen) if (found := clickhouse(record)) is not None]
     versions = [version for version, _, _ in read]
     assert sorted(set(versions)) == versions
     deleted = [row for _, is_deleted, row in read if is_deleted]
-    if not case.tells_null_key:  # then the row that had no key is deleted, or the new one is created alone
+    if not case.tells_null_key:  # then the row without a key is deleted, or only the new one is created
         assert (case.event.op == "d" or case.event.key_old is not None) == bool(deleted)
 
 
 @given(cases(), options())
 def test_iceberg(case: Case, chosen: Options) -> None:
-    """The transform finds a row and a table in every record: by the schema where there is that level, else by db."""
+    """The transform finds a row and a table in every record, by schema if that level exists, otherwise by db."""
     for record in encoded(case, chosen):
         if record.value is not None:
             operation, table, _ = iceberg(record, block=chosen.schema_block)
@@ -184,7 +184,7 @@ def test_iceberg(case: Case, chosen: Options) -> None:
 
 @given(cases(), options(schema_block=True))
 def test_connect(case: Case, chosen: Options) -> None:
-    """Connect hands on what was written: it misreads no value, and makes no NULL of a column that is absent."""
+    """Connect returns what was written, without misreading a value or turning an absent column into NULL."""
     for record in encoded(case, chosen):
         key = json.loads(record.key or b"null")
         if key is not None:
@@ -202,7 +202,7 @@ RANGES = {"int8": 2**7, "int16": 2**15, "int32": 2**31, "int64": 2**63}
 
 
 def complaints(schema: Any, value: Any, where: str = "$") -> list[str]:
-    """Where a value is not what its block declares: member by member, in the ranges of Connect's types."""
+    """Return where a value does not match its block, member by member, within the ranges of Connect's types."""
     if value is None:
         return [] if schema["optional"] else [f"{where}: null"]
     kind = schema["type"]
@@ -228,7 +228,7 @@ def complaints(schema: Any, value: Any, where: str = "$") -> list[str]:
 
 @given(cases(), options(schema_block=True))
 def test_the_block_is_true(case: Case, chosen: Options) -> None:
-    """Every member of a key and of a value is declared, with a type that it has."""
+    """Every member of a key and value is declared with its actual type."""
     for record in encoded(case, chosen):
         documents = [json.loads(part) for part in (record.key, record.value) if part is not None]
         assert [] == [wrong for each in documents for wrong in complaints(each["schema"], each["payload"])]
@@ -236,7 +236,7 @@ def test_the_block_is_true(case: Case, chosen: Options) -> None:
 
 @pytest.mark.parametrize("canonical", list(INTEGER_BOUNDS))
 def test_extremes(canonical: str) -> None:
-    """The smallest and the largest integer of a type fit the type that is declared for it."""
+    """The smallest and largest integer of a type fit its declared type."""
     schema = TableSchema.of("s", "d", None, "t", [Column("id", canonical, key=1)], "primary")
     for value in INTEGER_BOUNDS[canonical]:
         row = json.dumps({"id": str(value) if canonical == "uint64" else value})
@@ -267,12 +267,12 @@ def test_same_bytes(case: Case, chosen: Options) -> None:
     ],
 )
 def test_the_check_of_the_block_can_fail(schema: Any, value: Any) -> None:
-    """The search above finds what is wrong."""
+    """The check above finds a wrong block."""
     assert [] != complaints(schema, value)
 
 
 def test_the_readers_can_fail() -> None:
-    """The readers above stop at what stops the real ones."""
+    """The readers above fail where the real ones do."""
     value = b'{"before":null,"after":{"id":1},"source":{"db":"d","table":"t"},"op":"u","ts_ms":1}'
     for reader in (flink, paimon):
         with pytest.raises(ReaderFailed, match="before is null"):

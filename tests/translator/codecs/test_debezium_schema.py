@@ -1,4 +1,4 @@
-"""The schema block: what it declares, and what it does not."""
+"""The schema block: what it declares and what it omits."""
 
 import json
 from typing import Any
@@ -20,24 +20,24 @@ BLOCK = Options(schema_block=True)
 
 
 def table(*columns: Column) -> TableSchema:
-    """A schema of the table of the examples."""
+    """Return a schema of the examples' table."""
     return TableSchema.of("shop", "shop", "dbo", "orders", columns, "primary")
 
 
 def encode(event: ChangeEvent, schema: TableSchema | None = None) -> Record:
-    """The only record of an event, with its schema."""
+    """Return the only record of an event, with its schema."""
     (record,) = DebeziumCodec(BLOCK).encode(event, schema)
     return record
 
 
 def members(record: Record) -> dict[str, Any]:
-    """The members of the envelope that the block of a value declares."""
+    """Return the envelope members that the block of a value declares."""
     assert record.value is not None
     return {field["field"]: field for field in json.loads(record.value)["schema"]["fields"]}
 
 
 def row(**values: Any) -> ChangeEvent:
-    """An insert of such a row."""
+    """Return an insert of such a row."""
     text = json.dumps({"id": 7, **values})
     return msgspec.structs.replace(CHANGE, op="c", before=None, before_state="none", after=text)
 
@@ -47,14 +47,14 @@ GOLDEN = table(Column("id", "int32", key=1), Column("price", "decimal(9,2)"), Co
 
 class TestGolden:
     def test_key(self) -> None:
-        """The columns of the key, none of them optional."""
+        """The key block declares the key columns, none of them optional."""
         assert encode(CHANGE, GOLDEN).key == (
             b'{"schema":{"type":"struct","fields":[{"type":"int64","optional":false,"field":"id"}],'
             b'"optional":false,"name":"shop.shop.dbo.orders.Key"},"payload":{"id":7}}'
         )
 
     def test_value(self) -> None:
-        """The images under one declaration, named as Debezium names it; the envelope around them."""
+        """Both images share a declaration, named as in Debezium and surrounded by the envelope."""
         record = encode(row(price="12.50", at="2023-11-14T00:00:00Z"), GOLDEN)
         assert record.value is not None
         assert record.value.startswith(
@@ -75,7 +75,7 @@ class TestGolden:
         ) in record.value
 
     def test_payload_is_the_bare_envelope(self) -> None:
-        """Where no value needs another form, the block changes nothing beside it."""
+        """If no value needs another form, the payload is the bare envelope."""
         (bare,) = DebeziumCodec().encode(CHANGE, GOLDEN)
         record = encode(CHANGE, GOLDEN)
         assert bare.value is not None
@@ -86,36 +86,36 @@ class TestGolden:
 
 class TestDeclaration:
     def test_every_canonical_type(self) -> None:
-        """Each type of the contract has one of Connect's, and no other has."""
+        """Each canonical type has a Connect type, and there are no others."""
         assert sorted(CANONICAL_TYPES) == sorted(TYPES)
 
     def test_only_what_is_there(self) -> None:
-        """A column that was not sent is not declared: Connect would hand it to its sinks as NULL."""
+        """A column that was not sent is not declared, because Connect would pass it to its sinks as NULL."""
         declared = members(encode(row(price="12.50"), GOLDEN))
         for image in ("before", "after"):
             assert ["id", "price"] == [field["field"] for field in declared[image]["fields"]]
 
     def test_source(self) -> None:
-        """Likewise in `source`: a declared `schema` that is null would send Iceberg's rows to a table `null.orders`."""
+        """The same holds for `source`: a declared null `schema` would send Iceberg's rows to a table `null.orders`."""
         record = encode(msgspec.structs.replace(CHANGE, schema=None, server=None, ts_commit_us=None), GOLDEN)
         names = [field["field"] for field in members(record)["source"]["fields"]]
         assert names == list(json.loads(record.value or b"")["payload"]["source"])
         assert "schema" not in names
 
     def test_delete(self) -> None:
-        """The new image that is null is declared like the old one: some readers ask it for the columns of the table."""
+        """A null new image is declared like the old one, because some readers get the table's columns from it."""
         declared = members(encode(DELETE, GOLDEN))
         for image in ("before", "after"):
             assert ["id", "price"] == [field["field"] for field in declared[image]["fields"]]
 
     def test_truncate(self) -> None:
-        """Without any image, the columns of the table."""
+        """Without any image, the block declares the table's columns."""
         event = msgspec.structs.replace(CHANGE, op="t", key=None, before=None, after=None)
         (record,) = DebeziumCodec(Options(schema_block=True, truncate="emit")).encode(event, GOLDEN)
         assert ["id", "price", "at"] == [field["field"] for field in members(record)["after"]["fields"]]
 
     def test_absent_levels(self) -> None:
-        """Names have the levels that the source has."""
+        """Names have the levels of the source."""
         record = encode(msgspec.structs.replace(CHANGE, schema=None))
         assert json.loads(record.value or b"")["schema"]["name"] == "shop.shop.orders.Envelope"
 
@@ -138,7 +138,7 @@ class TestValues:
     )
     @pytest.mark.parametrize("schema", [None, table(Column("x", "unknown"))], ids=["no schema", "unknown"])
     def test_undeclared_type(self, value: Any, kind: str, schema: TableSchema | None) -> None:
-        """The type of the value itself: Connect reads a number that is declared as text as NULL."""
+        """The block declares the value's own type, because Connect reads a number declared as text as NULL."""
         record = encode(row(x=value), schema)
         document = json.loads(record.value or b"")
         assert [kind] == [field["type"] for field in members(record)["after"]["fields"] if field["field"] == "x"]
@@ -148,7 +148,7 @@ class TestValues:
 
     @pytest.mark.parametrize(("old", "new"), [("NaN", 1.5), (1.5, "NaN"), (True, "maybe"), (1, 1.5)])
     def test_undeclared_types_that_differ(self, old: Any, new: Any) -> None:
-        """One declaration holds for both images: text where their values have different types."""
+        """One declaration serves both images, so it is text if their values have different types."""
         event = msgspec.structs.replace(
             row(x=new), op="u", before=json.dumps({"id": 7, "x": old}), before_state="partial"
         )
@@ -160,7 +160,7 @@ class TestValues:
         assert ["int64", "string"] == [field["type"] for field in members(record)["after"]["fields"]]
 
     def test_null_has_no_type(self) -> None:
-        """The other image tells the type of a column that is NULL in one."""
+        """A column that is NULL in one image gets its type from the other."""
         event = msgspec.structs.replace(row(x=1.5), op="u", before='{"id":7,"x":null}', before_state="partial")
         assert "double" == members(encode(event))["before"]["fields"][1]["type"]
 
@@ -169,20 +169,20 @@ class TestValues:
         [("int8", 7), ("uint8", 7), ("int32", 7), ("int64", 7), ("float32", 1.5), ("string", "7")],
     )
     def test_a_key_is_the_same_without_a_schema(self, canonical: str, value: Any) -> None:
-        """Canal's deletes name no schema: under another key, a tombstone would remove nothing."""
+        """Canal's deletes have no schema. With another key, a tombstone would remove nothing."""
         event = msgspec.structs.replace(CHANGE, key=json.dumps({"x": value}), key_old=None)
         assert encode(event, table(Column("x", canonical, key=1))).key == encode(event).key
 
     @pytest.mark.parametrize("value", ["NaN", "Infinity", "-Infinity"])
     @pytest.mark.parametrize("canonical", ["float32", "float64"])
     def test_not_finite(self, canonical: str, value: str) -> None:
-        """Connect reads the text NaN as the number 0: the column is left out, and named."""
+        """Connect reads the text NaN as the number 0, so the column is omitted and listed."""
         record = encode(row(x=value), table(Column("id", "int32", key=1), Column("x", canonical)))
         assert {"id": 7} == json.loads(record.value or b"")["payload"]["after"]
         assert b'["x"]' == dict(record.headers)["cdc-unavailable"]
 
     def test_not_finite_in_the_old_image(self) -> None:
-        """An old value that cannot be said is no reason to call the old image incomplete."""
+        """An old value that cannot be expressed does not make the old image incomplete."""
         event = msgspec.structs.replace(row(x=1.5), op="u", before='{"id":7,"x":"NaN"}', before_state="full")
         codec = DebeziumCodec(Options(schema_block=True, missing_before=("fail",)))
         (record,) = codec.encode(event, table(Column("id", "int32", key=1), Column("x", "float64")))
@@ -190,23 +190,23 @@ class TestValues:
         assert ({"id": 7}, {"id": 7, "x": 1.5}) == (payload["before"], payload["after"])
 
     def test_not_finite_in_a_key(self) -> None:
-        """A key without its value is no key."""
+        """A key without its value is not a key."""
         event = msgspec.structs.replace(row(x=1.5), key='{"x":"NaN"}')
         with pytest.raises(MessageError, match="key column 'x'") as refused:
             encode(event, table(Column("x", "float64", key=1)))
         assert refused.value.code is ErrorCode.UNSUPPORTED_SHAPE
 
     def test_null_float(self) -> None:
-        """NULL is no text, and stays."""
+        """NULL is not a text and is kept."""
         record = encode(row(x=None), table(Column("id", "int32", key=1), Column("x", "float64")))
         assert {"id": 7, "x": None} == json.loads(record.value or b"")["payload"]["after"]
 
 
 class TestKeptBlocks:
-    """Blocks are kept by table and by columns; what is kept has a bound, and never shows in what is written."""
+    """Blocks are cached by table and columns. The cache is bounded and does not affect the output."""
 
     def test_more_tables_than_are_kept(self) -> None:
-        """A table that comes again after many others is written as at first."""
+        """A table that returns after many others is written as before."""
         codec = DebeziumCodec(BLOCK)
         first = codec.encode(CHANGE, GOLDEN)
         for number in range(_MAX_TABLES + 1):
@@ -214,7 +214,7 @@ class TestKeptBlocks:
         assert first == codec.encode(CHANGE, GOLDEN)
 
     def test_more_shapes_than_are_kept(self) -> None:
-        """So is a row after rows with many other sets of columns."""
+        """A row that returns after rows with many other sets of columns is written as before."""
         codec = DebeziumCodec(BLOCK)
         first = codec.encode(row(x=1))
         for number in range(_MAX_BLOCK_BYTES // 1000):

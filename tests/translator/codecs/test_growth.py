@@ -37,7 +37,7 @@ def _parsed(schema: Any) -> avro.schema.Schema:
 
 @pytest.mark.parametrize("name", ["u", "schema", "nothing but empty texts"])
 def test_readers_go_on(name: str) -> None:
-    """With the writer's schema at hand, each release reads the other: the new field is null, or passed over."""
+    """With the writer's schema, each release reads the other's output. The new field is null or ignored."""
     event = msgspec.to_builtins(CORPUS[name])
     later = {**event, "added_later": "x"}
     assert event == _read(_datum(LATER, later), LATER, NOW)
@@ -46,7 +46,7 @@ def test_readers_go_on(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["u", "schema", "nothing but empty texts"])
 def test_later_datum_begins_with_this_one(name: str) -> None:
-    """A reader without the writer's schema may stop where its own fields end."""
+    """A reader without the writer's schema can stop after its own fields."""
     event = msgspec.to_builtins(CORPUS[name])
     assert _datum(LATER, {**event, "added_later": "x"}).startswith(_datum(NOW, event))
     assert event == _read(_datum(LATER, {**event, "added_later": "x"}), NOW, NOW)
@@ -66,6 +66,6 @@ def _compatible(reader: Any, writer: Any) -> bool:
     ids=["null by default", "required"],
 )
 def test_full_compatibility(added: dict[str, Any], allowed: bool) -> None:
-    """What a registry set to FULL_TRANSITIVE asks: each may read the other. A field without a default may not come."""
+    """As a registry set to FULL_TRANSITIVE requires, each can read the other. New fields need a default."""
     later = {**NOW, "fields": [*NOW["fields"], added]}
     assert allowed == (_compatible(NOW, later) and _compatible(later, NOW))

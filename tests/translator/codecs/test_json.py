@@ -17,7 +17,7 @@ def _value(event: ChangeEvent) -> bytes:
 
 
 def test_golden() -> None:
-    """One event, byte for byte: all fields, in order, without spaces; key and images nested as they were written."""
+    """An event is right byte for byte: all fields in order, without spaces, key and images nested unchanged."""
     assert (
         b'{"v":1,"id":"shop/raw.shop/3/42/0","kind":"row","op":"u","source":"shop","dialect":"canal",'
         b'"variant":"oss","variant_basis":"declared","dbms":"mysql","server":"db-1","task":"task-7",'
@@ -36,26 +36,26 @@ def test_golden() -> None:
 
 
 def test_one_line() -> None:
-    """An event is one line, whatever its texts hold: files of events are JSON lines."""
+    """An event is one line, whatever its texts contain, so files of events are JSON lines."""
     event = msgspec.structs.replace(UPDATE, after='{"a":"\\n\\u2028"}', task="\r\n")
     assert b"\n" not in _value(event)
     assert b"\r" not in _value(event)
 
 
 def test_a_later_release_added_a_field() -> None:
-    """A field that this release does not know is passed over, as the contract asks of consumers."""
+    """An unknown field is ignored, as the contract requires of consumers."""
     later = {**json.loads(_value(UPDATE)), "added_later": [1]}
     assert UPDATE == JsonCodec().decode(msgspec.json.encode(later))
 
 
 def test_nulls_left_out() -> None:
-    """A field that may be null may be missing."""
+    """A nullable field can be missing."""
     short = {name: value for name, value in json.loads(_value(UPDATE)).items() if name not in ("key_old", "ddl")}
     assert msgspec.structs.replace(UPDATE, key_old=None) == JsonCodec().decode(msgspec.json.encode(short))
 
 
 @pytest.mark.parametrize("value", [b"", b"[]", b'{"v":1}', b'{"v":1', b"\xc3\x01"])
 def test_not_an_event(value: bytes) -> None:
-    """What is not this envelope is refused."""
+    """Anything but this envelope is rejected."""
     with pytest.raises(msgspec.DecodeError):
         JsonCodec().decode(value)

@@ -1,4 +1,4 @@
-"""The JSON Schema of the JSON form: what the codec writes is valid, what is not the envelope is refused."""
+"""The JSON Schema accepts what the codec writes and rejects everything that is not the envelope."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _complaints(form: Any) -> list[str]:
 
 
 def test_file() -> None:
-    """The committed file is the generated one; `python -m translator.codecs.json_schema` prints it."""
+    """The committed file is the one that `python -m translator.codecs.json_schema` prints."""
     assert json_schema_text() == (DOCS / "envelope.schema.json").read_text(encoding="utf-8")
 
 
 def test_is_a_schema() -> None:
-    """The file itself is valid by its draft: a misspelt keyword would be passed over in silence."""
+    """The file is valid by its draft. Otherwise a misspelled keyword would be silently ignored."""
     jsonschema.Draft202012Validator.check_schema(json_schema())
     assert set(jsonschema.Draft202012Validator.VALIDATORS) | ANNOTATIONS >= _keywords(json_schema())
 
@@ -51,7 +51,7 @@ def _keywords(schema: dict[str, Any]) -> set[str]:
 
 
 def test_fields() -> None:
-    """All fields of the contract, in order, each with its sentence."""
+    """It has all fields of the contract in order, each with its sentence."""
     properties = json_schema()["properties"]
     assert [(field["name"], field["doc"]) for field in avro_schema()["fields"]] == [
         (name, schema["description"]) for name, schema in properties.items()
@@ -66,7 +66,7 @@ def test_corpus(name: str) -> None:
 
 @given(events())
 def test_events(event: ChangeEvent) -> None:
-    """So is any event of this version that a release may write."""
+    """Any event of this version that a release can write is valid."""
     assert [] == _complaints(_form(msgspec.structs.replace(event, v=VERSION)))
 
 
@@ -80,13 +80,13 @@ def test_events(event: ChangeEvent) -> None:
     ids=["field", "words", "nested field"],
 )
 def test_version_1_may_grow(added: dict[str, Any]) -> None:
-    """What a later release adds is no violation."""
+    """Fields of a later release are allowed."""
     assert [] == _complaints(_form(UPDATE) | added)
 
 
 @pytest.mark.parametrize("name", [field["name"] for field in avro_schema()["fields"]])
 def test_missing(name: str) -> None:
-    """A field that may be null may be missing, any other may not."""
+    """Only nullable fields can be missing."""
     form = _form(UPDATE)
     del form[name]
     nullable = isinstance(next(f["type"] for f in avro_schema()["fields"] if f["name"] == name), list)
@@ -119,11 +119,11 @@ def test_missing(name: str) -> None:
     ],
 )
 def test_wrong(field: str, wrong: Any, place: str) -> None:
-    """A value of another type, or beyond its bounds, is refused where it stands."""
+    """A value with another type or out of range is rejected at its place."""
     assert [place] == _complaints(_form(UPDATE) | {field: wrong})
 
 
 @pytest.mark.parametrize("form", [[], None, "{}", 1])
 def test_not_an_object(form: Any) -> None:
-    """An event is an object."""
+    """An event must be an object."""
     assert ["$: type"] == _complaints(form)

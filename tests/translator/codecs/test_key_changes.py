@@ -1,4 +1,4 @@
-"""A changed key as two events: the exact fields, and the rows that a reader has."""
+"""A changed key as two events: the exact fields, and the resulting rows of a reader."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def made(event: ChangeEvent, schema: TableSchema | None = SCHEMA) -> tuple[Chang
 
 class TestHalves:
     def test_fields(self) -> None:
-        """A delete under the old key, an insert under the new one: all else is that of the event."""
+        """A delete under the old key and an insert under the new one share all other fields of the event."""
         gone, new = made(MOVE)
         blank: dict[str, Any] = {"key_old": None, "changed": None}
         assert gone == msgspec.structs.replace(
@@ -52,7 +52,7 @@ class TestHalves:
 
     @pytest.mark.parametrize("name", ["avro", "json"])
     def test_records(self, name: str) -> None:
-        """Each half has the record that its codec gives to any event; the header is its id."""
+        """Each half has a normal record of its codec. The header is the half's id."""
         codec: Any = build(name, {})
         found = split(name).encode(MOVE, SCHEMA)
         assert [codec.decode(record.value) for record in found] == [*made(MOVE)]
@@ -65,12 +65,12 @@ class TestHalves:
 
     @pytest.mark.parametrize("name", ["avro", "json"])
     def test_the_number_of_the_event(self, name: str) -> None:
-        """What goes by the number of an event, as a topic for each table does, finds it in both."""
+        """Code that uses the number of an event, such as a topic for each table, finds it in both halves."""
         seventh = msgspec.structs.replace(MOVE, id="shop/raw.shop/3/42/7")
         assert [7, 7] == [event_number(record) for record in split(name).encode(seventh, SCHEMA)]
 
     def test_the_new_row_is_completed(self) -> None:
-        """By what the event says did not change."""
+        """The new row is completed with the columns that the event says did not change."""
         sparse = msgspec.structs.replace(MOVE, after='{"id":8}', after_state="key", changed=["id"])
         _, new = made(sparse)
         assert ('{"id":8,"price":"9.90"}', "full") == (new.after, new.after_state)
@@ -78,12 +78,12 @@ class TestHalves:
         assert ('{"id":8,"price":"9.90"}', "merged") == (new.after, new.after_state)
 
     def test_no_old_image(self) -> None:
-        """Of the old row its key is known."""
+        """Without an old image, only the old row's key is known."""
         gone, _ = made(msgspec.structs.replace(MOVE, before=None, before_state="none"))
         assert ('{"id":7}', "key") == (gone.before, gone.before_state)
 
     def test_what_is_said_of_values_stays_with_the_image_that_lacks_them(self) -> None:
-        """An issue of the old value is none of the new row."""
+        """An issue of the old value does not affect the new row."""
         issue = Issue("price", "SCALE_EXCEEDED")
         fields: dict[str, Any] = {"issues": [issue], "unavailable": ["price"], "before": '{"id":7}'}
         gone, new = made(msgspec.structs.replace(MOVE, **fields))
@@ -91,7 +91,7 @@ class TestHalves:
         assert (None, None) == (new.issues, new.unavailable)
 
     def test_a_row_that_loses_its_key(self) -> None:
-        """The row goes on without one, and only that half says so."""
+        """The row continues without a key, and only that half has the note."""
         keyless = msgspec.structs.replace(MOVE, key=None, after='{"id":null,"price":"1.00"}', notes=["KEY_INCOMPLETE"])
         gone, new = made(keyless)
         assert ('{"id":7}', None) == (gone.key, gone.notes)
@@ -107,7 +107,7 @@ class TestOneEvent:
         "fields", [{"key_old": None}, {"key_old": None, "op": "d", "after": None}, {"kind": "schema", "key_old": None}]
     )
     def test_what_moves_no_row(self, name: str, fields: dict[str, Any]) -> None:
-        """The bytes are those without the option; an update of a row that had no key moves none."""
+        """Other events are the same as without the option, including an update that gives a row a key."""
         other = msgspec.structs.replace(MOVE, ddl=DDL, **fields)
         assert build(name, {}).encode(other, SCHEMA) == split(name).encode(other, SCHEMA)
 
@@ -121,7 +121,7 @@ class TestOneEvent:
 
 
 def test_a_new_row_that_lacks_columns() -> None:
-    """Is refused: an insert would lose them for good."""
+    """A new row that lacks columns is rejected, because an insert would lose them for good."""
     with pytest.raises(MessageError, match="lacks column 'price'") as caught:
         split("avro").encode(msgspec.structs.replace(MOVE, after='{"id":8}', before=None), SCHEMA)
     assert ErrorCode.KEY_CHANGE_INCOMPLETE == caught.value.code
@@ -130,7 +130,7 @@ def test_a_new_row_that_lacks_columns() -> None:
 @examples(3)
 @given(cases() | cases(moving=True), CODECS)
 def test_a_reader_has_the_row(case: Case, name: str) -> None:
-    """Whoever had the old row ends with the same rows, marks and values by two events as by one; others are one."""
+    """A reader that had the old row ends with the same rows, marks and values from two events as from one."""
     change = case.event
     if change.key_old is None:
         assert build(name, {}).encode(change, case.schema) == split(name).encode(change, case.schema)
@@ -154,7 +154,7 @@ def test_a_reader_has_the_row(case: Case, name: str) -> None:
     assert whole.rows(table).keys() == halved.rows(table).keys()
     assert whole.incomplete(table) <= halved.incomplete(table)
     for key, row in halved.rows(table).items():
-        # The value that a column had before one without a form is not known to the insert.
+        # For the insert, the earlier value of a column without a form is unknown.
         assert row.items() <= whole.rows(table)[key].items()
         lost = whole.rows(table)[key].keys() - row.keys()
         assert lost <= {issue.col for issue in change.issues or ()} or case.schema is None
@@ -181,7 +181,7 @@ def _as_it_was(case: Case) -> ChangeEvent:
 @pytest.mark.parametrize("number", [0, 1, 3, 4], ids=["qlik", "dts", "canal", "legacy"])
 @pytest.mark.parametrize("name", ["avro", "json"])
 def test_shops(number: int, name: str) -> None:
-    """The shops of the demo, whose tools send whole rows: the same tables, and no update that moves a row."""
+    """The demo shops, whose tools send full rows, give the same tables, without updates that move rows."""
     source, codec = shop_sources(31)[number], split(name)
     events = translated(source, source.messages(300, grow=True))
     records = [record for one, schema in events for record in codec.encode(one, schema)]
@@ -199,6 +199,6 @@ def test_shops(number: int, name: str) -> None:
 
 
 def test_page() -> None:
-    """docs/envelope/two-events.md names the option, its two words and what ids end with."""
+    """docs/envelope/two-events.md has the option, its two values and the suffixes of the ids."""
     text = page("envelope/two-events.md")
     assert [] == [word for word in ("`key_change: two_events`", "`/d`", "`/c`") if word not in text]

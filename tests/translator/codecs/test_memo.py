@@ -1,4 +1,4 @@
-"""What is remembered is right, and has a bound."""
+"""The cache is correct and bounded."""
 
 from collections.abc import Hashable
 
@@ -8,7 +8,7 @@ from translator.codecs._memo import MAX_ENTRIES, MAX_LENGTH, Memo
 
 
 def test_made_once() -> None:
-    """A key that comes again is not made again."""
+    """A repeated key is not computed again."""
     made: list[str] = []
 
     def make(key: str) -> bytes:
@@ -21,7 +21,7 @@ def test_made_once() -> None:
 
 
 def test_number_is_bounded() -> None:
-    """However many names come, a bounded number is kept, and each is still right."""
+    """With any number of names, a bounded number is cached, and each result is right."""
     memo = Memo(str.encode)
     for number in range(3 * MAX_ENTRIES):
         assert str(number).encode() == memo[str(number)]
@@ -39,14 +39,14 @@ def test_number_is_bounded() -> None:
     ids=["text", "texts", "many texts", "numbers"],
 )
 def test_length_is_bounded(kept: Hashable, dropped: Hashable) -> None:
-    """What is long is made anew each time, and not kept."""
+    """A long value is computed each time and not cached."""
     memo = Memo(repr)
     assert (repr(kept), repr(dropped)) == (memo[kept], memo[dropped])
     assert [kept] == list(memo)
 
 
 def test_an_error_is_not_kept() -> None:
-    """What cannot be made is an error each time."""
+    """A failing computation fails each time."""
     memo = Memo(str.encode)
     for _ in range(2):
         with pytest.raises(UnicodeEncodeError):

@@ -1,4 +1,4 @@
-"""Key and headers of a Kafka record: what consumers partition, compact and filter by."""
+"""Key and headers of a Kafka record, by which consumers partition, compact and filter."""
 
 import itertools
 import json
@@ -27,17 +27,19 @@ class TestKey:
         ids=["full", "no schema", "key order", "no key", "escapes"],
     )
     def test_table(self, fields: dict[str, str | None], expected: bytes) -> None:
-        """Compact JSON [source,db,schema,table,{key}], an absent level null; the table alone when no key is known."""
+        """The key is compact JSON [source,db,schema,table,{key}] with missing levels null, or only the table if no key
+        is known.
+        """
         assert expected == record_key(msgspec.structs.replace(UPDATE, **fields))
 
     def test_without_table(self) -> None:
-        """What belongs to no table still has a key, so that it keeps its partition."""
+        """An event without a table also has a key, so that it keeps its partition."""
         event = ChangeEvent.watermark(msgspec.structs.replace(CONTEXT, db=None, schema=None, table=None), Detail())
         assert b'["shop",null,null,null]' == record_key(event)
 
     @given(events())
     def test_names_the_row(self, event: ChangeEvent) -> None:
-        """The key says the table and the row, exactly, whatever characters they hold."""
+        """The key identifies table and row exactly, whatever characters they contain."""
         expected = [event.source, event.db, event.schema, event.table]
         if event.key is not None:
             expected.append(json.loads(event.key))
@@ -45,7 +47,7 @@ class TestKey:
 
 
 def _plain_headers(event: ChangeEvent) -> list[tuple[str, bytes]]:
-    """The headers as the design words them, with nothing remembered of other events."""
+    """Return the headers as the design defines them, without a cache."""
     table = ".".join(part for part in (event.db, event.schema, event.table) if part)
     headers = [
         ("cdc-kind", event.kind),
@@ -62,17 +64,17 @@ class TestHeaders:
     @examples(3)
     @given(events())
     def test_any_event(self, event: ChangeEvent) -> None:
-        """What is remembered of earlier events changes no byte."""
+        """The cache of earlier events does not change a byte."""
         assert _plain_headers(event) == record_headers(event)
 
     def test_names_in_other_places(self) -> None:
-        """The same names on other levels, null or empty, are other tables."""
+        """The same names at other levels, null or empty, are other tables."""
         for db, schema, table in itertools.product((None, "", "a", "b", "a.b"), repeat=3):
             event = msgspec.structs.replace(UPDATE, db=db, schema=schema, table=table)
             assert _plain_headers(event) == record_headers(event)
 
     def test_lists_of_their_own(self) -> None:
-        """Whoever adds a header to one record adds it to no other."""
+        """Adding a header to one record does not add it to others."""
         record_headers(UPDATE).append(("extra", b""))
         assert _plain_headers(UPDATE) == record_headers(UPDATE)
 
@@ -88,7 +90,7 @@ class TestHeaders:
         ] == record_headers(UPDATE)
 
     def test_null_is_left_out(self) -> None:
-        """A header whose field is null is absent, not empty."""
+        """If its field is null, a header is absent and not empty."""
         at = msgspec.structs.replace(CONTEXT, db=None, schema=None, table=None, schema_id=None)
         headers = record_headers(ChangeEvent.watermark(at, Detail()))
         assert ["cdc-kind", "cdc-source", "cdc-id"] == [name for name, _ in headers]
@@ -98,19 +100,19 @@ class TestHeaders:
         [("shop", None, b"shop.orders"), (None, "dbo", b"dbo.orders"), (None, None, b"orders")],
     )
     def test_table(self, db: str | None, schema: str | None, expected: bytes) -> None:
-        """The table's header has the levels that the source has."""
+        """The table header has the levels of the source."""
         headers = dict(record_headers(msgspec.structs.replace(UPDATE, db=db, schema=schema)))
         assert expected == headers["cdc-table"]
 
 
 def _varint(number: int) -> int:
-    """Bytes of a zig-zag varint, as Kafka's record format counts them."""
+    """Return the number of bytes of a zig-zag varint in Kafka's record format."""
     return max(1, -(-(number * 2).bit_length() // 7))
 
 
 def _on_the_wire(record: Record) -> int:
-    """The size of a record batch (magic 2) with this one record: 61 bytes of batch header, then the record."""
-    body = 1 + 10 + 5  # attributes, timestamp delta and offset delta at their longest
+    """Return the size of a record batch (magic 2) with this one record: 61 bytes of batch header, then the record."""
+    body = 1 + 10 + 5  # attributes, timestamp delta and offset delta at their maximum
     for part in (record.key, record.value):
         body += _varint(len(part or b"")) + len(part or b"")
     body += _varint(len(record.headers))
@@ -130,5 +132,5 @@ RECORDS = {
 
 @pytest.mark.parametrize("record", RECORDS.values(), ids=list(RECORDS))
 def test_record_size_is_an_upper_bound(record: Record) -> None:
-    """What is said to fit a topic does fit, framing included."""
+    """A record that is said to fit a topic does fit, including framing."""
     assert _on_the_wire(record) <= record_size(record)

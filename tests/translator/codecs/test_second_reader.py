@@ -1,6 +1,6 @@
-"""The Avro bytes mean the same to readers that share no code with the writer, for the whole corpus, field by field.
+"""Readers that share no code with the writer decode the whole Avro corpus to the same values, field by field.
 
-Spark's reader is tested in tests/spark_sink/test_second_reader.py, with the session of those tests.
+tests/spark_sink/test_second_reader.py tests Spark's reader with the session of those tests.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def value_of(event: ChangeEvent) -> bytes:
 
 
 def _by_reference(event: ChangeEvent, schema: str) -> Any:
-    """What the package `avro` of the Apache project reads, up to the last byte."""
+    """Return what the Apache project's `avro` package reads, to the last byte."""
     datum = io.BytesIO(value_of(event).removeprefix(HEADER))
     read = avro.io.DatumReader(avro.schema.parse(schema)).read(avro.io.BinaryDecoder(datum))
     assert b"" == datum.read()
@@ -63,7 +63,7 @@ class TestPython:
 
     @pytest.mark.parametrize("name", WITHIN_DATES)
     def test_times(self, name: str) -> None:
-        """By the committed schema, times are read as moments, to the microsecond."""
+        """With the committed schema, times are read exactly to the microsecond."""
         read = _by_reference(CORPUS[name], envelope.SCHEMA_FILE.read_text())
         for field in TIMES:
             expected = getattr(CORPUS[name], field)
@@ -77,7 +77,7 @@ OTHER_FINGERPRINT = b"\xc3\x01" + bytes(8) + value_of(CORPUS["u"]).removeprefix(
 
 
 def _java(program: Path, values: Iterable[bytes]) -> subprocess.CompletedProcess[str]:
-    """A program run from source. Janino, which comes with Spark, does that: a machine with a JRE has no compiler."""
+    """Run a Java program from source with Janino, which comes with Spark, because a JRE has no compiler."""
     command = [find_java().executable, "-cp", f"{JARS}/*", "org.codehaus.janino.SimpleCompiler"]
     command += [program, program.stem, envelope.SCHEMA_FILE]
     lines = "".join(base64.b64encode(value).decode() + "\n" for value in values)
@@ -88,7 +88,7 @@ def _java(program: Path, values: Iterable[bytes]) -> subprocess.CompletedProcess
 
 @pytest.fixture(scope="module")
 def ran(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess[str]:
-    """The program of docs/reading.md on the corpus, and at last on a value of another schema, which ends it."""
+    """Run the program of docs/reading.md on the corpus, and finally on a value of another schema, which ends it."""
     (program,) = blocks(section(page("reading.md"), "Java"), "java")
     source = tmp_path_factory.mktemp("java") / "ReadEvents.java"
     source.write_text(program, encoding="utf-8")
@@ -97,19 +97,19 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> subprocess.CompletedProcess
 
 class TestJava:
     def test_corpus(self, ran: subprocess.CompletedProcess[str]) -> None:
-        """Apache Avro for Java reads every event to its values."""
+        """Apache Avro for Java reads every event correctly."""
         read = [json.loads(line) for line in ran.stdout.splitlines()]
         assert len(CORPUS) == len(read), ran.stderr
         for name, event, found in zip(CORPUS, CORPUS.values(), read, strict=True):
             assert msgspec.to_builtins(event) == found, name
 
     def test_another_schema(self, ran: subprocess.CompletedProcess[str]) -> None:
-        """A value with another fingerprint is refused, not misread."""
+        """A value with another fingerprint is rejected and not misread."""
         assert 0 != ran.returncode
         assert "MissingSchemaException" in ran.stderr
 
     def test_rows(self) -> None:
-        """docs/ReadChanges.java keeps the rules: it ends with the rows that the Python reader has."""
+        """docs/ReadChanges.java follows the rules and ends with the rows of the Python reader."""
         values = [*_shops(), *_histories(), *_key_shifts(), *_by_hand()]
         store = DictStore()
         apply(map(ChangeReader().read, values), store)
@@ -120,7 +120,7 @@ class TestJava:
 
 
 def _shops() -> Iterator[bytes]:
-    """The shops of the demo in all forms; the middle of each comes twice."""
+    """Return the demo shops in all forms, with the middle of each repeated."""
     for source in shop_sources(2024):
         events, codecs = translated(source, source.messages(150, grow=True)), [make() for make in FORMS.values()]
         values = [form(codecs[n % len(codecs)], *event) for n, event in enumerate(events)]
@@ -128,14 +128,14 @@ def _shops() -> Iterator[bytes]:
 
 
 def _key_shifts() -> Iterator[bytes]:
-    """Transactions that move keys over each other, told and untold, and events that come again."""
+    """Return transactions that move keys over each other, identified or not, with duplicates."""
     for made in map(shifts, range(200)):
         for event in (event for batch in made.batches for event in batch):
             yield value_of(msgspec.structs.replace(event_of(event), table=f"shifts{made.seed}"))
 
 
 def _histories() -> Iterator[bytes]:
-    """Random histories with truncates, partial images, changed keys and much that comes again."""
+    """Return random histories with truncates, partial images, key changes and many duplicates."""
     for made in map(history, range(150)):
         if not made.native:
             for event in (event for batch in made.batches for event in batch):
@@ -143,7 +143,7 @@ def _histories() -> Iterator[bytes]:
 
 
 def _by_hand() -> Iterator[bytes]:
-    """A whole image that lacks a column, and what comes from before a truncate of a row that was never seen."""
+    """Return a full image that lacks a column, and events from before a truncate of an unknown row."""
     told = [
         ("c", 1, '{"id":1,"a":1,"b":1}', 1),
         ("u", 1, '{"id":1,"a":2}', 2),

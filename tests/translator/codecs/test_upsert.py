@@ -1,4 +1,4 @@
-"""The upsert form: the exact bytes, and the rows that a reader has that keeps the newest value of each key."""
+"""The upsert form: the exact bytes, and the rows of a reader that keeps the latest value of each key."""
 
 from __future__ import annotations
 
@@ -49,16 +49,16 @@ class TestBytes:
         assert [(b"[" + NAME + b',{"id":7}]', b'{"id":7,"price":"12.50"}')] == found
 
     def test_delete(self) -> None:
-        """A row that is gone is a key without a value."""
+        """A deleted row is a key without a value."""
         assert [(b"[" + NAME + b',{"id":7}]', None)] == pairs(DELETE)
 
     def test_key_change(self) -> None:
-        """The row of the old key goes, that of the new one comes, in this order."""
+        """The old key's row is deleted first, then the new key's row is written."""
         found = pairs(MOVE, key="columns")
         assert [(b'{"id":7}', None), (b'{"id":8}', b'{"id":8,"price":"12.50"}')] == found
 
     def test_schema_block(self) -> None:
-        """As Kafka Connect's JSON converter reads it."""
+        """The block is the one that Kafka Connect's JSON converter reads."""
         ((key, value),) = pairs(CHANGE, key="columns", schema_block=True)
         columns = (
             b'{"type":"string","optional":true,"field":"price"}],"optional":false,"name":"shop.shop.dbo.orders.Value"}'
@@ -74,7 +74,7 @@ class TestBytes:
         ) == value
 
     def test_headers(self) -> None:
-        """Those of the canonical topic, and the columns that are not known."""
+        """The headers are those of the canonical topic, and the list of unknown columns."""
         (record,) = records(CHANGE)
         assert record_headers(CHANGE) == record.headers
         (record,) = records(
@@ -84,12 +84,12 @@ class TestBytes:
         assert b'{"id":7}' == record.value
 
     def test_what_the_key_names_is_in_the_row(self) -> None:
-        """Also where the image does not repeat it."""
+        """The row has the key columns even if the image does not repeat them."""
         ((_, value),) = pairs(msgspec.structs.replace(CHANGE, op="c", after='{"price":"1.00"}'), unavailable="omit")
         assert b'{"id":7,"price":"1.00"}' == value
 
     def test_what_did_not_change_is_taken_from_the_old_row(self) -> None:
-        """Where the event says so."""
+        """They are completed if the event lists the changed columns."""
         sparse = msgspec.structs.replace(CHANGE, after='{"id":7}', before='{"id":7,"price":"9.90"}', changed=["id"])
         ((_, value),) = pairs(sparse)
         assert {"id": 7, "price": "9.90"} == json.loads(value)
@@ -97,20 +97,20 @@ class TestBytes:
 
 class TestNoRecord:
     def test_other_kinds(self) -> None:
-        """DDL, transactions and watermarks."""
+        """DDL, transactions and watermarks have no record."""
         assert [] == records(ChangeEvent.schema_change(CONTEXT, DDL, Detail()))
 
     def test_truncate_dropped(self) -> None:
         assert [] == records(ChangeEvent.truncate(CONTEXT, Detail()), truncate="drop")
 
     def test_a_row_without_a_key(self) -> None:
-        """It has NULL in its key: readers have exactly the rows that have one."""
+        """Its key contains NULL. Readers have exactly the rows with a key."""
         keyless = msgspec.structs.replace(CHANGE, key=None, notes=["KEY_INCOMPLETE"])
         assert [] == records(keyless)
         assert [(b'{"id":7}', None)] == pairs(msgspec.structs.replace(keyless, key_old='{"id":7}'), key="columns")
 
     def test_a_row_that_gets_a_key(self) -> None:
-        """No row of a key without a value was there before."""
+        """Readers had no such row before."""
         gains = msgspec.structs.replace(CHANGE, before='{"id":null,"price":"9.90"}')
         assert [(b'{"id":7}', b'{"id":7,"price":"12.50"}')] == pairs(gains, key="columns")
 
@@ -126,19 +126,19 @@ class TestRefused:
         ],
     )
     def test_what_has_no_form(self, fields: dict[str, Any], options: dict[str, Any], why: str) -> None:
-        """The message is refused, and the reason names this form."""
+        """The message is rejected, and the reason names this form."""
         with pytest.raises(MessageError, match=rf"^upsert: .*{why}"):
             records(msgspec.structs.replace(CHANGE, **fields), **options)
 
     def test_nobody_knows_whether_it_is_whole(self) -> None:
-        """An update without a schema is refused, unless readers may see less than the row."""
+        """An update without a schema is rejected, unless readers are allowed to see less than the row."""
         with pytest.raises(MessageError, match=r"^upsert: without a schema it is unknown"):
             records(CHANGE, None)
         assert 1 == len(records(CHANGE, None, unavailable="omit"))
 
     @pytest.mark.parametrize("unavailable", ["fail", "omit"])
     def test_a_key_change_that_lacks_columns(self, unavailable: str) -> None:
-        """It would turn them into NULL for good, whatever readers know."""
+        """The missing columns would be NULL for good, whatever readers know."""
         with pytest.raises(MessageError, match=r"lacks column 'price'|'price' has no value"):
             records(msgspec.structs.replace(MOVE, after='{"id":8}', before=None), unavailable=unavailable)
 
@@ -157,7 +157,7 @@ OPTIONS = st.builds(
 
 @given(cases(), OPTIONS)
 def test_a_reader_has_the_row(case: Case, chosen: Options) -> None:
-    """Whoever keeps the newest value of a key has the row as it is now, and no other; what it lacks is named."""
+    """A reader that keeps the latest value of each key has exactly the current rows. Missing columns are listed."""
     row_event = case.event
     if row_event.key is None:
         row_event = msgspec.structs.replace(row_event, notes=["KEY_INCOMPLETE"])
@@ -196,7 +196,7 @@ def test_a_reader_has_the_row(case: Case, chosen: Options) -> None:
 
 @pytest.mark.parametrize("number", [0, 1, 3, 4], ids=["qlik", "dts", "canal", "legacy"])
 def test_shops(number: int) -> None:
-    """The shops of the demo, whose tools send whole rows: the newest values of a topic are their rows."""
+    """For the demo shops, whose tools send full rows, the latest values of a topic are their rows."""
     source, codec, topic, store = shop_sources(31)[number], UpsertCodec(), dict[bytes | None, bytes](), DictStore()
     for row_event, schema in translated(source, source.messages(300, grow=True)):
         apply([Change.of(row_event, None)], store)
@@ -213,17 +213,17 @@ def test_shops(number: int) -> None:
 
 
 class TestPage:
-    """docs/upsert.md."""
+    """The page docs/upsert.md."""
 
     def test_options(self) -> None:
-        """The table names them all, in order, with their defaults."""
+        """The table lists all options in order with their defaults."""
         rows = table(page("upsert.md"), "option")
         fields = msgspec.structs.fields(Options)
         assert [field.name for field in fields] == names(rows)
         assert [f"`{str(field.default).lower()}`" for field in fields] == [default for _, default, _ in rows]
 
     def test_records(self) -> None:
-        """The records on the page are ones that are written."""
+        """The codec writes the records on the page."""
         ((key, value),) = pairs(CHANGE)
         ((columns, _),) = pairs(CHANGE, key="columns")
         text = page("upsert.md")

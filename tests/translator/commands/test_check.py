@@ -178,7 +178,7 @@ masks:
 
 
 def test_masks(check: Check, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The output lists the masked sources and warns if a declared key is hashed. It never shows the key of the hashes."""
+    """The output lists the masked sources and warns if a declared key is hashed. It never shows the hash key."""
     monkeypatch.setenv("MASK_KEY", "s" * 40)
     code, out, err = check(MASKED.replace('"OWNER.*"', "OWNER.T"))
     assert 0 == code

@@ -297,7 +297,7 @@ class TestPreview:
         ],
     )
     def test_structure(self, value: bytes | None, lines: list[str]) -> None:
-        """The structure has names, types and lengths, the first items of an array, and the frame of what is not JSON."""
+        """The structure has names, types and lengths, the first items of an array, and the frame of other content."""
         assert lines == preview(value)
 
     def test_bounded(self) -> None:

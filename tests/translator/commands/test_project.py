@@ -83,7 +83,7 @@ def _bytes(record: Record) -> list[tuple[str, str | bytes | None]]:
 
 
 def test_the_records_of_the_service(projected: Bench) -> None:
-    """The projection gets the same bytes in order. The next run continues there, and writes nothing without new events."""
+    """The projection gets the same bytes in order. The next run continues there and needs new events."""
     topic = f"{projected.name}-debezium"
     projected.feed([row(1), row(2)], 0)
     projected.feed([row(3, "u")], 1)

@@ -72,7 +72,7 @@ Run = Callable[..., Ran]
 
 @pytest.fixture
 def run(monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Run:
-    """Run the console command in this process with arguments and standard input, and return exit code and both outputs."""
+    """Run the console command in this process with these arguments and input, and return exit code and outputs."""
 
     def run_once(*arguments: object, stdin: bytes = b"") -> Ran:
         monkeypatch.setattr(sys, "argv", ["translator", "translate", *map(str, arguments)])
@@ -135,7 +135,7 @@ class TestOutput:
             assert [line] == [record.value for record in codec.encode(codec.decode(line))]
 
     def test_dead_letter(self, run: Run, file: FileOf) -> None:
-        """A dead letter is a JSON object on standard error with code, message, origin and position, without row data."""
+        """A dead letter is a JSON object on standard error: code, message, origin and position, but no row data."""
         path = file(INSERT, UNKNOWN, INSERT)
         ran = run("-d", "shareplex", path)
         (dead,) = ran.dead_letters
@@ -452,7 +452,7 @@ def test_events_decode(run: Run, file: FileOf) -> None:
 
 
 def test_a_contradiction_stops_it(run: Run, file: FileOf) -> None:
-    """If messages contradict the declared profile, it prints the events before them and the reason, and exits with 1."""
+    """If messages contradict the declared profile, it prints the earlier events and the reason and exits with 1."""
     update = CANAL | {"type": "UPDATE", "data": [CANAL["data"][0]], "old": [{"id": "7", "name": "y"}]}
     path = file(*map(json.dumps, (CANAL, update, CANAL)))
     ran = run("-d", "canal", "-o", "profile=dts", path)

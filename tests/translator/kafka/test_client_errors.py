@@ -31,7 +31,7 @@ def test_a_refused_login_is_a_refusal() -> None:
 
 
 def test_a_bootstrap_address_may_refuse() -> None:
-    """A bootstrap address can reject us once others have answered, because only the cluster's brokers are needed then."""
+    """Once others have answered, a bootstrap address can reject us, because only cluster brokers are needed."""
     assert told((KafkaError._AUTHENTICATION, LOGIN.format("bootstrap"))).refusal(needed=True) is None
     assert told((KafkaError._AUTHENTICATION, LOGIN.format("7"))).refusal(needed=True) is not None
 

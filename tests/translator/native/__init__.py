@@ -1,4 +1,4 @@
-"""The native path beside the plain way."""
+"""Compare the native path with the plain path."""
 
 import pytest
 

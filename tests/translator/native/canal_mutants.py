@@ -1,4 +1,4 @@
-"""Canal messages as no writer sends them: cells, members and bytes changed at random, from a seed."""
+"""Malformed Canal messages: cells, members and bytes changed at random from a seed."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -66,7 +66,7 @@ BYTES = (
 
 
 def mutants(chance: Random, messages: Sequence[bytes]) -> Iterator[bytes]:
-    """Damaged forms of these messages, without an end."""
+    """Generate damaged forms of these messages without end."""
     while True:
         value = chance.choice(messages)
         way = chance.random()
@@ -77,14 +77,14 @@ def mutants(chance: Random, messages: Sequence[bytes]) -> Iterator[bytes]:
 
 
 def with_two_images(value: bytes) -> bytes:
-    """An update whose `old` names all columns, as DTS sends it."""
+    """Return an update whose `old` has all columns, as DTS sends it."""
     body: Body = json.loads(value)
     body["old"] = [{**row, **(changed or {})} for row, changed in zip(body["data"], body["old"], strict=True)]
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 def damaged(chance: Random, value: bytes) -> bytes:
-    """The message with bytes changed, gone or more."""
+    """Return the message with bytes changed, removed or added."""
     damaged = bytearray(value)
     for _ in range(chance.randint(1, 3)):
         at = chance.randrange(len(damaged) + 1)
@@ -124,7 +124,7 @@ def _change_old_cell(chance: Random, body: Body) -> None:
 
 
 def _swap_row_text(chance: Random, body: Body) -> None:
-    """The images change places, or `old` holds all columns."""
+    """Swap the images, or put all columns in `old`."""
     for row in _rows(body, "data")[:1]:
         body["old"] = [{**row, chance.choice([*row]): chance.choice(CELLS)}]
 

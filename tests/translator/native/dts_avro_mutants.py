@@ -1,4 +1,4 @@
-"""Records of DTS as no writer sends them: cells, fields and bytes changed at random, from a seed."""
+"""Malformed DTS records: cells, fields and bytes changed at random from a seed."""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
@@ -71,7 +71,7 @@ ORACLE: Sequence[tuple[int, Cell]] = (
     (101, float_(0.5)),
 )
 CHARSETS: Sequence[Cell] = (MYSQL[-2][1], MYSQL[-1][1], ORACLE[1][1])
-"""Cells in a charset that is not UTF-8."""
+"""Cells in a charset other than UTF-8."""
 SOURCES = (("MySQL", "8.0.28", MYSQL), ("PostgreSQL", "14.8", POSTGRESQL), ("Oracle", "19", ORACLE))
 CELLS: Sequence[Cell] = (
     *(None, NONE, NULL, *(cell for _, _, columns in SOURCES for _, cell in columns)),
@@ -129,7 +129,7 @@ OPERATIONS = ("INSERT", "UPDATE", "DELETE", "INIT")
 
 
 def common(chance: Random) -> Datum:
-    """A row as its writer sends it."""
+    """Return a row as its writer sends it."""
     name, version, columns = chance.choice(SOURCES)
     row = [cell for _, cell in columns]
     operation = chance.choice(OPERATIONS)
@@ -147,7 +147,7 @@ def common(chance: Random) -> Datum:
 
 
 def mutants(chance: Random) -> Iterator[bytes]:
-    """Records as they are common, and damaged ones, without an end."""
+    """Generate common and damaged records without end."""
     while True:
         datum = common(chance)
         for _ in range(chance.choice((0, 1, 1, 2, 3))):
@@ -164,7 +164,7 @@ def _images(datum: Datum) -> list[list[Cell]]:
 
 
 def _change_cell(chance: Random, datum: Datum) -> None:
-    """In one image, or in both to the same cell."""
+    """Change a cell in one image, or the same cell in both."""
     images = _images(datum)
     index, cell = chance.randrange(19), chance.choice(CELLS)
     for image in images if chance.random() < 0.5 else images[-1:]:
@@ -172,13 +172,13 @@ def _change_cell(chance: Random, datum: Datum) -> None:
 
 
 def _withhold(chance: Random, datum: Datum) -> None:
-    """One image has few of its values, perhaps those of a key."""
+    """Keep only a few values of one image, perhaps without those of a key."""
     for image in _images(datum)[:: chance.choice((1, -1))][:1]:
         image[:] = [cell if index == 0 or chance.random() < 0.3 else NONE for index, cell in enumerate(image)]
 
 
 def _change_number(chance: Random, datum: Datum) -> None:
-    """A column has the type of another, or one that no table lists."""
+    """Give a column the type number of another, or one that no table lists."""
     if isinstance(datum["fields"], list) and datum["fields"]:
         numbers = [field["dataTypeNumber"] for field in datum["fields"]]
         chance.choice(datum["fields"])["dataTypeNumber"] = chance.choice((*numbers, 1, 2, 3, 13, 20, 100, 600, 77, -1))

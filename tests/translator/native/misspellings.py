@@ -1,4 +1,4 @@
-"""Messages with one string spelled in a way that a parser may refuse: in every string that they have, one at a time."""
+"""Messages with one string spelled so that a parser may reject it, for each of their strings in turn."""
 
 import re
 from collections.abc import Iterator
@@ -8,14 +8,14 @@ ESCAPES = (rb"\x", rb"\q", rb"\u12", rb"\uZZZZ", rb"\u00", rb"\/", rb"\u0041", r
 SURROGATES = (rb"\ud800", rb"\udc00", rb"\ude00\ud83d", rb"\ud83d\ude00", rb"\ud800\u0041")
 BYTES = (b"\xff", b"\xc3", b"\xc0\xaf", b"\xed\xa0\x80", b"\xf4\x90\x80\x80", b"\x00", b"\n", b"\x7f")
 BAD = (*ESCAPES, *SURROGATES, *BYTES)
-"""Spellings that JSON does not have, those that it has and no writer here uses, and bytes that are not UTF-8."""
+"""Spellings that are not JSON, valid ones that no writer here uses, and bytes that are not UTF-8."""
 
 _JSON = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _PRINTABLE = re.compile(rb"[\x20-\x7e]+")
 
 
 def in_json(value: bytes) -> Iterator[bytes]:
-    """Misspell each string of a message in JSON, names of members too, at its beginning and at its end."""
+    """Misspell each string of a JSON message, including member names, at its beginning and at its end."""
     for found in _JSON.finditer(value):
         for at in dict.fromkeys((found.start() + 1, found.end() - 1)):
             for bad in BAD:
@@ -23,7 +23,7 @@ def in_json(value: bytes) -> Iterator[bytes]:
 
 
 def one_in_json(chance: Random, value: bytes) -> bytes:
-    """Misspell one string of a message in JSON."""
+    """Misspell one string of a JSON message."""
     places = [found.end() - 1 for found in _JSON.finditer(value)]
     if not places:
         return value
@@ -32,7 +32,7 @@ def one_in_json(chance: Random, value: bytes) -> bytes:
 
 
 def in_avro(value: bytes) -> Iterator[bytes]:
-    """Misspell each string of a record in Avro: those of up to 63 bytes, whose length is one byte before them."""
+    """Misspell each string of an Avro record of up to 63 bytes, whose length is the byte before it."""
     for at in range(len(value)):
         length, start = value[at] // 2, at + 1
         if value[at] % 2 or not 0 < length < 64 or not _PRINTABLE.fullmatch(value[start : start + length]):
@@ -46,6 +46,6 @@ def in_avro(value: bytes) -> Iterator[bytes]:
 
 
 def one_in_avro(chance: Random, value: bytes) -> bytes:
-    """Misspell one string of a record in Avro."""
+    """Misspell one string of an Avro record."""
     all_of_them = [*in_avro(value)]
     return chance.choice(all_of_them) if all_of_them else value

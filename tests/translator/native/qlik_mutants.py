@@ -1,4 +1,4 @@
-"""Qlik messages as no task writes them: cells, masks, headers, layouts and bytes changed at random, from a seed."""
+"""Malformed Qlik messages: cells, masks, headers, layouts and bytes changed at random from a seed."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,9 +24,9 @@ TYPES: Mapping[str, tuple[str, int, int, Sequence[Any]]] = {
 """The columns of the table: type, precision, scale, and common cells."""
 
 IDS = ("8FB9D3C10EA4B25751DF9CC8318F0A02", "A" * 32, "B" * 32)
-"""Ids of metadata that are known: of the table, of one with a LOB and gaps in its ordinals, of one without a key."""
+"""Ids of known metadata: of the table, of one with a LOB and gaps in its ordinals, and of one without a key."""
 UNKNOWN_TYPE_ID = "D" * 32
-"""Id of metadata that are known, with a column type that is not."""
+"""Id of known metadata with an unknown column type."""
 UNKNOWN_ID = "C" * 32
 
 HEADERS: Mapping[str, Sequence[Any]] = {
@@ -78,11 +78,11 @@ KEYS = (
     ),
 )
 SEPARATORS = ((",", ":"), (",", ":"), (", ", ": "), (",", ":\t"))
-"""The spellings of libraries in C; nobody knows which of them Replicate has."""
+"""The spellings of C libraries. It is unknown which of them Replicate uses."""
 
 
 def metadata() -> Iterator[Body]:
-    """The metadata messages of `IDS` and `UNKNOWN_TYPE_ID`."""
+    """Return the metadata messages of `IDS` and `UNKNOWN_TYPE_ID`."""
     ids = (*IDS, UNKNOWN_TYPE_ID)
     columns = {
         name: {"ordinal": ordinal, "type": type_, "precision": precision, "scale": scale}
@@ -106,13 +106,13 @@ def metadata() -> Iterator[Body]:
 
 
 def enveloped(message: object, schema_id: object = None, kind: str = "DT") -> Body:
-    """A message in the Replicate envelope."""
+    """Return a message in the Replicate envelope."""
     head = {"magic": "atMSG", "type": kind, "headers": None, "messageSchemaId": schema_id, "messageSchema": None}
     return {**head, "message": message}
 
 
 def common(chance: Random) -> Body:
-    """A message as a task writes it."""
+    """Return a message as a task writes it."""
     row = {name: chance.choice(cells) for name, (_, _, _, cells) in TYPES.items()}
     operation = chance.choice(("INSERT", "UPDATE", "UPDATE", "DELETE", "REFRESH"))
     headers = {name: values[0] for name, values in HEADERS.items()} | {"operation": operation, "columnMask": "03FF"}
@@ -131,7 +131,7 @@ def common(chance: Random) -> Body:
 
 
 def messages(chance: Random) -> Iterator[tuple[bytes, bytes | None]]:
-    """Values with Kafka keys, some common and most damaged, without an end."""
+    """Generate values with Kafka keys without end, some common and most damaged."""
     while True:
         body = common(chance)
         for _ in range(chance.choice((0, 0, 1, 1, 2, 3))):
@@ -144,7 +144,7 @@ def messages(chance: Random) -> Iterator[tuple[bytes, bytes | None]]:
 
 
 def spelled(chance: Random, body: Body) -> bytes:
-    """The JSON of a message in one of the spellings of JSON."""
+    """Return a message in one of the spellings of JSON."""
     indent = "\t" if chance.random() < 0.1 else None
     ascii_alone = chance.random() < 0.1
     text = json.dumps(body, separators=chance.choice(SEPARATORS), ensure_ascii=ascii_alone, indent=indent)
@@ -180,7 +180,7 @@ def _drop_header(chance: Random, body: Body) -> None:
 
 
 def _withhold(chance: Random, body: Body) -> None:
-    """Columns are not captured: clear bits, and null in both rows, now and then not in all."""
+    """Withhold columns: clear their bits, and set null in both rows, sometimes not in all."""
     headers = _message(body).get("headers")
     if not isinstance(headers, dict):
         return
@@ -197,7 +197,7 @@ def _withhold(chance: Random, body: Body) -> None:
 
 
 def _double_masks(chance: Random, body: Body) -> None:
-    """The masks of a table whose ordinals have gaps."""
+    """Return the masks of a table whose ordinals have gaps."""
     headers = _message(body).get("headers")
     if isinstance(headers, dict) and "messageSchemaId" in body:
         body["messageSchemaId"] = IDS[1]

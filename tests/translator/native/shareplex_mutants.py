@@ -1,4 +1,4 @@
-"""SharePlex messages as no writer sends them: cells, members and bytes changed at random, from a seed."""
+"""Malformed SharePlex messages: cells, members and bytes changed at random from a seed."""
 
 import json
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ META: tuple[tuple[str, Sequence[Any]], ...] = (
 
 
 def mutants(chance: Random, messages: Sequence[bytes]) -> Iterator[bytes]:
-    """Damaged forms of these messages, without an end."""
+    """Generate damaged forms of these messages without end."""
     while True:
         value = chance.choice(messages)
         way = chance.random()

@@ -1,4 +1,4 @@
-"""Each kind of cell writes what its converter writes, for every spelling that it takes."""
+"""Each kind of native cell writes what its converter writes, for every spelling that it accepts."""
 
 import json
 
@@ -37,7 +37,7 @@ TRANSLATOR, PATH = opened_path(build("canal", Setup("src"), {})) if _native.abse
 @examples(0.5)
 @given(cell=CELLS, changed=CELLS)
 def test_a_cell_of_a_type(type_: str, cell: str | None, changed: str | None) -> None:
-    """Alone in its row, in the image after and in the one before."""
+    """This holds for the only column of a row, in the old and in the new image."""
     body = {
         "data": [{"c": cell}],
         "database": "d",
@@ -56,7 +56,7 @@ def test_a_cell_of_a_type(type_: str, cell: str | None, changed: str | None) -> 
     assert PATH is not None
     value = msgspec.json.encode(body)
     became = agree(TRANSLATOR, PATH, Message("raw", 0, 5, 1, None, value))
-    # In the first row canal lists no column that did not change.
+    # In the first row, canal lists no unchanged column.
     assert became in ("taken", "cell") or (became == "shape" and cell == changed)
 
 
@@ -68,7 +68,7 @@ SCALARS = NUMBERS | st.sampled_from(["true", "false", "null"]) | (CELLS | WORDS)
 @examples(2)
 @given(scalar=SCALARS)
 def test_a_scalar_of_a_declared_type(type_: str, scalar: str) -> None:
-    """SharePlex sends numbers and booleans, too."""
+    """SharePlex also sends numbers and booleans."""
     body = {"meta": {"op": "ins", "table": "D.T", "time": "2026-01-05T08:00:09", "scn": "7"}, "data": {"c": "cell"}}
     value = json.dumps(body, separators=(",", ":")).replace('"cell"', scalar).encode()
     declared = (DeclaredTable("*", columns={"c": type_}),)
@@ -77,7 +77,7 @@ def test_a_scalar_of_a_declared_type(type_: str, scalar: str) -> None:
 
 
 def test_common_cells_are_read_without_their_converter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of all columns of the benchmark's table, but for numbers with an exponent."""
+    """This covers all columns of the benchmark's table, except numbers with an exponent."""
     asked: list[bytes] = []
     monkeypatch.setattr(
         "translator.translation.native_path.convert_cell", lambda text, convert: asked.append(text) or b"null"

@@ -1,4 +1,4 @@
-"""The check of continuity says the same of messages, whichever way they are translated."""
+"""The continuity check gives the same result for native and plain translation."""
 
 from collections import Counter
 from typing import Any
@@ -24,7 +24,7 @@ WARN = {"action": "warn"}
 
 
 def said(topic: list[Message], *, native: bool, **options: Any) -> tuple[list[str], str | None, int]:
-    """The warnings, what stopped the process, and how many messages were taken."""
+    """Return the warnings, the error that stopped the process, and the number of native messages."""
     translator, path = opened_path(canal(**options))
     warnings: list[str] = []
     guards = Guards(translator.dialect, warnings.append)
@@ -45,7 +45,7 @@ def said(topic: list[Message], *, native: bool, **options: Any) -> tuple[list[st
 
 
 def assert_same(topic: list[Message], **options: Any) -> int:
-    """Both ways, with the check that stops and with the one that warns; the number of messages that were taken."""
+    """Compare both paths with a stopping and a warning check, and return the number of native messages."""
     for action in ("stop", "warn"):
         chosen = {**options, "continuity": {"action": action, "keys": 3}}
         *native, taken = said(topic, native=True, **chosen)
@@ -68,7 +68,7 @@ def test_a_restarted_instance(history: History, swap: int, again: int) -> None:
 
 
 def test_such_messages_are_taken_and_a_contradiction_is_found() -> None:
-    """Else the properties above would say nothing."""
+    """Otherwise the properties above would prove nothing."""
     history = History()
     history.new(1, 1)
     for value in (2, 3, 4):

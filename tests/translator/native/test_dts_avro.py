@@ -1,4 +1,4 @@
-"""Records of DTS in Avro: the native path takes the common ones, and makes of them what the plain way makes."""
+"""DTS records in Avro: the native path handles the common ones with the same result as the plain path."""
 
 from collections import Counter
 from datetime import datetime
@@ -67,12 +67,12 @@ def test_both_ways_agree_on_mutants(name: str, declared: str) -> None:
 @pytest.mark.parametrize("name", OPTIONS)
 @pytest.mark.parametrize("version", ["v2", "v3"])
 def test_common_records_are_taken(name: str, version: str) -> None:
-    """Of each source and operation, each kind of cell among them."""
+    """The native path handles records of each source and operation with each kind of cell."""
     translator, path = opened_path(build("dts_avro", Setup("source"), OPTIONS[name]))
     chance = Random(name)
     values = [encode(common(chance), version) for _ in range(200)]
     found = Counter(agree(translator, path, message(value)) for value in values)
-    # A declared unit leaves fractions over that are of the other one.
+    # With a declared unit, fractions in the other unit are left to the plain path.
     assert found["taken"] == 200 or name == "micros"
     assert found["taken"] > 100
 
@@ -81,7 +81,7 @@ def test_common_records_are_taken(name: str, version: str) -> None:
 @examples(8)
 @given(data=st.data(), type_=st.sampled_from(TYPES), source=st.sampled_from((MYSQL, POSTGRESQL, ORACLE)))
 def test_a_cell_of_a_type(branch: str, data: st.DataObject, type_: str, source: tuple[str, str]) -> None:
-    """Alone in its row, in both images, of which the other may hold anything."""
+    """Both paths agree on a cell alone in its row, in both images, with any value in the other."""
     cells = OF_BRANCH[branch]
     before, after = data.draw(cells | CELLS), data.draw(cells)
     sent = record(
@@ -93,7 +93,7 @@ def test_a_cell_of_a_type(branch: str, data: st.DataObject, type_: str, source: 
 
 
 def agreed(*values: bytes, **options: Any) -> list[str]:
-    """What became of messages that one path takes in their order."""
+    """Return the results of messages that a path handles in order."""
     translator, path = opened_path(build("dts_avro", Setup("source"), options))
     return [agree(translator, path, message(value)) for value in values]
 
@@ -172,7 +172,7 @@ COLUMNS = [
     (source, version, number, cell)
     for source, version, columns in dts_avro_mutants.SOURCES
     for number, cell in columns
-    # Geometry, intervals, and what is named by a charset other than UTF-8.
+    # Geometry, intervals, and text in a charset other than UTF-8.
     if number not in (255, 183) and cell not in dts_avro_mutants.CHARSETS
 ]
 
@@ -192,7 +192,7 @@ def test_common_cells_are_read_without_their_converter(
 
 
 def test_a_row_that_contradicts_the_numbers_of_its_columns_is_taken() -> None:
-    """As every row with a TEXT does. One that is null in the next row has its number's type again."""
+    """Every row with a TEXT does that. If it is null in the next row, the type number applies again."""
     translator, path = opened_path(build("dts_avro", Setup("source"), {}))
     sent = [
         row("INSERT", {"a": (252, character("text")), "b": (253, binary(b"\xff"))}),
@@ -206,7 +206,7 @@ def test_a_row_that_contradicts_the_numbers_of_its_columns_is_taken() -> None:
 
 
 def test_a_column_that_holds_text_and_bytes_is_left_to_the_plain_way() -> None:
-    """Also where its table was met with either."""
+    """This holds whether text or bytes came first."""
     kinds = {"text": character("text"), "bytes": binary(b"\xff")}
     for number in (252, 253):
         single = [row("INSERT", {"a": (number, cell)}) for cell in kinds.values()]
@@ -218,7 +218,7 @@ def test_a_column_that_holds_text_and_bytes_is_left_to_the_plain_way() -> None:
 
 
 def test_withheld_values_are_taken() -> None:
-    """Of either image, but for those of the key."""
+    """Withheld values of either image are handled, except those of the key."""
     translator, path = opened_path(build("dts_avro", Setup("source"), {}))
     keyed = {"tags": {"pk_uk_info": '{"PRIMARY":["a"]}'}}
     one, two, columns = integer(1), integer(2), {"a": 3, "b": 3, "c": 3}

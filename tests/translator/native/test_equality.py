@@ -1,4 +1,4 @@
-"""The one law of the native path: what it takes is what the plain way makes of the message, byte for byte."""
+"""The law of the native path: for messages that it handles, it writes what the plain path writes, byte for byte."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ KEYED = (DeclaredTable("*", key=("column_1", "id")),)
 
 
 def plain(translator: Translator, codecs: Sequence[Codec], message: Message) -> list[list[Record] | DeadLetter] | None:
-    """The records of a message for each output by the plain way; None where it is no rows."""
+    """Return the plain path's records for each output, or None if the message has no rows."""
     result = translator.translate(message)
     return [translator.encode(codec, message, result) for codec in codecs] if isinstance(result, Events) else None
 
@@ -61,7 +61,7 @@ def opened_path(
 
 
 def as_insert(value: bytes) -> bytes:
-    """A SharePlex update as the insert of the columns that it names."""
+    """Return a SharePlex update as an insert of the columns that it contains."""
     body = msgspec.json.decode(value)
     body["meta"]["op"] = "ins"
     body["data"] = body.pop("key") | body["data"]
@@ -69,7 +69,7 @@ def as_insert(value: bytes) -> bytes:
 
 
 def agree(translator: Translator, path: NativePath, message: Message, codecs: Sequence[Codec] = CANONICAL) -> str:
-    """What became of a message, once both ways are held together."""
+    """Compare both paths, and return the result for the message."""
     (taken,) = path.take([message])
     if isinstance(taken, str):
         assert taken in REASONS, message.value
@@ -84,14 +84,14 @@ def test_both_ways_agree_on_mutants(name: str, tables: tuple[DeclaredTable, ...]
     source = Setup("source", tables=tables)
     translator, path = opened_path(build("canal", source, OPTIONS[name]))
     sparse = [message.value or b"" for message in feed("canal", 12, 60).messages]
-    # Of canal itself an update with two full images goes the plain way.
+    # For canal itself, an update with two full images takes the plain path.
     two_images = map(with_two_images, sparse[: 6 if name == "oss" else None])
     messages = [*sparse, *two_images]
     found = Counter(
         agree(translator, path, Message("raw.x", 3, offset, 1_767_600_000_123, None, value, topic_id="abc"))
         for offset, value in enumerate(islice(mutants(Random(name), messages), 8 * settings.default.max_examples))
     )
-    # Neither all taken nor none: such a test would show nothing.
+    # Some messages are handled and some are not. Otherwise the test would prove nothing.
     assert found["taken"] > found.total() / 40
     assert {"shape", "columns"} <= found.keys()
 
@@ -128,7 +128,7 @@ def test_both_ways_agree_on_mutants_of_shareplex(preset: str, declared: str) -> 
 
 
 def test_a_time_of_shareplex_is_asked_for_once_and_what_is_none_is_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That may have any length, and there may be any number of them."""
+    """An invalid time can have any length, and there can be any number of them."""
     asked: Counter[str] = Counter()
     whole = Instants._read
     monkeypatch.setattr(Instants, "_read", lambda self, text: asked.update([text]) or whole(self, text))

@@ -1,4 +1,4 @@
-"""Masks and the native path: a table of which something is masked goes the plain way, and no other table does."""
+"""A table with a masked column takes the plain path, and other tables the native path."""
 
 import pytest
 
@@ -21,7 +21,7 @@ ROOMY = 1_000_000
 
 
 def taken(found: DialectFeed, masks: SourceMasks | None) -> list[list[Record] | str]:
-    """The canonical records of each message that the native path takes, or why it does not."""
+    """Return the canonical records of each native message, or the reason why it is not native."""
     translator = Translator("source", found.dialect, Limits(), None, masks)
     path = native_path(translator, [(AvroCodec(), ROOMY)])
     assert isinstance(path, NativePath)
@@ -41,7 +41,7 @@ def taken(found: DialectFeed, masks: SourceMasks | None) -> list[list[Record] | 
     ids=["another table", "another column", "another type", "a pattern"],
 )
 def test_what_masks_do_not_touch_is_taken(dialect: str, rule: MaskRule) -> None:
-    """To the same bytes as without masks."""
+    """Unmasked tables have the same bytes as without masks."""
     found = feed(dialect, 12, 40)
     wanted = taken(found, None)
     assert sum(isinstance(one, list) for one in wanted) > 30
@@ -61,7 +61,7 @@ def test_a_table_with_a_masked_column_is_not(dialect: str, rule: MaskRule) -> No
 
 
 def test_rows_that_may_have_any_column_are_not() -> None:
-    """SharePlex names no columns beforehand where the operator does not."""
+    """SharePlex does not list its columns in advance unless the operator declares them."""
     found = feed("shareplex", 12, 40)
 
     dialect = build("shareplex", Setup("source", tables=(DeclaredTable("*", ("id",)),)), {"preset": "quest"})

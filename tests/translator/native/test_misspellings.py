@@ -1,4 +1,4 @@
-"""No string passes the native path unread: each is misspelled in turn, those too that nothing of is written."""
+"""The native path validates every string: each is misspelled in turn, even if it does not affect the output."""
 
 import json
 from collections import Counter
@@ -37,18 +37,18 @@ def message(value: bytes) -> Message:
 def hold_together(
     translator: Translator, path: NativePath, values: Iterable[bytes], misspell: Misspell, *, all_taken: bool = False
 ) -> None:
-    """Hold both ways together over all misspellings of messages, at least one of which is taken as it is."""
+    """Compare both paths over all misspellings of messages, at least one of which is native without them."""
     taken = [value for value in values if agree(translator, path, message(value)) == "taken"]
     assert taken
     assert not all_taken or len(taken) == len([*values])
     found = Counter(agree(translator, path, message(bad)) for value in taken for bad in misspell(value))
     assert found.total() > len(BAD) * 5 * len(taken)
-    # Some of them are valid: escapes in cells, and in Avro any text.
+    # Some of them are valid: escapes in cells, and any text in Avro.
     assert 0 < found["taken"] < found.total()
 
 
 def canal(name: str) -> Sequence[bytes]:
-    """An INSERT, an UPDATE and a DELETE with every member, none of them empty."""
+    """Return an INSERT, an UPDATE and a DELETE with every member, none of them empty."""
     (update,) = [message.value or b"" for message in feed("canal", 4, 1).messages]
     body: Body = json.loads(with_two_images(update) if name.startswith("dts_legacy") else update)
     body |= {"gtid": "3e11fa47-71ca-11e1-9e33-c80aa9429562:23", "sql": "update orders", "sqlType": {"id": -5}}
@@ -75,7 +75,7 @@ def test_shareplex(preset: str) -> None:
 
 
 def test_qlik() -> None:
-    """Among them deletions and inserts with a section that nothing is read of."""
+    """The messages include deletes, and inserts with an unread section."""
     chance = Random(1)
     translator, path, _, _ = taught_qlik(**NAMED)
     bodies = [qlik_mutants.common(chance) for _ in range(6)]

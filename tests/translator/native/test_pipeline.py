@@ -1,4 +1,4 @@
-"""The native path in the pipeline: a batch leaves the same behind, with it and without it."""
+"""The native path in the pipeline: a batch has the same result with and without it."""
 
 import asyncio
 import json
@@ -57,7 +57,7 @@ SCHEMAS, METADATA, LETTERS = (OutputTopic(name, 1, ROOMY) for name in ("schemas"
 
 
 class Run:
-    """A pipeline over a delivery in memory, and all that it left behind."""
+    """A pipeline with a delivery in memory, and all of its output."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Run:
         )
 
     def of(self, values: Sequence[bytes | None], first: int = 0) -> None:
-        """Let a batch of these values through."""
+        """Process a batch of these values."""
         records = [Record(first + n, value) for n, value in enumerate(values)]
 
         async def through() -> None:
@@ -101,7 +101,7 @@ class Run:
 
     @property
     def left(self) -> object:
-        """What was written, and the accounts without what the native path did."""
+        """Return what was written, and the accounts without the native path's share."""
         written = {to: [self.delivery.written(to.topic, n) for n in range(to.partitions)] for to in self.topics}
         return written, [replace(account, native=type(account.native)()) for account in self.accounts]
 
@@ -120,7 +120,9 @@ def values(count: int) -> list[bytes]:
 def test_batches_leave_the_same_behind(
     seed: int, holds: tuple[ErrorCode, ...], projections: tuple[EventOutput, ...]
 ) -> None:
-    """Common messages and damaged ones, tombstones and statements between them, over several batches."""
+    """Common and damaged messages with tombstones and statements between them give the same result over several
+    batches.
+    """
     chance = Random(seed)
     common = values(40)
     ddl = json.dumps({"type": "ALTER", "isDdl": True, "database": "shop", "table": "orders", "sql": "alter table x"})
@@ -135,13 +137,13 @@ def test_batches_leave_the_same_behind(
             run.of(batch, first=number * 100)
     native, plain = runs
     assert native.left == plain.left
-    assert native.taken > 0 or holds  # which may hold the table from the first message on
+    assert native.taken > 0 or holds  # which can hold the table from the first message on
     assert plain.taken == 0
 
 
 @pytest.mark.parametrize("seed", range(6))
 def test_metadata_come_and_change_between_the_rows(seed: int) -> None:
-    """What a row is read by is what was learned before it, wherever in a run that was."""
+    """A row is read with the metadata learned before it, anywhere in a run."""
     chance = Random(seed)
     learned = [*qlik_mutants.metadata()]
 
@@ -168,7 +170,7 @@ def test_metadata_come_and_change_between_the_rows(seed: int) -> None:
 
 @pytest.mark.parametrize("wrong_at", [0, 1, 40, 70])
 def test_what_stands_before_a_contradiction_is_written(wrong_at: int) -> None:
-    """Wherever it lies in a run; the mark for other processes is there with both."""
+    """This holds anywhere in a run, and both paths leave the mark for other processes."""
     history = History()
     history.new(1, 0)
     for value in range(1, 80):
@@ -188,7 +190,7 @@ def test_what_stands_before_a_contradiction_is_written(wrong_at: int) -> None:
 
 @pytest.mark.parametrize("wrong_at", [0, 1, 40, 70])
 def test_a_contradiction_holds_its_partition_where_the_operator_wants_it(wrong_at: int) -> None:
-    """Wherever it lies in a run, what precedes it is written, and it and all that follows are dead letters."""
+    """Anywhere in a run, earlier messages are written, and it and later ones become dead letters."""
     history = History()
     history.new(1, 0)
     for value in range(1, 80):
@@ -240,7 +242,7 @@ def test_which_projections_a_source_may_have(codec: Codec, sources: set[str]) ->
 
 
 def test_a_record_too_large_for_one_projection_is_left_to_the_plain_way() -> None:
-    """It is a dead letter of that output alone, as ever."""
+    """As usual, it is a dead letter of that output only."""
     small = replace(PROJECTIONS[0].to, max_bytes=1_000)
     run = Run(native=True, projections=(EventOutput(DebeziumCodec(), small),))
     run.of(values(40))
@@ -262,7 +264,7 @@ def test_what_is_taken_and_why_not_is_a_metric() -> None:
 
 
 def test_a_difference_turns_the_native_path_off(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One message in so many goes both ways; here the plain way is another one: of a source with another name."""
+    """Every n-th message takes both paths. Here the plain path differs, because its source has another name."""
     monkeypatch.setattr(module, "SELF_CHECK_EVERY", 4)
     given = feed("canal", 8, 6)
     _, path = opened_path(given.dialect)
@@ -288,7 +290,7 @@ def test_a_difference_in_a_projection_alone_counts(monkeypatch: pytest.MonkeyPat
 
 
 class _Wrong:
-    """A reader with a bug: what it takes is the messages of another source."""
+    """A reader with a bug: it takes the messages of another source."""
 
     def __init__(self, reader: NativeReader) -> None:
         self._reader = reader
@@ -315,7 +317,7 @@ def test_after_a_difference_the_plain_result_is_written_and_the_service_goes_on(
     native, plain = runs
     assert native.left == plain.left
     assert native.taken == 0
-    # The first messages of a schema go the plain way anyway; the first that was taken shows the difference.
+    # The first messages of a schema take the plain path anyway. The first native one shows the difference.
     assert sum(account.native["difference"] for account in native.accounts) == 80
     ((event, fields),) = logged
     assert ("native path disabled", "src", "raw", 0) == (
@@ -326,7 +328,7 @@ def test_after_a_difference_the_plain_result_is_written_and_the_service_goes_on(
 
 
 def test_a_panic_goes_the_plain_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Brought about by a layout without operations, which no dialect gives."""
+    """A layout without operations, which no dialect produces, causes the panic."""
     whole = CanalNativeRows.layout
     monkeypatch.setattr(
         CanalNativeRows, "layout", lambda self, *spelling: replace(whole(self, *spelling), operations=())

@@ -1,4 +1,4 @@
-"""Debezium projections beside the canonical topic: each has of a taken message what the plain way makes of it."""
+"""Debezium projections next to the canonical topic have the plain path's records for each native message."""
 
 from collections import Counter
 from itertools import islice
@@ -58,7 +58,7 @@ CANAL: dict[str, dict[str, Any]] = {
 
 
 def beside(*names: str) -> tuple[Codec, ...]:
-    """The codecs of the canonical topic and of these projections."""
+    """Return the codecs of the canonical topic and of these projections."""
     return (AvroCodec(), *(DebeziumCodec(PROJECTIONS[name]) for name in names))
 
 
@@ -70,7 +70,7 @@ def test_both_ways_agree_on_mutants(name: str, projection: str, tables: tuple[De
     source = Setup("source", tables=tables or ())
     translator, path = opened_path(build("canal", source, CANAL[name]), codecs=codecs)
     sparse = [message.value or b"" for message in feed("canal", 12, 60).messages]
-    # Of canal itself an update with two full images goes the plain way.
+    # For canal itself, an update with two full images takes the plain path.
     messages = [*sparse, *map(with_two_images, sparse[: 6 if name == "oss" else None])]
     if tables is None:
         messages = [value.replace(b'"pkNames":["id"]', b'"pkNames":null') for value in messages]
@@ -151,7 +151,7 @@ def test_golden_cases(case: Any, projection: str) -> None:
 
 
 YEAR_2300_MS = 10_413_792_000_000
-"""Its nanoseconds are beyond 64 bits."""
+"""Its nanoseconds exceed 64 bits."""
 
 
 @pytest.mark.parametrize("projection", ["defaults", "schema_block"])
@@ -194,7 +194,7 @@ def test_what_a_schema_block_cannot_say_is_left_to_the_plain_way(cell: str | Non
 
 
 def test_a_value_that_no_block_can_say_counts_where_nothing_is_written() -> None:
-    """Without it, nothing is missing before the change, which is then written and not dropped."""
+    """Without it, the old image is complete, so the change is written and not dropped."""
     declared = DECLARED["columns without key"]
     name = next(name for name, type_ in ALL_COLUMNS.columns.items() if type_ == "float64")
     body = {"meta": {"op": "upd", "table": "SHOP.orders"}, "key": {"id": 12}, "data": {name: "NaN"}}
@@ -207,7 +207,7 @@ def test_a_value_that_no_block_can_say_counts_where_nothing_is_written() -> None
 
 
 def test_a_block_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """One for the values and one for the keys of a table; deletions, without a schema, have their own."""
+    """A table has one block for values and one for keys. Deletes without a schema have their own."""
     asked: list[str] = []
     whole = WithSchema._keep
     monkeypatch.setattr(WithSchema, "_keep", lambda self, *shape: asked.append("block") or whole(self, *shape))

@@ -1,4 +1,4 @@
-"""The one law of the native path, for Qlik: what it takes is what the plain way makes of the message, byte for byte."""
+"""The law of the native path for Qlik: for messages that it handles, it writes what the plain path writes."""
 
 import json
 from collections import Counter
@@ -43,12 +43,12 @@ OPTIONS: dict[str, dict[str, Any]] = {
 
 
 def at(offset: int, value: bytes, key: bytes | None = None) -> Message:
-    """A message of a partition."""
+    """Return a message of a partition."""
     return Message("raw.x", 3, offset, 1_767_600_000_123, key, value, topic_id="abc")
 
 
 def learn(dialect: Qlik, known: dict[str, object], body: Body) -> None:
-    """Let the look-up have the metadata of a message."""
+    """Teach the lookup the metadata of a message."""
     outcome = dialect.decode(at(0, json.dumps(body).encode()))
     assert isinstance(outcome, Learned)
     known[outcome.key] = dialect.learn(outcome.key, outcome.document)
@@ -57,7 +57,7 @@ def learn(dialect: Qlik, known: dict[str, object], body: Body) -> None:
 def taught(
     tables: tuple[DeclaredTable, ...] = (), **options: Any
 ) -> tuple[Translator, NativePath, dict[str, object], Qlik]:
-    """A path whose metadata are known, and the place where these are kept."""
+    """Return a path with known metadata, and the place where they are stored."""
     known: dict[str, object] = {}
     dialect = build("qlik", Setup("source", tables=tables, lookup=known.get), options)
     assert isinstance(dialect, Qlik)
@@ -78,14 +78,14 @@ def test_both_ways_agree_on_mutants(options: str, declared: str) -> None:
         agree(translator, path, at(offset, *message))
         for offset, message in enumerate(islice(messages, 8 * settings.default.max_examples))
     )
-    # Neither all taken nor none: such a test would show nothing.
+    # Some messages are handled and some are not. Otherwise the test would prove nothing.
     assert found["taken"] > found.total() / 20
     assert {"shape", "columns", "cell"} <= found.keys()
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_common_messages_are_taken(options: str) -> None:
-    """But for those of metadata that have not come, and of a key that changes."""
+    """Exceptions are messages with missing metadata or a changed key."""
     chance = Random(options)
     translator, path, _, _ = taught(DECLARED["key"], **OPTIONS[options])
     found: Counter[tuple[bool, str]] = Counter()
@@ -101,13 +101,13 @@ def test_common_messages_are_taken(options: str) -> None:
 
 
 def body_of(data: dict[str, Any], before: dict[str, Any] | None = None, **headers: Any) -> bytes:
-    """An update of the table with metadata, or the event that the headers say."""
+    """Return an update of the table with metadata, or the event that the headers state."""
     message = {"data": data, "beforeData": before, "headers": {"operation": "UPDATE", **headers}}
     return json.dumps(qlik_mutants.enveloped(message, qlik_mutants.IDS[0])).encode()
 
 
 def test_old_nulls_that_the_mask_disproves_are_left() -> None:
-    """Those that it does not disprove are taken."""
+    """Nulls that the mask does not contradict are handled."""
     translator, path, _, _ = taught()
     row = {"id": 7, "name": "b", "price": "1.50"}
     old = {"id": 7, "name": None, "price": None}
@@ -117,7 +117,7 @@ def test_old_nulls_that_the_mask_disproves_are_left() -> None:
 
 @pytest.mark.parametrize(("mask", "became"), [("00", "columns"), ("20", "taken")])
 def test_old_nulls_of_a_table_with_a_lob(mask: str, became: str) -> None:
-    """Its `price` has ordinal 6, and its LOB `name` no bit."""
+    """Its `price` has ordinal 6, and its LOB `name` has no bit."""
     translator, path, _, _ = taught()
     row = {"id": 7, "name": "b", "price": "1.50"}
     body = json.loads(body_of(row, row | {"price": None}, changeMask=mask))
@@ -127,14 +127,14 @@ def test_old_nulls_of_a_table_with_a_lob(mask: str, became: str) -> None:
 
 @pytest.mark.parametrize(("counter", "became"), [(0, "shape"), (1, "taken"), (-1, "shape")])
 def test_counter_of_zero(counter: int, became: str) -> None:
-    """It is left to the plain way."""
+    """A counter of zero is left to the plain path."""
     translator, path, _, _ = taught()
     body = body_of({"id": 7}, transactionId="60008", transactionEventCounter=counter)
     assert became == agree(translator, path, at(1, body))
 
 
 def test_a_table_with_a_type_that_is_not_known_is_left() -> None:
-    """Its events have a note; nothing else of them is special."""
+    """Its events have a note and are otherwise normal."""
     translator, path, _, _ = taught()
     body = json.loads(body_of({"id": 7, "price": "1.50", "raw": "FF"}))
     body["messageSchemaId"] = qlik_mutants.UNKNOWN_TYPE_ID
@@ -142,7 +142,7 @@ def test_a_table_with_a_type_that_is_not_known_is_left() -> None:
 
 
 def test_metadata_that_come_late_and_change() -> None:
-    """A layout is asked for until there is one, and lives as long as the metadata that it was made of."""
+    """A layout is requested until one exists, and is valid as long as its metadata."""
     translator, path, known, dialect = taught()
     learned = dict(known)
     known.clear()
@@ -165,7 +165,7 @@ def test_metadata_that_come_late_and_change() -> None:
 
 @pytest.mark.parametrize(("letters", "became"), [(60_000, "taken"), (66_000, "layout")])
 def test_a_table_of_a_long_name_is_not_kept(letters: int, became: str) -> None:
-    """Names come out of messages: what is kept of many of them needs a bound."""
+    """Names come from messages, so the cache must be bounded."""
     translator, path, _, _ = taught()
     message = {"data": {"id": 7}, "headers": {"operation": "REFRESH", "table": "T" * letters}}
     assert agree(translator, path, at(1, json.dumps(message).encode())) == became
@@ -188,14 +188,14 @@ CELL = (
 @examples(0.5)
 @given(cell=CELL, old=CELL)
 def test_a_cell_of_a_type(name: str, cell: object, old: object) -> None:
-    """Alone beside the key, in the row after and in the one before."""
+    """Both paths agree on a cell alone next to the key, in the old and in the new row."""
     assert TAUGHT is not None
     value = body_of({"id": 7, name: cell}, {"id": 7, name: old}, changeMask="3FF", columnMask="3FF")
     assert agree(*TAUGHT[:2], at(5, value)) in ("taken", "cell", "spelling", "key")
 
 
 def test_common_cells_are_read_without_their_converter(monkeypatch: pytest.MonkeyPatch) -> None:
-    """But for bytes, and numbers with an exponent or beyond 64 bits."""
+    """Exceptions are bytes, and numbers with an exponent or beyond 64 bits."""
     asked: list[bytes] = []
     monkeypatch.setattr(
         "translator.translation.native_path.convert_cell", lambda text, convert: asked.append(text) or b"null"
@@ -226,7 +226,7 @@ def test_masks(
     captures: bool,
     schema_id: str | None,
 ) -> None:
-    """Of any bits, with nulls and changes that fit them or not."""
+    """Both paths agree on masks with any bits, with consistent and contradicting nulls and changes."""
     assert TAUGHT is not None
     if captures:
         nulls |= ~(0x3FF if column is None else column)
@@ -259,7 +259,7 @@ def test_times(timestamp: str, sequence: str) -> None:
 
 
 def test_withheld_columns_and_the_key_of_a_kafka_key_are_taken() -> None:
-    """Else the properties above might not meet them."""
+    """Otherwise the properties above might not cover them."""
     translator, path, _, _ = taught(topics="SHOP.ORDERS")
     withheld = body_of({"id": 7, "name": None}, {"id": 7, "name": None}, columnMask="3FD", changeMask="4")
     assert "taken" == agree(translator, path, at(1, withheld))

@@ -1,4 +1,4 @@
-"""Qlik's Avro in the envelope: a record that the native path takes is what the plain way makes of it, byte for byte."""
+"""Qlik's Avro in the envelope: native records match those of the plain path, byte for byte."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -58,7 +58,7 @@ TYPES: Mapping[str, tuple[Any, Any, st.SearchStrategy[Any]]] = {
     },
     "uuid": ({"type": "string", "logicalType": "uuid"}, "string", st.text(max_size=8)),
 }
-"""Columns: the type as declared and without its meaning, and values."""
+"""Columns: the type as declared and without its logical type, and values."""
 TOLD = (
     *({"type": name} for name in ("INT4", "INT8", "UINT8", "BOOLEAN", "STRING", "BYTES", "REAL4", "REAL8", "DATE")),
     *({"type": "NUMERIC"}, {"type": "NUMERIC", "precision": 12, "scale": 2}, {"type": "TIME"}, {"type": "DATETIME"}),
@@ -69,14 +69,14 @@ MASKS = ("big", "little")
 
 @lru_cache(1024)
 def taught(declared: str, told: int, masks: str = "big") -> tuple[Translator, NativePath]:
-    """A path that knows the metadata of a table with one column beside its key."""
+    """Return a path that knows the metadata of a table with one column next to its key."""
     columns = {"id": {"type": "INT4", "primaryKeyPosition": 1}, "c": TOLD[told]}
     schema = avro.data_schema({"id": "int", "c": TYPES[declared][0]})
     return opened_path(avro.taught(columns, schema, avro_masks=masks))
 
 
 def value_of(declared: str, body: dict[str, Any], **envelope: Any) -> bytes:
-    """A message of that table; what a logical type means, its writer knows."""
+    """Return a message of that table. The writer knows the meaning of a logical type."""
     return avro.enveloped(avro.written(avro.data_schema({"id": "int", "c": TYPES[declared][1]}), body), **envelope)
 
 
@@ -84,7 +84,7 @@ def value_of(declared: str, body: dict[str, Any], **envelope: Any) -> bytes:
 @examples(1)
 @given(draw=st.data(), told=st.integers(0, len(TOLD) - 1), masks=st.sampled_from(MASKS))
 def test_a_cell_of_a_type(declared: str, draw: st.DataObject, told: int, masks: str) -> None:
-    """In the row after and in the one before, with whatever type metadata tell."""
+    """Both paths agree in the old and in the new row, with any type in the metadata."""
     cell = st.none() | TYPES[declared][2]
     rows = [{"id": 7, "c": draw.draw(cell)} for _ in range(2)]
     body = avro.body("UPDATE", rows[0], rows[1], changeMask=b"\x02", columnMask=b"\x03")
@@ -128,7 +128,7 @@ def test_common_cells_are_taken(declared: str, told: dict[str, Any], cell: Any) 
     ],
 )
 def test_numbers_of_any_length(declared: str, number: bytes) -> None:
-    """In more bytes than they need, or with more bits than they may have."""
+    """Numbers can have more bytes than they need, or more bits than allowed."""
     body = avro.body("INSERT", {"id": 7, "c": 5}, changeMask=b"\x03", columnMask=b"\x03")
     inner = avro.written(avro.data_schema({"id": "int", "c": TYPES[declared][1]}), body)
     cell = inner.index(b"\x0e\x02\x0a") + 2
@@ -138,7 +138,7 @@ def test_numbers_of_any_length(declared: str, number: bytes) -> None:
 
 
 def test_days_of_four_centuries() -> None:
-    """The first and the last two of each year, and those around the end of each February."""
+    """This covers the first and last two days of each year, and those around the end of each February."""
     known = taught("date", TOLD.index({"type": "DATE"}))
     first = [(date(year, month, 1) - date(1970, 1, 1)).days for year in range(1600, 2001) for month in (1, 3)]
     for offset, day in enumerate(day + beside for day in first for beside in (-2, -1, 0)):
@@ -159,7 +159,7 @@ ENVELOPES = ({"schema_id": None}, {"schema_id": "x"}, {"headers": {"a": "b"}}, {
 
 
 def mutant_body(chance: Random) -> dict[str, Any]:
-    """A record with a rare row, header or mask."""
+    """Return a record with a rare row, header or mask."""
     row, before = ({"id": chance.choice((7, 7, 7, 8, None)), "c": chance.choice((None, "x", "y"))} for _ in "ab")
     headers = {name: chance.choice(values) for name, values in HEADERS.items() if chance.random() < 0.1}
     headers |= {name: chance.choice(MASK_BYTES) for name in ("changeMask", "columnMask")}
@@ -169,7 +169,7 @@ def mutant_body(chance: Random) -> dict[str, Any]:
 
 
 def mutant(chance: Random) -> bytes:
-    """Such a record in an envelope that may be rare, too, or damaged bytes."""
+    """Return such a record in an envelope that can also be rare, or damaged bytes."""
     value = value_of("string", mutant_body(chance), **(chance.choice(ENVELOPES) if chance.random() < 0.05 else {}))
     way = chance.random()
     if way < 0.7:
@@ -179,7 +179,7 @@ def mutant(chance: Random) -> bytes:
 
 @pytest.mark.parametrize("masks", MASKS)
 def test_both_ways_agree_on_mutants(masks: str) -> None:
-    """With a Kafka key or none."""
+    """Both paths agree with and without a Kafka key."""
     chance = Random(masks)
     known = taught("string", TOLD.index({"type": "STRING"}), masks)
     found = Counter(
@@ -192,7 +192,7 @@ def test_both_ways_agree_on_mutants(masks: str) -> None:
 
 @pytest.mark.parametrize("columns", [5, 12, 60])
 def test_common_messages_are_taken(columns: int) -> None:
-    """Those of the benchmark's history, by its metadata."""
+    """The native path handles the benchmark's history with its metadata."""
     stream = generate("qlik_avro", StreamSpec(200, columns=columns))
     known: dict[str, object] = {}
     dialect = build("qlik", Setup("source", lookup=known.get), {})

@@ -1,4 +1,4 @@
-"""Qlik's Avro in Confluent's frame: a record that the native path takes is what the plain way makes of it."""
+"""Qlik's Avro in Confluent's frame: native records match those of the plain path."""
 
 import json
 from collections import Counter
@@ -30,18 +30,18 @@ from translator.translation.translate import Translator
 pytestmark = needs_extension
 
 SCHEMA = 258
-"""Of most records; the others begin behind it."""
+"""The schema id of most records. Others begin after it."""
 DECLARED = (
     *(None, "boolean", "int32", "int64", "uint64", "float32", "float64", "decimal", "decimal(12,2)", "string", "bytes"),
     *("date", "time", "timestamp", "uuid"),
 )
-"""What the operator declares of a column."""
+"""The operator's declaration of a column."""
 
 
 def opened(
     schemas: Mapping[int, Any], tables: tuple[DeclaredTable, ...] = (), **options: Any
 ) -> tuple[Translator, NativePath, dict[str, object], Callable[[int, Any], None]]:
-    """A path that knows these schemas of a registry, the place where they are kept, and what puts one there."""
+    """Return a path that knows these registry schemas, their store, and a function that adds one."""
     known: dict[str, object] = {}
     dialect = build("qlik", Setup("source", tables=tables, lookup=known.get), options)
 
@@ -59,13 +59,13 @@ def schema_of(declared: Any, namespace: str | None = avro.NAMESPACE) -> dict[str
 
 
 def value_of(declared: str, body: dict[str, Any], number: int = SCHEMA) -> bytes:
-    """A message of that schema; what a logical type means, its writer knows."""
+    """Return a message of that schema. The writer knows the meaning of a logical type."""
     return avro.framed(number, avro.written(schema_of(TYPES[declared][1]), body))
 
 
 @lru_cache(1024)
 def typed(declared: str, told: str | None, masks: str = "big") -> tuple[Translator, NativePath]:
-    """A path that knows a table with one column beside its key, of the schema's type or a declared one."""
+    """Return a path for a table with one column next to its key, with the schema's type or a declared one."""
     columns = None if told is None else {"id": "int32", "c": told}
     tables = (DeclaredTable("*", key=("id",), columns=columns),)
     translator, path, _, _ = opened({SCHEMA: schema_of(TYPES[declared][0])}, tables, avro_masks=masks)
@@ -76,7 +76,7 @@ def typed(declared: str, told: str | None, masks: str = "big") -> tuple[Translat
 @examples(1)
 @given(draw=st.data(), told=st.sampled_from((None, *DECLARED)), masks=st.sampled_from(MASKS))
 def test_a_cell_of_a_type(declared: str, draw: st.DataObject, told: str | None, masks: str) -> None:
-    """In the row after and in the one before, with whatever type the operator declares."""
+    """Both paths agree in the old and in the new row, with any declared type."""
     cell = st.none() | TYPES[declared][2]
     rows = [{"id": 7, "c": draw.draw(cell)} for _ in range(2)]
     body = avro.body("UPDATE", rows[0], rows[1], changeMask=b"\x02", columnMask=b"\x03")
@@ -97,7 +97,7 @@ KEY_SCHEMAS: Mapping[int, Any] = {
     BY_NOTHING: avro.key_schema({}),
     BY_TEXT: "string",
 }
-"""Schemas of Kafka keys: but for the first two no common ones."""
+"""Schemas of Kafka keys. All but the first two are uncommon."""
 NAMES = "com.attunity.queue.msg."
 ASSUMED, NAMELESS, CONTROL, TOO_LONG = range(SCHEMA + 1, SCHEMA + 5)
 SCHEMAS: Mapping[int, Any] = {
@@ -129,7 +129,7 @@ TABLES: Mapping[str, tuple[DeclaredTable, ...]] = {
 
 
 def mutant(chance: Random) -> bytes:
-    """A record of a rare schema, with a rare row, header or mask, or damaged bytes."""
+    """Return a record of a rare schema with a rare row, header or mask, or damaged bytes."""
     number = SCHEMA if chance.random() < 0.7 else chance.choice((*SCHEMAS, UNKNOWN))
     value = value_of("string", mutant_body(chance), number)
     way = chance.random()
@@ -148,7 +148,7 @@ def test_both_ways_agree_on_mutants(options: str, declared: str) -> None:
         for offset in range(8 * settings.default.max_examples)
     )
     assert {"layout", "spelling"} <= found.keys()
-    # A key that no row has leaves all messages to the plain way.
+    # A key that no row has leaves all messages to the plain path.
     assert found["taken"] > found.total() / 50 or declared == "other key"
 
 
@@ -174,7 +174,7 @@ def test_short_frames_and_schemas_that_were_not_learned() -> None:
     ],
 )
 def test_what_tells_the_key(declared: str, kafka_key: bytes | None, key: str) -> None:
-    """The operator, else the Kafka key by the names in its schema, which no one waits for where it is not asked."""
+    """The operator decides, or else the names in the Kafka key's schema, which is awaited only if needed."""
     translator, path, _, _ = opened(SCHEMAS, TABLES[declared])
     message = at(1, value_of("string", avro.body("INSERT", {"id": 7, "c": "x"})), kafka_key)
     assert "taken" == agree(translator, path, message)
@@ -184,7 +184,7 @@ def test_what_tells_the_key(declared: str, kafka_key: bytes | None, key: str) ->
 
 
 def test_schemas_that_come_late_and_change() -> None:
-    """A layout is asked for until there is one, and lives as long as both schemas that it was made of."""
+    """A layout is requested until one exists, and is valid as long as both of its schemas."""
     translator, path, known, learn = opened({})
     body = avro.body("INSERT", {"id": 7, "c": "x"})
     message = at(1, value_of("string", body), ONE_KEY)
@@ -203,7 +203,7 @@ def test_schemas_that_come_late_and_change() -> None:
 
 @pytest.mark.parametrize("columns", [5, 12, 60])
 def test_common_messages_are_taken(columns: int) -> None:
-    """Those of the benchmark's history, as a task with a registry writes them."""
+    """The native path handles the benchmark's history as a task with a registry writes it."""
     stream = generate("qlik_avro", StreamSpec(200, columns=columns))
     told = json.loads(stream.metadata[0])["message"]
     key, *_ = told["tableStructure"]["tableColumns"]

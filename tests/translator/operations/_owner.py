@@ -1,4 +1,4 @@
-"""An owner of the partitions of a yard: everything of the service but Faust, at work while something else happens."""
+"""An owner of a yard's partitions: the whole service except Faust, running while a test does something else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from translator.service.state_follower import follow
 
 
 class Owner:
-    """Reads partitions of the raw topic from where it is told to where they end."""
+    """Reads partitions of the raw topic from a given offset to the end."""
 
     def __init__(self, yard: Yard, components: Components, begin: int) -> None:
         self.components = components
@@ -31,7 +31,7 @@ class Owner:
             await asyncio.sleep(0.005)
 
     def follow(self) -> None:
-        """From now on takes in what others write."""
+        """From now on, read what others write."""
         self.tasks.append(asyncio.create_task(self._follow()))
 
     async def _follow(self) -> None:
@@ -39,11 +39,11 @@ class Owner:
             follow(self.components, await asyncio.to_thread(lambda: list(self.components.reader.poll(0.1))))
 
     async def informed(self) -> None:
-        """Returns when it has taken in all that others have written by now."""
+        """Wait until it has read everything that others have written so far."""
         await self.components.journal.synced()
 
     async def read(self, *partitions: int) -> None:
-        """Translates what came, and returns when all of it is delivered."""
+        """Translate the new messages, and return when all output is delivered."""
         for partition in partitions:
             begin = self._next[partition] or self._begin
             records = [Read.of(record) for record in await asyncio.to_thread(self._yard.raw_records, partition, begin)]
@@ -57,11 +57,11 @@ class Owner:
 
 @asynccontextmanager
 async def owner(yard: Yard, settings: Settings, begin: int = 0, *, follows: bool = True) -> AsyncIterator[Owner]:
-    """A process that has just been given the partitions.
+    """A process that has just been assigned the partitions.
 
     Args:
-        begin: the offset that was committed.
-        follows: it takes in what others write; else only when it is told to.
+        begin: the committed offset.
+        follows: whether it reads what others write. Otherwise it does so only when told to.
     """
     found = Owner(yard, await asyncio.to_thread(prepare, settings), begin)
     found.tasks.append(asyncio.create_task(found.reap()))
@@ -77,16 +77,16 @@ async def owner(yard: Yard, settings: Settings, begin: int = 0, *, follows: bool
 
 
 def offsets(records: Iterable[Any], partition: int = 0) -> list[int]:
-    """Raw offsets of events, in the order in which they lie."""
+    """Return the raw offsets of events in topic order."""
     places = [dict(record.headers())["cdc-id"].decode().split("/")[2:4] for record in records]
     return [int(offset) for of, offset in places if int(of) == partition]
 
 
 def in_order(found: Iterable[int]) -> list[int]:
-    """What a reader takes that leaves out what it has seen.
+    """Return what a reader keeps that skips duplicates.
 
     Raises:
-        AssertionError: an event comes after a later one and was never seen before: the reader would lose it.
+        AssertionError: a new event comes after a later one, so the reader would lose it.
     """
     taken: list[int] = []
     for offset in found:

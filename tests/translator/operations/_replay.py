@@ -1,4 +1,4 @@
-"""A raw topic, what the service makes of it, and what a replay adds: over real topics, without Faust between."""
+"""A raw topic, the service's output, and the output of a replay, with real topics and without Faust."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from translator.service.bootstrap import prepare
 
 AMBIGUOUS = {"profile": "auto"}
 CLEAR = {"profile": "ticdc"}
-"""Its `old` may hold all columns; that of canal does not, so that under `oss` such an update stops."""
+"""Its `old` can contain all columns. Canal's cannot, so with `oss` such an update stops the process."""
 
 
 def update(row: int, *, both: bool = True, name: str = "new", table: str = "t") -> bytes:
-    """A Canal update. With both images whole, `auto` cannot tell which of them is the row before."""
+    """Return a Canal update. With both images complete, `auto` cannot tell which one is the old row."""
     old = {"id": str(row), "name": "old"} if both else {"name": "old"}
     message = {
         "data": [{"id": str(row), "name": name}],
@@ -56,7 +56,7 @@ def update(row: int, *, both: bool = True, name: str = "new", table: str = "t") 
 
 @dataclass
 class Read:
-    """What the pipeline reads of a consumer record."""
+    """The fields of a consumer record that the pipeline reads."""
 
     offset: int
     timestamp: int
@@ -70,7 +70,7 @@ class Read:
 
 
 class Yard:
-    """A raw topic of three partitions, and as many outputs as configurations ask for."""
+    """A raw topic of three partitions, and the outputs that the configurations need."""
 
     def __init__(self, bootstrap: str) -> None:
         self.bootstrap = bootstrap
@@ -84,13 +84,13 @@ class Yard:
         self.make(self.raw, 3)
 
     def make(self, topic: str, partitions: int, max_bytes: int = 1_000_000) -> None:
-        """A topic; the largest batch that it takes."""
+        """Create a topic with this maximum batch size."""
         new = NewTopic(topic, partitions, 1, config={"max.message.bytes": str(max_bytes)})
         for future in self._admin.create_topics([new]).values():
             future.result(20)
 
     def allow(self, topic: str, max_bytes: int) -> None:
-        """Lets a topic take larger batches."""
+        """Let a topic accept larger batches."""
         entry = ConfigEntry("max.message.bytes", str(max_bytes), incremental_operation=AlterConfigOpType.SET)
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])
         for future in self._admin.incremental_alter_configs([resource]).values():
@@ -100,14 +100,14 @@ class Yard:
             time.sleep(0.1)
 
     def write(self, topic: str, records: Sequence[Record]) -> None:
-        """Records into partition 0 of a topic."""
+        """Write records to partition 0 of a topic."""
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for record in records:
             producer.produce(topic, record.value, record.key, 0, headers=record.headers)
         assert 0 == producer.flush(20)
 
     def make_raw_again(self) -> None:
-        """Another incarnation under the same name."""
+        """Recreate the raw topic under the same name."""
         for future in self._admin.delete_topics([self.raw]).values():
             future.result(20)
         while self.raw in self._admin.list_topics(timeout=10).topics:
@@ -115,7 +115,7 @@ class Yard:
         self.make_raw()
 
     def settings(self, options: Mapping[str, Any], dialect: str = "canal", **changes: Any) -> Settings:
-        """A configuration that writes to `out`, or to the output topic among the changes."""
+        """Return a configuration that writes to `out`, or to the output topic in the changes."""
         document = {
             "kafka": {"bootstrap_servers": self.bootstrap},
             "output": {"topic": f"{self.name}-out"},
@@ -132,7 +132,7 @@ class Yard:
         assert 0 == producer.flush(20)
 
     def translate(self, settings: Settings) -> None:
-        """All of the raw topic, as the service does it."""
+        """Translate the whole raw topic as the service does."""
         asyncio.run(self._translate(settings))
 
     async def _translate(self, settings: Settings) -> None:
@@ -155,17 +155,17 @@ class Yard:
         return look(settings, wanted or LetterFilter(), self.said.append, pending=pending)
 
     def raw_records(self, partition: int, begin: int) -> list[Any]:
-        """What lies in a partition of the raw topic from an offset on."""
+        """Return the records of a raw partition from an offset on."""
         return [
             record for record in self._all(self.raw) if record.partition() == partition and record.offset() >= begin
         ]
 
     def read(self, topic: str) -> list[Any]:
-        """Its records; each partition in order."""
+        """Return the records of a topic, each partition in order."""
         return self._all(topic)
 
     def topics(self, prefix: str) -> list[str]:
-        """The topics whose names begin so."""
+        """Return the topics with this prefix."""
         return sorted(name for name in self._admin.list_topics(timeout=10).topics if name.startswith(prefix))
 
     def _all(self, topic: str) -> list[Any]:
@@ -182,7 +182,7 @@ class Yard:
 
 
 def content(record: Any) -> tuple[Any, ...]:
-    """All of a record but its place among the others: bytes, and the partition that it is in."""
+    """Return the bytes and partition of a record, without its offset."""
     return record.partition(), record.key(), record.value(), tuple(record.headers() or ())
 
 

@@ -19,5 +19,5 @@ from translator.operations.duration import instant
     ],
 )
 def test_the_time_of_a_record(ms: int, text: str) -> None:
-    """A producer may write any number: what is no time of the calendar stays one."""
+    """A producer can write any number. One outside the calendar is shown as a number."""
     assert text == instant(ms)

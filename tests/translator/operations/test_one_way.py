@@ -1,4 +1,4 @@
-"""Whoever translates a message gets the same of it: service, audit, explain, retranslate, replay, and files."""
+"""Service, audit, explain, retranslate, replay and files all translate a message to the same result."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -45,7 +45,7 @@ def value(document: Any) -> bytes | None:
 
 @pytest.fixture(params=[("canal", {"profile": "oss"}, CANAL), ("qlik", {}, QLIK)], ids=["canal", "qlik"])
 def served(request: pytest.FixtureRequest, broker: Broker) -> Iterator[tuple[Yard, Settings]]:
-    """A raw topic that the service has translated: rows, metadata, a tombstone, and messages that stay dead."""
+    """A raw topic that the service has translated: rows, metadata, a tombstone and dead messages."""
     dialect, options, documents = request.param
     yard = Yard(broker.bootstrap)
     yard.feed(0, *map(value, documents))
@@ -56,7 +56,7 @@ def served(request: pytest.FixtureRequest, broker: Broker) -> Iterator[tuple[Yar
 
 
 def written(yard: Yard, topic: str) -> list[tuple[Any, ...]]:
-    """Key, value and headers of what the service wrote."""
+    """Return the key, value and headers of what the service wrote."""
     return [content(record)[1:] for record in yard.read(topic)]
 
 
@@ -73,7 +73,7 @@ def resolved(yard: Yard, offline: OfflineTranslator) -> list[tuple[Message, Tran
 
 
 def test_audit_and_explain(served: tuple[Yard, Settings]) -> None:
-    """Both translate a message once more: its records, and those of its dead letter, are the bytes of the service."""
+    """Both translate a message again: its records and those of its dead letter have the bytes of the service."""
     yard, settings = served
     offline = OfflineTranslator(settings, yard.said.append)
     events, letters = [], []
@@ -92,13 +92,15 @@ def test_audit_and_explain(served: tuple[Yard, Settings]) -> None:
 
 
 def code_free(letter: tuple[Any, ...]) -> tuple[Any, ...]:
-    """A letter without the sentence on waiting: who does not wait for metadata says how it is given instead."""
+    """Return a letter without the sentence about waiting. A command that does not wait for metadata explains how to
+    provide it.
+    """
     key, body, text = letter
     return key, body, text.split(b" was not learned")[0]
 
 
 def test_retranslate(served: tuple[Yard, Settings]) -> None:
-    """The topic beside holds the bytes of the canonical one."""
+    """The separate topic has the bytes of the canonical one."""
     yard, settings = served
     offline = OfflineTranslator(settings, yard.said.append)
     beside = f"{yard.name}-beside"
@@ -109,7 +111,7 @@ def test_retranslate(served: tuple[Yard, Settings]) -> None:
 
 
 def test_files(served: tuple[Yard, Settings], tmp_path: Path) -> None:
-    """A file of the same messages gives the events of the service, but for the id of the topic, which files lack."""
+    """A file of the same messages gives the service's events, except for the topic id, which files lack."""
     yard, settings = served
     (source,) = settings.sources
     file = tmp_path / "records.jsonl"
@@ -139,7 +141,7 @@ def no_topic_id(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def test_replay(served: tuple[Yard, Settings]) -> None:
-    """The letters stay dead, each under the code that the service gave it, and nothing is written."""
+    """The letters remain dead with the service's codes, and nothing is written."""
     yard, settings = served
     before = written(yard, settings.output.topic), written(yard, settings.output.dead_letter_topic)
     report = yard.replay(settings)

@@ -1,4 +1,4 @@
-"""What a command that reads for long says meanwhile."""
+"""The progress messages of a long-running command."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from translator.operations.progress import EVERY_SECONDS, Progress
 
 
 def test_at_a_bounded_rate() -> None:
-    """Once in five seconds at most, with the share that was read, over all ranges; offsets without records count."""
+    """At most every five seconds, it logs the share read over all ranges. Offsets without records count."""
     said: list[str] = []
     now = 0.0
     progress = Progress("audit", 400, said.append, lambda: now)
@@ -24,7 +24,7 @@ def test_at_a_bounded_rate() -> None:
 
 
 def test_a_short_run_says_nothing() -> None:
-    """Nor does one over nothing divide by it."""
+    """A short run logs nothing, and an empty range causes no division by zero."""
     said: list[str] = []
     assert [1, 2] == list(Progress("audit", 2, said.append, lambda: 0.0).through("a/0", 1, 3, [1, 2], int))
     assert [] == list(Progress("audit", 0, said.append).through("a/0", 0, 0, [], int))

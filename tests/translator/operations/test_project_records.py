@@ -1,4 +1,4 @@
-"""A projection out of the canonical topic has the bytes of the service: an event that was read is the one written."""
+"""A projection derived from the canonical topic has the service's bytes, because an event survives reading."""
 
 import pytest
 
@@ -26,7 +26,7 @@ PROJECTIONS = [
 
 @pytest.mark.parametrize("canonical", ["avro", "json"])
 def test_what_is_read_is_what_was_written(canonical: str) -> None:
-    """Of every dialect, in both forms of the canonical topic, for each codec of projections."""
+    """This holds for every dialect, both forms of the canonical topic, and each codec of projections."""
     sources = shop_sources(5)
     settings = Settings.model_validate(
         {"kafka": {"bootstrap_servers": "none:1"}, "sources": [source.settings for source in sources]}
@@ -59,7 +59,7 @@ def test_what_is_read_is_what_was_written(canonical: str) -> None:
 
 
 def _records(codec: Codec, event: ChangeEvent, schema: TableSchema | None) -> list[Record] | str:
-    """The records, or the reason of a refusal."""
+    """Return the records, or the reason of a refusal."""
     try:
         return codec.encode(event, schema)
     except MessageError as error:

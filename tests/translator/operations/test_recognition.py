@@ -1,4 +1,4 @@
-"""Whose messages a sample holds: right wherever the messages allow it, and never surer than they are."""
+"""Recognizing the dialect of sampled messages: right wherever the messages allow it, and never overconfident."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from translator.proposals import Proposal
 from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 
-# Not JSON, not of this dialect, or of none: what no dialect may claim for certain.
+# Not JSON, another dialect, or no dialect: no dialect can claim these for certain.
 _OF_NOBODY = frozenset(
     {
         *("canal/debezium", "canal/dts_ddl_as_documented", "canal/dts_update_2021_verbatim", "canal/seatunnel_broken"),
         *("canal/seatunnel_empty_object", "canal/seatunnel_insert_without_rows", "canal/seatunnel_unknown_type"),
         *("dts_avro/damaged", "dts_avro/json_for_another_dialect"),
         *("qlik/avro_bytes_after_the_record", "qlik/legacy_flat", "qlik/renamed_sections"),
-        # Of these only a schema that nobody gave tells whose they are.
+        # Only a schema, which is missing here, tells the dialect of these.
         *("qlik/registry_delete_by_key", "qlik/registry_schema_with_array", "qlik/registry_update"),
         *("shareplex/dts_delete_verbatim", "shareplex/dts_update_verbatim"),
     }
@@ -55,8 +55,7 @@ def _name(case: Path) -> str:
 
 @pytest.mark.parametrize("case", cases.find_cases(), ids=_name)
 def test_every_case(case: Path) -> None:
-    """One message is of its dialect, or of one that nobody knows for certain; a profile that is certain is the one
-    that the case declares."""
+    """A message is recognized as its dialect, or as uncertain. A certain profile is the one that the case declares."""
     metadata = [cases._message(path) for path in sorted(case.glob("metadata*"))]
     finding = recognise({"raw": [cases.opened(case)[1]], "metadata": metadata})[0]
     if _name(case) in _OF_NOBODY:
@@ -72,7 +71,7 @@ def test_every_case(case: Path) -> None:
 
 @pytest.mark.parametrize("case", [case for case in cases.find_cases() if case.parent.name == "canal"], ids=_name)
 def test_a_profile_is_proposed_of_every_canal_topic(case: Path) -> None:
-    """Without one the file would be refused: what the sample cannot tell is `auto`."""
+    """Without a profile, the file would be rejected. If the sample cannot decide it, the proposal is `auto`."""
     (finding,) = recognise({"raw": [cases.opened(case)[1]]})
     if finding.verdict is not None and finding.verdict.dialect == "canal":
         assert finding.options.get("profile")
@@ -80,7 +79,7 @@ def test_a_profile_is_proposed_of_every_canal_topic(case: Path) -> None:
 
 @pytest.mark.parametrize("source", shop_sources(7), ids=lambda source: source.name)
 def test_the_sources_of_the_demo(source: ShopSource) -> None:
-    """The dialect and what else is declared of each are found, or left open; nothing else is claimed."""
+    """The dialect and other settings of each source are found or left open, and nothing else is claimed."""
     samples: dict[str, list[Message]] = {topic: [] for topic in source.settings["topics"]}
     for raw in source.messages(300, grow=True):
         samples[raw.topic].append(Message(raw.topic, 0, len(samples[raw.topic]), 0, raw.key, raw.value))
@@ -89,8 +88,8 @@ def test_the_sources_of_the_demo(source: ShopSource) -> None:
     assert ["certain"] * len(samples) == [finding.certainty for finding in findings]
     expected: dict[str, Any] = {
         "shareplex": {"preset": ("quest", "likely")},
-        "canal": {"profile": ("auto", "unknown")},  # canal without GTIDs, and a DTS instance, write the same
-        # Huawei DRS puts deleted rows into old too, and its updates mean the opposite.
+        "canal": {"profile": ("auto", "unknown")},  # canal without GTIDs and a DTS instance write the same
+        # Huawei DRS also puts deleted rows in old, and its updates mean the opposite.
         "legacy": {"profile": ("auto", "unknown")},
     }.get(source.name, {})
     said = {p.option: (p.value, p.certainty) for p in findings[0].proposals if p.value is not None}
@@ -160,7 +159,7 @@ def test_shareplex_presets(preset: str, certainty: str, bodies: list[Any]) -> No
     ],
 )
 def test_forms_that_need_an_option(option: str, body: Any) -> None:
-    """The plainest reading that knows the messages counts: no option is proposed that is not needed."""
+    """The simplest reading that recognizes the messages wins, so no unnecessary option is proposed."""
     assert found(body).options[option] is True
     assert option not in found(DATA_ALONE).options
 
@@ -181,7 +180,9 @@ def test_a_dialect_has_a_recogniser() -> None:
 
 
 def test_the_file_is_a_configuration() -> None:
-    """Of all that the demo writes, `check` takes the file; topics of one task are one source, metadata among them."""
+    """`check` accepts the file for everything that the demo writes. Topics of one task form one source, including
+    metadata.
+    """
     samples: dict[str, list[Message]] = {}
     for source in shop_sources(7):
         for raw in source.messages(60, grow=False):
@@ -197,12 +198,12 @@ def test_the_file_is_a_configuration() -> None:
     assert {"qlik", "dts_avro", "shareplex", "canal"} == sources.keys()
     assert ("raw.qlik", "raw.qlik.metadata") == sources["qlik"].topics
     assert ("raw.qlik.metadata",) == sources["qlik"].metadata_topics
-    assert 4 == len(settings.sources)  # both of canal are proposed alike: nothing tells their writers for certain
+    assert 4 == len(settings.sources)  # both of canal are proposed alike, because their writers cannot be told apart
 
 
 @pytest.mark.parametrize("name", ["a\nsources: []", "a\u2028b", "x: [", "\x1b[31m", "'#"])
 def test_names_from_outside_stay_comments(name: str) -> None:
-    """A table or a column that is named like YAML changes nothing of the file."""
+    """A table or column name that looks like YAML does not change the file."""
     body = {"meta": {"op": "ins", "table": f'A."{name}"'}, "data": {name: "1"}}
     text = configuration([found(body)], {"bootstrap_servers": "kafka:9092"}, "g")
     settings = settings_module.parse(text, {}, "text")

@@ -1,4 +1,4 @@
-"""A dialect whose messages teach and need: {"teach": key, "text": …, "announce": table} and {"need": key, "id": …}."""
+"""A dialect for tests: {"teach": key, "text": …, "announce": table} teaches, and {"need": key, "id": …} needs it."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ HOSTILE = "hostile"
 """A document that cannot be read."""
 
 BUG = "bug"
-"""A document over which `learn` stumbles."""
+"""A document over which `learn` crashes."""
 
 WRITER = Writer("v1", "certain", task="t")
 
 
 class Lesson(Struct, frozen=True):
-    """What was learned: a text whose length is its version, but for what stands after `#`."""
+    """A learned text whose version is its length, without the part after `#`."""
 
     text: str
 

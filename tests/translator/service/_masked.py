@@ -1,4 +1,4 @@
-"""Messages with markers in place of values, and all that a service with masks leaves of them."""
+"""Messages with markers as values, and everything that a service with masks writes for them."""
 
 from __future__ import annotations
 
@@ -47,25 +47,25 @@ CODECS = {
     "refusing": DebeziumCodec(DebeziumOptions(missing_before=("fail",), unavailable="fail")),
 }
 NATIVE = ("avro", "debezium", "placeholders", "refusing")
-"""What the native path writes."""
+"""The codecs that the native path writes."""
 
 SHORT = 3
-"""Markers are longer: a mask may leave a character."""
+"""Markers are longer than one character, because a mask can keep one."""
 
 SHORT_NUMBER = 5
-"""Those of digits are longer still, as hashes and times have digits, too."""
+"""Numeric markers are longer, because hashes and times also contain digits."""
 
 OUTSIDE_ROWS = ("key", "key_old", "before", "after", "issues", "ext", "ddl")
-"""The fields of an event that no name of a table, place or writer goes into."""
+"""The fields of an event that contain no name of a table, place or writer."""
 
 
 def _opened(case: Path) -> tuple[Dialect, Message]:
-    """The dialect and the message of a case; one under a wrong declaration does not stop."""
+    """Return the dialect and message of a case. Under a wrong declaration, it warns instead of stopping."""
     return opened(case, **({"continuity": {"action": "warn"}} if "read_as" in case.name else {}))
 
 
 def rules(action: str, keys: Iterable[str]) -> list[MaskRule]:
-    """Every column is masked; those of keys can only be hashed."""
+    """Mask every column. Key columns can only be hashed."""
     hashed = [MaskRule("hash", column=name) for name in keys]
     return [*hashed, MaskRule(action, length=1, text="***")]  # type: ignore[arg-type]  # one of the actions
 
@@ -106,11 +106,11 @@ class Service:
 
     @property
     def taken(self) -> int:
-        """Messages that the native path took."""
+        """Return how many messages the native path handled."""
         return self._taken
 
     def process(self, messages: Sequence[Message]) -> None:
-        """Let messages through, as one batch."""
+        """Process messages as one batch."""
         records = [
             Record(number, message.value, key=message.key, headers=message.headers)  # type: ignore[arg-type]
             for number, message in enumerate(messages)
@@ -125,11 +125,11 @@ class Service:
         self._logged += logged
 
     def letters(self) -> list[Any]:
-        """The dead letters."""
+        """Return the dead letters."""
         return self._delivery.written("letters", 0)
 
     def written(self) -> bytes:
-        """Every byte of every record, one after the other, and the log."""
+        """Return all bytes of all records and the log."""
         parts = []
         for topic in self._topics:
             for record in self._delivery.written(topic, 0):
@@ -143,7 +143,7 @@ def _bytes(value: str | bytes | None) -> bytes:
 
 
 class Marked(msgspec.Struct):
-    """A message whose values were made markers of the same length."""
+    """A message whose values were replaced with markers of the same length."""
 
     case: Path
     message: Message
@@ -155,7 +155,7 @@ class Marked(msgspec.Struct):
 
 
 def marked(case: Path) -> Marked:
-    """A golden case with markers wherever one of its values stands."""
+    """Return a golden case with markers in place of all its values."""
     dialect, message = _opened(case)
     message = msgspec.structs.replace(message, topic_id="topic-id")
     value = message.value or b""
@@ -192,7 +192,7 @@ def _translated(dialect: Dialect, message: Message) -> Events | None:
 
 
 def _texts(dialect: Dialect, message: Message) -> set[str]:
-    """Whatever stands in rows or statements of a message."""
+    """Return all texts in the rows or statements of a message."""
     found: set[str] = set()
     events = _translated(dialect, message)
     for event in events.events if events else ():
@@ -212,7 +212,7 @@ def _keys(dialect: Dialect, message: Message) -> set[str]:
 
 
 def outside_rows(dialect: Dialect, message: Message) -> bytes:
-    """What masks let stand: names, places, positions, and the columns' names."""
+    """Return what masks keep: names, places, positions, and column names."""
     events = _translated(dialect, message)
     parts: list[Any] = []
     for event, schema in zip(events.events, events.schemas, strict=True) if events else ():
@@ -225,7 +225,7 @@ def outside_rows(dialect: Dialect, message: Message) -> bytes:
 
 
 def spellings(marker: bytes) -> Iterator[bytes]:
-    """A marker as it may be written: as it is, or in base64 at each place that it may have there, or in hex."""
+    """Return a marker's possible spellings: plain, in base64 at each possible alignment, or in hex."""
     yield marker
     yield marker.hex().encode()
     if len(marker) > 8:
@@ -234,7 +234,7 @@ def spellings(marker: bytes) -> Iterator[bytes]:
 
 
 def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
-    """The path of every text and number in a JSON document."""
+    """Return the path of every text and number in a JSON document."""
     items: Iterable[tuple[Any, Any]] = ()
     if isinstance(node, Mapping):
         items = node.items()
@@ -247,7 +247,7 @@ def leaves(node: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 
 def with_leaf(document: Any, path: tuple[Any, ...], value: Any) -> Any:
-    """The document with another value in one place."""
+    """Return the document with another value at one path."""
     if not path:
         return value
     copied = {**document} if isinstance(document, dict) else [*document]

@@ -1,4 +1,4 @@
-"""A pipeline over a delivery in memory: what the tests of pipelines share."""
+"""A pipeline with a delivery in memory, shared by the tests of pipelines."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ CANAL_ROW = {
 
 @dataclass
 class Record:
-    """What the pipeline reads of a consumer record."""
+    """The fields of a consumer record that the pipeline reads."""
 
     offset: int
     value: bytes | None
@@ -56,7 +56,7 @@ def record(offset: int, document: Any) -> Record:
 
 @dataclass
 class Stored:
-    """A record that was written, as a consumer gives it."""
+    """A written record as a consumer receives it."""
 
     record: codecs.record.Record
 
@@ -76,17 +76,17 @@ MAX_MESSAGE_BYTES = 1_048_588
 
 
 class Bench:
-    """A pipeline, and a look at what it wrote. Events and dead letters have four partitions, projections three.
+    """A pipeline and its output. Events and dead letters have four partitions, and projections have three.
 
     Args:
         projections: codecs by the last part of the topic's name.
-        limits: largest record by topic, likewise; the others take what a broker's default is.
-        dialect: its name, or what builds one.
+        limits: maximum record size by topic, named the same way. Others have the broker's default.
+        dialect: its name, or a function that builds one.
         options: of the dialect.
         fetch: the schema registry.
-        tables: the topics of tables that there are, with their partitions.
-        routes: of projections, likewise.
-        register: the schema registry, asked for ids.
+        tables: the existing table topics with their number of partitions.
+        routes: of projections, named the same way.
+        register: the schema registry that assigns ids.
     """
 
     def __init__(
@@ -148,18 +148,18 @@ class Bench:
         return f"{self.output.topic}.{name}" if name else self.output.topic
 
     async def run(self, *batches: list[Record]) -> None:
-        """Processes batches of raw partition 3 and waits for their acknowledgement."""
+        """Process batches of raw partition 3 and wait for their acknowledgement."""
         done: list[int] = []
         for batch in batches:
             await self.pipeline.process("raw", 3, batch, lambda: done.append(1))
         await self._reap_until(lambda: len(done) == len(batches))
 
     async def process(self, partition: int, batch: list[Record]) -> bool:
-        """Processes a batch of a raw partition; False: it was given back."""
+        """Process a batch of a raw partition. Return False if it was given back."""
         return await self.pipeline.process("raw", partition, batch, lambda: None)
 
     async def acknowledged(self, batches: int) -> None:
-        """Waits until so many batches are acknowledged in all."""
+        """Wait until this many batches in total are acknowledged."""
         await self._reap_until(lambda: len(self.accounted) == batches)
 
     async def _reap_until(self, ready: Callable[[], bool]) -> None:
@@ -170,20 +170,20 @@ class Bench:
         await soon(reaped)
 
     async def withheld(self, topic: str, count: int) -> None:
-        """Waits until so many reports of a topic are held back."""
+        """Wait until this many reports of a topic are held back."""
         await soon(lambda: self.delivery.withheld(topic) == count)
 
     def projected(self, name: str, partition: int) -> list[Stored]:
-        """What lies in a projection."""
+        """Return the records of a projection."""
         return self.read(self._named(name), partition)
 
     def read(self, topic: str, partition: int) -> list[Stored]:
-        """What lies in a partition."""
+        """Return the records of a partition."""
         return [Stored(record) for record in self.delivery.written(topic, partition)]
 
 
 async def soon(ready: Callable[[], bool]) -> None:
-    """Waits until something is so, as long as a busy machine may take to make it so."""
+    """Wait until a condition holds, long enough for a busy machine."""
     for _ in range(12_000):
         if ready():
             return
@@ -192,6 +192,6 @@ async def soon(ready: Callable[[], bool]) -> None:
 
 
 PARTITION = output_partition("raw", 3, 4)
-"""Of the canonical topic and of the dead letters."""
+"""Partitions of the canonical topic and of the dead letters."""
 PROJECTED = output_partition("raw", 3, 3)
-"""Of a projection."""
+"""Partitions of a projection."""

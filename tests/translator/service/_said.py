@@ -1,10 +1,10 @@
-"""What is said while a service is waited for, without a wait for the end of the patience."""
+"""Capture the first message that a service logs while it waits, without waiting for the full time."""
 
 
 class Said(Exception):
-    """Ends a wait with the first words about it. With a short patience instead, a busy machine may say none."""
+    """Ends a wait at its first message. With a short wait instead, a busy machine might not log one."""
 
 
 def tell(line: str) -> None:
-    """As `say` of what waits."""
+    """Receive a message, as the `say` callback of a wait."""
     raise Said(line)

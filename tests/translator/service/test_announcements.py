@@ -1,4 +1,4 @@
-"""Metadata that is announced to consumers, in a pipeline."""
+"""Metadata announced to consumers, in a pipeline."""
 
 import asyncio
 import json
@@ -12,7 +12,7 @@ from tests.translator.service.test_metadata_wait import letters, need, teach
 
 
 def make(**limits: int) -> Bench:
-    """A pipeline for `Lessons`; limits by the last part of a topic's name, `_` for the canonical one."""
+    """Return a pipeline for `Lessons`, with limits by the last part of a topic's name, `_` for the canonical one."""
     return Bench(Lessons, limits={name.rstrip("_"): size for name, size in limits.items()})
 
 
@@ -21,7 +21,7 @@ def events(bench: Bench) -> list[Any]:
 
 
 def test_learned_and_told() -> None:
-    """The message counts as learned, its event stands before the rows, and names a schema that the topic holds."""
+    """The message counts as learned. Its event precedes the rows and references a schema in its topic."""
     bench = make()
     asyncio.run(bench.run([teach(0, announce="rows"), need(1)]))
     announced, row = events(bench)
@@ -39,7 +39,7 @@ def test_learned_and_told() -> None:
 
 
 def test_again_with_the_same_bytes() -> None:
-    """A replayed announcement is the same event; what was learned before makes no difference to it."""
+    """A replayed announcement is the same event, whatever was learned before it."""
     bench = make()
     asyncio.run(bench.run([teach(0, "longer text", announce="rows")]))
     asyncio.run(bench.run([teach(0, "longer text", announce="rows")]))
@@ -53,7 +53,7 @@ def test_again_with_the_same_bytes() -> None:
     ids=["the event", "its schema"],
 )
 def test_what_cannot_be_told_is_not_learned(limits: dict[str, int], more: dict[str, str]) -> None:
-    """An announcement that does not fit is a dead letter, before anything is written or learned."""
+    """An announcement that does not fit becomes a dead letter before anything is written or learned."""
     bench = make(**limits)
     asyncio.run(bench.run([teach(0, announce="rows", **more), need(1)]))
     assert ["TOO_LARGE", "SCHEMA_MISSING"] == [code for code, _ in letters(bench)]
@@ -63,7 +63,7 @@ def test_what_cannot_be_told_is_not_learned(limits: dict[str, int], more: dict[s
 
 
 def test_an_older_document_is_not_kept() -> None:
-    """Of two documents of an id the newest stands, in the topic too; the older message is learned, and is told."""
+    """The newest document of an id is kept, also in the topic. An older message counts as learned and is announced."""
     bench = make()
     asyncio.run(bench.run([teach(0, "newest"), teach(1, "old", announce="rows"), need(2)]))
     assert [b"newest"] == [found.value() for found in bench.read(bench.output.metadata_topic, 0)]
@@ -74,7 +74,7 @@ def test_an_older_document_is_not_kept() -> None:
 
 @pytest.mark.parametrize(("text", "code"), [(HOSTILE, "LIMIT_EXCEEDED"), (BUG, "INTERNAL")])
 def test_a_hostile_document_is_a_dead_letter(text: str, code: str) -> None:
-    """What the dialect refuses, or stumbles over, is not told to the others, and the stream goes on."""
+    """A document that the dialect rejects or crashes on is not announced, and the stream continues."""
     bench = make()
     asyncio.run(bench.run([teach(0, text, announce="rows"), teach(1, key="other"), need(2, "other")]))
     assert [code] == [found for found, _ in letters(bench)]

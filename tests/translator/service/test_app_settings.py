@@ -1,4 +1,4 @@
-"""What Faust and the clients are told."""
+"""The settings of Faust and of the clients."""
 
 import asyncio
 from contextlib import closing
@@ -34,7 +34,7 @@ def settings(kafka: Kafka) -> Settings:
 
 
 def test_faust_waits_longer_for_places_than_they_take() -> None:
-    """It goes on without them after `broker_request_timeout`, and a place may take `timing.delivery`."""
+    """After `broker_request_timeout`, Faust continues without start offsets, which can take `timing.delivery`."""
     slow = Timing(delivery=300, rebalance=400)
     for delivery in ("at_least_once", "exactly_once"):
         for timing in (Timing(), slow):
@@ -44,7 +44,7 @@ def test_faust_waits_longer_for_places_than_they_take() -> None:
 
 
 def test_a_process_has_the_transactional_id_of_the_one_before_it() -> None:
-    """The same in the same place, another beside it."""
+    """The same place has the same id, and another place a different one."""
     here = settings(PLAIN)
     beside = here.model_copy(update={"web": Web(port=8081)})
     assert transactional_id(here) == transactional_id(here) != transactional_id(beside)
@@ -52,21 +52,21 @@ def test_a_process_has_the_transactional_id_of_the_one_before_it() -> None:
 
 
 def test_a_transaction_outlives_its_records() -> None:
-    """librdkafka wants its timeout to be at least that of a record."""
+    """librdkafka requires the transaction timeout to be at least that of a record."""
     config = transactional_config(producer_config(librdkafka(PLAIN), 40, [1_000_000]), "id", 40)
     assert config["transaction.timeout.ms"] >= config["delivery.timeout.ms"]
     assert config["enable.idempotence"]
 
 
 def test_every_faust_setting_exists() -> None:
-    """Faust ignores a misspelt setting without a word; here it is an error."""
+    """Faust silently ignores a misspelled setting. Here it is an error."""
     checked(faust_settings(settings(PLAIN), "unused"))
     with pytest.raises(TypeError, match="brokr"):
         checked({"brokr": "x"})
 
 
 def test_the_environment_does_not_reach_faust(monkeypatch: pytest.MonkeyPatch, tmp_path: object) -> None:
-    """A variable that Kubernetes injects for a Service called `web` changes nothing."""
+    """A variable that Kubernetes sets for a Service called `web` changes nothing."""
     monkeypatch.setenv("WEB_PORT", "tcp://10.0.0.1:80")
     monkeypatch.setenv("BROKER_REQUEST_TIMEOUT", "7")
     app = faust.App("t", **checked(faust_settings(settings(PLAIN), str(tmp_path))))
@@ -81,7 +81,7 @@ def test_all_brokers_reach_both_clients() -> None:
 
 
 def test_login_reaches_both_clients() -> None:
-    """SASL settings of one configuration reach librdkafka and aiokafka alike."""
+    """SASL settings of one configuration reach librdkafka and aiokafka."""
     config = librdkafka(SASL)
     assert ("SASL_SSL", "SCRAM-SHA-512", "user", "secret") == (
         config["security.protocol"],
@@ -97,7 +97,7 @@ def test_login_reaches_both_clients() -> None:
 
 
 def test_every_setting_reaches_librdkafka(tmp_path: Path) -> None:
-    """None of the block is left out of the table; secrets arrive as they are."""
+    """The table covers every setting of the block. Secrets are passed unchanged."""
     files = Authority(tmp_path, "ca").issue("client", password="k")
     kafka = Kafka(
         bootstrap_servers="a:1",
@@ -134,8 +134,8 @@ def test_every_setting_reaches_librdkafka(tmp_path: Path) -> None:
 
 
 def test_tokens_reach_aiokafka(tmp_path: Path) -> None:
-    """One token for many connections, and another before its end."""
-    for seconds, asked in ((300, 1), (30, 3)):  # a minute before the end is the end
+    """A token serves many connections and is replaced before it expires."""
+    for seconds, asked in ((300, 1), (30, 3)):  # treated as expired a minute early
         with closing(TokenEndpoint(tmp_path, "client", "secret", seconds=seconds)) as endpoint:
             endpoint.start()
             kafka = Kafka(
@@ -154,7 +154,7 @@ def test_tokens_reach_aiokafka(tmp_path: Path) -> None:
 
 
 def test_no_token() -> None:
-    """aiokafka is told that it has no connection, which it tries again; the secret is not in it."""
+    """aiokafka sees a connection failure, which it retries, without the secret."""
     kafka = Kafka(
         bootstrap_servers="a:1",
         security_protocol="SASL_PLAINTEXT",
@@ -169,13 +169,13 @@ def test_no_token() -> None:
 
 
 def test_a_plain_connection_has_no_context() -> None:
-    """Without TLS there are no credentials and no context."""
+    """Without TLS, there are neither credentials nor a context."""
     assert ssl_context(PLAIN) is None
     assert faust_settings(settings(PLAIN), "unused")["broker_credentials"] is None
 
 
 def test_the_producer_cannot_lose_or_reorder() -> None:
-    """Idempotent, all replicas, and a delivery timeout that is ours."""
+    """The producer is idempotent, waits for all replicas, and has our delivery timeout."""
     config = producer_config(librdkafka(PLAIN), 40, [1_000_000])
     assert (True, "all", 40_000, "murmur2_random") == (
         config["enable.idempotence"],

@@ -1,4 +1,4 @@
-"""Lines of a kind are few however often it happens, and none is left out in silence."""
+"""Frequent log lines of one kind are limited, and omissions are reported."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from translator.service.bounded_log import SECONDS, BoundedLog
 
 
 def test_a_kind_has_its_share_of_a_minute() -> None:
-    """What was left out is told by the next line of its kind; another kind has a share of its own."""
+    """The next line of a kind reports how many were omitted. Each kind has its own limit."""
     now = 100.0
     told: list[tuple[str, dict[str, Any]]] = []
     log = BoundedLog(lambda text, **fields: told.append((text, fields)), 2, lambda: now)

@@ -1,4 +1,4 @@
-"""Records that come at the wrong moment of a rebalance: none is left out. The moment cannot be hit from outside."""
+"""No record that arrives at a bad moment of a rebalance is lost. The tests simulate that moment."""
 
 import asyncio
 from collections.abc import Mapping
@@ -13,14 +13,14 @@ FIRST, SECOND = TP("raw", 0), TP("raw", 1)
 
 
 class StartOffsets:
-    """The group has committed nothing of one partition, and something of the other."""
+    """The group has a committed offset for only one of two partitions."""
 
     async def find(self, _: object) -> FoundOffsets:
         return FoundOffsets({("raw", 0): 0, ("raw", 1): 7}, {})
 
 
 class Consumer(BatchConsumer):
-    """One whose client answers a fetch after the partitions were placed, and before the flow goes on."""
+    """A consumer whose client answers a fetch after partitions are placed and before the flow resumes."""
 
     def __init__(self) -> None:
         self.flow_active = False
@@ -51,7 +51,7 @@ class Consumer(BatchConsumer):
 
 
 def test_what_is_fetched_before_the_flow_goes_on_is_fetched_again() -> None:
-    """From offset 0 too: the records of a fresh partition were lost when two workers started together."""
+    """This includes offset 0: records of a fresh partition were lost when two workers started together."""
 
     async def run() -> Consumer:
         consumer = Consumer()

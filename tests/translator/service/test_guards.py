@@ -1,4 +1,4 @@
-"""A guard of a dialect in a pipeline: it stops the process before what it objects to is written."""
+"""A dialect's guard stops the process before the offending message is written."""
 
 import asyncio
 import json
@@ -11,7 +11,7 @@ from translator.errors import ContradictionError
 ROW = {"id": "1", "name": "a"}
 INSERT = CANAL_ROW | {"es": 1000}
 MISREAD = CANAL_ROW | {"type": "UPDATE", "data": [ROW], "old": [ROW | {"name": "b"}], "es": 2000}
-"""A legacy update: `old` is the row after it."""
+"""Return a legacy update, whose `old` is the new row."""
 UNRELATED = CANAL_ROW | {"data": [{"id": "2", "name": "c"}], "es": 3000}
 
 
@@ -21,7 +21,7 @@ def bench() -> Bench:
 
 
 def written(bench: Bench) -> list[int]:
-    """Raw offsets of the events that lie in the canonical topic."""
+    """Return the raw offsets of the events in the canonical topic."""
     return [json.loads(event.value())["origin"]["offset"] for event in bench.read(bench.output.topic, PARTITION)]
 
 
@@ -31,7 +31,7 @@ def records(*documents: object) -> list[Record]:
 
 @pytest.mark.requirement("canal.reject.8")
 def test_nothing_from_the_contrary_message_on_is_written(bench: Bench) -> None:
-    """In the middle of a run that was translated together: what precedes it is written, its batch is never done."""
+    """In a run translated together, the earlier messages are written, and the batch is never completed."""
     with pytest.raises(ContradictionError, match=r"partition 3: the change at offset 2 .* offset 0\."):
         asyncio.run(bench.run(records(INSERT, UNRELATED, MISREAD, UNRELATED, UNRELATED)))
     assert [0, 1] == written(bench)
@@ -42,7 +42,7 @@ def test_nothing_from_the_contrary_message_on_is_written(bench: Bench) -> None:
 
 
 def test_it_knows_what_came_in_earlier_batches(bench: Bench) -> None:
-    """Batches of one partition are one history; another partition is another."""
+    """The batches of a partition form one history, separate from other partitions."""
     first, second = records(INSERT, MISREAD)
     asyncio.run(bench.run([first]))
     asyncio.run(bench.process(4, [second]))
@@ -51,7 +51,7 @@ def test_it_knows_what_came_in_earlier_batches(bench: Bench) -> None:
 
 
 def test_it_forgets_partitions_that_were_given_up(bench: Bench) -> None:
-    """What others did with a partition meanwhile is not known: its rows are no evidence any more."""
+    """Others may have changed the rows of a revoked partition meanwhile, so they are no longer evidence."""
     first, second = records(INSERT, MISREAD)
     asyncio.run(bench.run([first]))
     bench.pipeline.forget()
@@ -60,7 +60,7 @@ def test_it_forgets_partitions_that_were_given_up(bench: Bench) -> None:
 
 
 def test_a_dead_letter_is_told_to_the_guard(bench: Bench) -> None:
-    """A message that has no events may have changed any row."""
+    """A message without events may have changed any row."""
     first, second = records(INSERT, MISREAD)
     asyncio.run(bench.run([first, Record(1, b"{]"), Record(2, second.value)]))
     assert [0, 2] == written(bench)

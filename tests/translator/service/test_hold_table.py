@@ -1,4 +1,6 @@
-"""`on_error: hold_table`: what comes after a dead letter of its table follows it, and comes back in order."""
+"""`on_error: hold_table`: messages after a dead letter of their table become dead letters too, and are replayed in
+order.
+"""
 
 import asyncio
 from collections.abc import Iterator
@@ -28,12 +30,12 @@ def yard(broker: Broker) -> Iterator[Yard]:
 
 @pytest.fixture
 def short_silence(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing comes while it is replayed for which a replay would have to wait."""
+    """Shorten the silence, because nothing else arrives for which a replay would have to wait."""
     monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 0.0)
 
 
 def wrong(yard: Yard, **changes: Any) -> Settings:
-    """The service's configuration, by which updates of two whole images are dead."""
+    """Return the service's configuration, under which updates with two complete images are dead."""
     return yard.settings(AMBIGUOUS, on_error=HOLD, **changes)
 
 
@@ -50,7 +52,7 @@ def letters(yard: Yard) -> list[tuple[int, str]]:
 
 
 async def replayed(yard: Yard, settings: Settings, wanted: LetterFilter | None = None) -> ReplayReport:
-    """A replay beside the owner, as a command of its own."""
+    """Run a replay next to the owner, as a separate command."""
     return await asyncio.to_thread(yard.replay, settings, wanted)
 
 
@@ -59,7 +61,7 @@ def good(row: int, table: str = "t") -> bytes:
 
 
 def ls(settings: Settings, directory: Path) -> str:
-    """What `translator dlq ls` prints."""
+    """Return the output of `translator dlq ls`."""
     file = directory / "translator.yaml"
     file.write_text(settings.model_dump_json(), encoding="utf-8")  # JSON is YAML
     ran = CliRunner().invoke(dlq, ["ls", "-c", str(file)])
@@ -69,7 +71,9 @@ def ls(settings: Settings, directory: Path) -> str:
 
 @pytest.mark.usefixtures("short_silence")
 def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path) -> None:
-    """Only its table waits, over a restart that reads again; a replay gives it back, and the next goes straight."""
+    """Only the table waits, even over a restart that reads again. A replay releases it, and the next message is
+    written.
+    """
     yard.feed(0, good(1), update(1), good(1), good(1, "u"), good(1))
     yard.feed(1, good(1))
 
@@ -104,7 +108,7 @@ def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path
 
 @pytest.mark.usefixtures("short_silence")
 def test_a_message_of_which_no_table_is_known(yard: Yard) -> None:
-    """Nobody knows whose change is missing: all of its partition waits, and of no other."""
+    """It is unknown whose change is missing, so the whole partition waits, and no other."""
     yard.feed(0, good(1), b"{]", good(1), good(1, "u"))
     yard.feed(1, good(1))
 
@@ -128,7 +132,7 @@ def test_a_message_of_which_no_table_is_known(yard: Yard) -> None:
 
 @pytest.mark.usefixtures("short_silence")
 def test_a_message_of_two_tables(yard: Yard) -> None:
-    """It is held as a whole, and so has its other table a hole: that one is held from there on."""
+    """The message is held as a whole. Its other table misses a change and is held from there on."""
     yard.feed(0, update(1), good(1, "u"), good(1) + b"\n" + good(2, "u"), good(3, "u"), good(3, "v"))
     batches = {"newline_batches": True}
     yard.translate(yard.settings({**AMBIGUOUS, **batches}, on_error=HOLD))
@@ -142,7 +146,7 @@ def test_a_message_of_two_tables(yard: Yard) -> None:
 
 @pytest.mark.usefixtures("short_silence")
 def test_a_part_of_the_letters_overtakes_none(yard: Yard) -> None:
-    """What a filter or a limit leaves out is not overtaken, and the table stays held."""
+    """Letters skipped by a filter or limit are not overtaken, and the table remains held."""
     yard.feed(0, update(1), good(1), good(1), good(1, "u"))
     yard.translate(wrong(yard))
     yard.replay(corrected(yard), LetterFilter(codes=["HELD"]))
@@ -155,7 +159,7 @@ def test_a_part_of_the_letters_overtakes_none(yard: Yard) -> None:
 
 @pytest.mark.usefixtures("short_silence")
 def test_a_topic_that_was_made_again(yard: Yard) -> None:
-    """Nobody owns a partition of the old one: its replay ends the hold itself. The new one was never held."""
+    """Nobody owns a partition of the old topic, so its replay ends the hold. The new topic was never held."""
     yard.feed(0, update(1), good(1))
     yard.translate(wrong(yard))
     yard.make_raw_again()
@@ -167,7 +171,7 @@ def test_a_topic_that_was_made_again(yard: Yard) -> None:
 
 
 def test_the_next_owner_knows_before_it_reads(yard: Yard) -> None:
-    """What a former owner has written to the metadata topic is taken in first, however late it comes."""
+    """A new owner first reads what a former owner wrote to the metadata topic, however late it arrives."""
     yard.feed(0, update(1), good(1))
 
     async def life() -> None:
@@ -188,9 +192,9 @@ def test_the_next_owner_knows_before_it_reads(yard: Yard) -> None:
 
 @pytest.mark.parametrize("killed", [False, True])
 def test_messages_that_arrive_while_it_is_replayed(yard: Yard, monkeypatch: pytest.MonkeyPatch, killed: bool) -> None:
-    """The table goes back to its owner without a stop: every event once in order, copies aside; so after a crash."""
+    """The owner gets the table back without a pause, and each event is written in order, even after a crash."""
     monkeypatch.setattr("translator.operations.dlq.replay.AT_ONCE", 7)
-    monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 600.0)  # the owner is there, be it slow
+    monkeypatch.setattr("translator.operations.dlq.replay.SILENCE", 600.0)  # the owner is there, if slow
     yard.feed(0, update(1), *(good(row) for row in range(30)))
 
     async def life() -> None:

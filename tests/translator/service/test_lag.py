@@ -1,4 +1,4 @@
-"""The lag of owned partitions, over ends and times that the test says; against a real broker, in tests/integration."""
+"""The lag of owned partitions, for ends and times set by the test. tests/integration covers a real broker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RAW = ("raw", 0)
 
 
 class Bench:
-    """A lag over one partition whose reading began at offset 10."""
+    """The lag of one partition read from offset 10."""
 
     def __init__(self, end: int) -> None:
         self.end: int | None = end
@@ -36,7 +36,7 @@ class Bench:
         return min((ms for offset, ms in self.times.items() if unread.first <= offset < unread.end), default=None)
 
     def look(self) -> tuple[int, float] | None:
-        """What the metrics say after a look: offsets, and the age in seconds to the nearest ten; None: nothing."""
+        """Return the metrics after a check: offsets, and the age rounded to ten seconds, or None."""
         asyncio.run(self.lag.look({RAW: 10}))
         return self.told()
 
@@ -58,12 +58,12 @@ class Bench:
 
 
 def ago(seconds: float) -> int:
-    """The time so many seconds ago, in milliseconds since 1970."""
+    """Return the time that many seconds ago, in milliseconds since 1970."""
     return int((time.time() - seconds) * 1000)
 
 
 def test_at_rest_there_is_none() -> None:
-    """However long ago the last record came."""
+    """The lag is zero, however old the last record is."""
     bench = Bench(end=10)
     assert (0, 0) == bench.look()
     bench.end = 20
@@ -73,7 +73,7 @@ def test_at_rest_there_is_none() -> None:
 
 
 def test_who_stands_still_grows_older() -> None:
-    """By the time of the first record that was not acknowledged, which is read once; also while no broker answers."""
+    """The age counts from the first unacknowledged record, which is read once, even if no broker answers later."""
     bench = Bench(end=15)
     bench.times = {10: ago(500), 11: ago(100)}
     assert (5, 500) == bench.look()
@@ -85,7 +85,7 @@ def test_who_stands_still_grows_older() -> None:
 
 
 def test_who_moves_is_as_old_as_its_last_record() -> None:
-    """Nothing is read for it; when it stands still again, the record behind is."""
+    """Nothing is read while it advances. When it stalls, the next record is read."""
     bench = Bench(end=100)
     bench.times = {10: ago(900), 50: ago(300)}
     bench.look()
@@ -97,7 +97,7 @@ def test_who_moves_is_as_old_as_its_last_record() -> None:
 
 
 def test_offsets_without_records_are_no_delay() -> None:
-    """Marks of transactions at the end stay unread for as long as nothing comes; what comes is looked at."""
+    """Trailing transaction markers remain unread while nothing arrives and cause no lag. New records do."""
     bench = Bench(end=11)
     assert (1, 0) == bench.look()
     assert (1, 0) == bench.look()
@@ -108,7 +108,7 @@ def test_offsets_without_records_are_no_delay() -> None:
 
 
 def test_what_was_given_up_is_not_told() -> None:
-    """Two processes would tell of one partition; and a look under way at that time tells nothing, either."""
+    """Otherwise two processes would report one partition. This includes a check in progress at that time."""
     bench = Bench(end=15)
     bench.look()
     bench.lag.forget()

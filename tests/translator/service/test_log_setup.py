@@ -1,4 +1,4 @@
-"""The log of a process: lines below its level are not written, in a process of its own, for logging is global."""
+"""Lines below the log level are not written. Each test uses a process, because logging is global."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ log.critical("d")
 @pytest.mark.parametrize("program", [TRANSLATOR, SINK], ids=["translator", "spark-sink"])
 @pytest.mark.parametrize(("level", "written"), [("info", "abcd"), ("warning", "bcd"), ("error", "cd")])
 def test_level(program: str, level: str, written: str) -> None:
-    """The last line before an end by an error is always written."""
+    """The last line before an exit with an error is always written."""
     done = subprocess.run(
         [sys.executable, "-c", program.format(level=level) + LINES], capture_output=True, text=True, check=True
     )

@@ -1,7 +1,7 @@
-"""The law of masks: of a column that is masked, no text is in any byte that is written, nor in the log.
+"""The law of masks: no text of a masked column appears in any written byte or in the log.
 
-Every golden case of every dialect is tried, with markers in place of its values, through the pipeline to every codec,
-with and without the native path; and what is left of it when it is damaged, so that it becomes a dead letter.
+Every golden case of every dialect, with markers as values, passes through the pipeline to every codec, with and without
+the native path. So do damaged versions, which become dead letters.
 """
 
 import json
@@ -57,7 +57,7 @@ def all_marked() -> dict[Path, Marked]:
 
 
 def test_markers_are_met(all_marked: dict[Path, Marked]) -> None:
-    """Without masks they are in what is written: the law would hold of a test that has none."""
+    """Without masks, the markers appear in the output. Otherwise the law would prove nothing."""
     met = set()
     for case, found in all_marked.items():
         service = Service(found.dialect(), None)
@@ -65,7 +65,7 @@ def test_markers_are_met(all_marked: dict[Path, Marked]) -> None:
         if any(marker in service.written() for marker in found.markers):
             met.add(case.parent.name)
     assert {"canal", "dts_avro", "qlik", "shareplex"} == met
-    # Cases of statements have no rows, and nothing to mark.
+    # Statement cases have no rows and therefore no markers.
     assert sum(bool(found.markers) for found in all_marked.values()) > 50
 
 
@@ -74,14 +74,14 @@ def test_no_text_of_a_masked_column_is_written(case: Path, all_marked: dict[Path
     found = all_marked[case]
     for action, native in (*((action, False) for action in ACTIONS), ("hash", True)):
         service = Service(found.dialect(), masks_of(found, action), native=native)
-        service.process([found.message, found.message])  # the first of a schema goes the plain way
+        service.process([found.message, found.message])  # the first of a schema takes the plain path
         assert_no_marker(service.written(), found.markers, found.message)
         assert 0 == service.taken
 
 
 @pytest.mark.parametrize("case", CASES, ids=case_name)
 def test_nor_of_messages_that_are_damaged(case: Path, all_marked: dict[Path, Marked]) -> None:
-    """Cut, or with bytes that are others, also in the middle of a marker."""
+    """Messages are truncated or have changed bytes, even within a marker."""
     found, chance = all_marked[case], Random(case_name(case))
     value = found.message.value or b""
     messages = []
@@ -95,7 +95,7 @@ def test_nor_of_messages_that_are_damaged(case: Path, all_marked: dict[Path, Mar
         for message in messages:
             try:
                 service.process([message, found.message])
-            except ConfigError:  # damage made another column the key
+            except ConfigError:  # the damage made another column the key
                 continue
         legitimate = b"".join(outside_rows(found.dialect(), message) for message in messages)
         markers = [marker for marker in found.markers if marker not in legitimate]
@@ -115,7 +115,7 @@ JSON_CASES = [case for case in CASES if _is_json(case)]
 
 @pytest.mark.parametrize("case", JSON_CASES, ids=case_name)
 def test_nor_of_values_in_the_wrong_place(case: Path, all_marked: dict[Path, Marked]) -> None:
-    """A marker in each place of the message in turn: where it is neither a name nor a place, it is not written."""
+    """A marker is put in each place of the message in turn. Unless that is a name or position, it is not written."""
     found = all_marked[case]
     document = json.loads((case / "message.json").read_bytes())
     dialect = found.dialect()
@@ -139,7 +139,7 @@ def test_nor_of_values_in_the_wrong_place(case: Path, all_marked: dict[Path, Mar
 
 @pytest.mark.parametrize("action", ACTIONS)
 def test_nor_of_schemas_that_quote_it(action: str) -> None:
-    """A schema of Qlik's metadata may have values as defaults and in its documentation."""
+    """A schema in Qlik's metadata can have values as defaults and in its documentation."""
     quoting = {"default": MARKER, "doc": f"such as {MARKER}", "sample": NUMBER}
     schema = data_schema({"ID": "long", "EMAIL": "string"})
     schema["fields"] = [{**field, **quoting} for field in schema["fields"]]

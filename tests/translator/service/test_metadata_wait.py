@@ -1,4 +1,4 @@
-"""Messages that need what is not there: how they wait, and how the wait ends."""
+"""Messages that need missing metadata: how they wait, and how the wait ends."""
 
 import asyncio
 import json
@@ -17,7 +17,7 @@ OTHER = (PARTITION + 1) % 4
 
 
 class Registry:
-    """Answers for schema ids, one after the other; the last one is given for ever."""
+    """Answers for schema ids in turn. The last one repeats forever."""
 
     def __init__(self, *answers: str | Exception | None) -> None:
         self._answers = list(answers)
@@ -32,7 +32,7 @@ class Registry:
 
 
 def make(registry: Registry | None = None) -> Bench:
-    """A pipeline for `Lessons`."""
+    """Return a pipeline for `Lessons`."""
     return Bench(Lessons, fetch=registry)
 
 
@@ -45,13 +45,13 @@ def teach(offset: int, text: str = "text", key: str = "k", **more: str) -> Recor
 
 
 def written(bench: Bench, partition: int = PARTITION) -> list[tuple[int, Any]]:
-    """Raw offset and learned text of the rows in a canonical partition."""
+    """Return the raw offset and learned text of the rows in a canonical partition."""
     events = [json.loads(event.value()) for event in bench.read(bench.output.topic, partition)]
     return [(event["origin"]["offset"], event["after"]["by"]) for event in events]
 
 
 def letters(bench: Bench) -> list[tuple[str, str]]:
-    """Codes and reasons of the dead letters."""
+    """Return the codes and reasons of the dead letters."""
     found = [dict(letter.headers()) for letter in bench.read(bench.output.dead_letter_topic, PARTITION)]
     return [(head["cdc-error-code"].decode(), head["cdc-error-message"].decode()) for head in found]
 
@@ -65,9 +65,9 @@ def scenario(steps: Callable[[], Awaitable[None]]) -> None:
 
 class TestGivenAway:
     def test_a_wait_ends(self) -> None:
-        """A partition that is given away gives its batch back, unacknowledged, and those behind it; others finish."""
+        """A revoked partition gives back its batch and later ones, unacknowledged. Others finish."""
         bench = make()
-        bench.waiter._seconds = 600  # nobody is to wait for that long
+        bench.waiter._seconds = 600  # no test may wait this long
 
         async def steps() -> None:
             first = asyncio.create_task(bench.process(3, [teach(0, key="other"), need(1, "other"), need(2), need(3)]))
@@ -86,7 +86,7 @@ class TestGivenAway:
         assert 0 == bench.delivery.batches
 
     def test_the_next_owner_begins_anew(self) -> None:
-        """What was given back is read again, and what was written of it has the same bytes."""
+        """The next owner reads these messages again, and duplicates have the same bytes."""
         bench = make()
         bench.waiter._seconds = 600
         batch = [teach(0, key="other"), need(1, "other"), need(2)]
@@ -107,7 +107,7 @@ class TestGivenAway:
         assert events[0].value() == events[1].value()
 
     def test_while_the_registry_is_asked(self) -> None:
-        """A registry that takes its time, or is down, does not hold a partition that is to be given away."""
+        """A slow or unreachable registry does not delay the release of a partition."""
         bench = make(Registry(RetryableError("down")))
 
         async def steps() -> None:
@@ -122,14 +122,14 @@ class TestGivenAway:
 
 class TestGivenUp:
     def test_until_it_is_learned(self) -> None:
-        """After one wait in vain no message waits, until the metadata comes; then they are read again."""
+        """After one failed wait, messages do not wait until the metadata arrives. Then they are translated again."""
         bench = make()
         scenario(lambda: bench.run([need(0), need(1), teach(2), need(3)]))
         assert ["SCHEMA_MISSING"] * 2 == [code for code, _ in letters(bench)]
         assert [(3, "text")] == written(bench)
 
     def test_other_partitions_go_on(self) -> None:
-        """A wait holds its own partition only."""
+        """A wait blocks only its own partition."""
         bench = make()
         bench.waiter._seconds = 600
 
@@ -147,7 +147,7 @@ class TestGivenUp:
 
 class TestRegistry:
     def test_asked_once(self) -> None:
-        """The text that the registry has teaches; no message asks again, from whatever partition."""
+        """The registry's schema is learned once, and no message of any partition requests it again."""
         registry = Registry("text")
         bench = make(registry)
 
@@ -161,7 +161,9 @@ class TestRegistry:
         assert [] == bench.read(bench.output.metadata_topic, 0), "the registry keeps it"
 
     def test_down(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """While it does not answer, messages wait beyond the time, and it is said; none becomes a dead letter."""
+        """While the registry is down, messages wait beyond the time limit, which is logged, and none becomes a dead
+        letter.
+        """
         monkeypatch.setattr(metadata_wait, "_FIRST_PAUSE", 0.4)
         bench = make(Registry(*[RetryableError("Connection refused")] * 3, "text"))
         scenario(lambda: bench.run([need(0, "7", 7)]))
@@ -171,7 +173,7 @@ class TestRegistry:
         assert "waiting for the schema registry to return schema 7: Connection refused" == bench.said[0]
 
     def test_registered_in_time(self) -> None:
-        """An id that it does not know at first is asked for again while its message waits."""
+        """An initially unknown id is requested again while its message waits."""
         registry = Registry(None, "text")
         bench = make(registry)
         bench.waiter._seconds = 600
@@ -180,7 +182,7 @@ class TestRegistry:
         assert [(0, "text")] == written(bench)
 
     def test_unknown(self) -> None:
-        """An id that it does not know within the time is a dead letter; it is not asked again for each message."""
+        """An id unknown for the whole time limit leads to a dead letter. Later messages do not request it each time."""
         registry = Registry(None)
         bench = make(registry)
         scenario(lambda: bench.run([need(offset, "7", 7) for offset in range(50)]))
@@ -194,7 +196,7 @@ class TestRegistry:
         )
 
     def test_registered_late(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """After a wait in vain it is asked now and then, without a wait, so that no restart is needed."""
+        """After a failed wait, the id is requested occasionally without waiting, so no restart is needed."""
         monkeypatch.setattr(metadata_wait, "ASK_AGAIN", 0)
         registry = Registry(*[None] * 4, "text")
         bench = make(registry)
@@ -204,7 +206,7 @@ class TestRegistry:
         assert [7] * 5 == registry.asked
 
     def test_hostile(self) -> None:
-        """A schema that the dialect refuses is the dead letter of every message that needs it, asked for once."""
+        """Every message that needs a rejected schema becomes a dead letter. The schema is requested once."""
         registry = Registry(HOSTILE)
         bench = make(registry)
         scenario(lambda: bench.run([need(0, "7", 7), need(1, "7", 7)]))
@@ -215,7 +217,7 @@ class TestRegistry:
         assert "nested too deep" in first[1]
 
     def test_unforeseen(self) -> None:
-        """A schema over which we stumble is our bug, and no reason to stop: INTERNAL, without the exception's text."""
+        """If a schema crashes our code, the error is INTERNAL without the exception's text. The process continues."""
         bench = make(Registry(BUG))
         scenario(lambda: bench.run([need(0, "7", 7)]))
         ((code, reason),) = letters(bench)
@@ -224,14 +226,14 @@ class TestRegistry:
         assert BUG not in reason
 
     def test_refused(self) -> None:
-        """A login that is wrong is the operator's to mend: the process stops, and no message is dead."""
+        """A wrong login is for the operator to fix, so the process stops and no message is dead."""
         bench = make(Registry(ConfigError("status 401")))
         with pytest.raises(ConfigError, match="status 401"):
             scenario(lambda: bench.run([need(0, "7", 7)]))
         assert [] == letters(bench)
 
     def test_none(self) -> None:
-        """Without a registry the message is dead at once, and the reason names the setting."""
+        """Without a registry, the message is dead immediately, and the reason names the setting."""
         bench = make(None)
         bench.waiter._seconds = 600
         scenario(lambda: bench.run([need(0, "7", 7)]))

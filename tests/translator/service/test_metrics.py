@@ -10,7 +10,7 @@ from translator.service.metrics import BatchAccount, Metrics
 
 
 def test_account() -> None:
-    """A batch is added whole: what became of its records, and beside it the events and what was written of them."""
+    """A batch is added at once: the results of its records, the events, and what was written."""
     metrics = Metrics("1.2.3", tables=1)
     account = BatchAccount(
         "erp", "raw", 3, records=7, translated=3, learned=1, dead=Counter(TOO_LARGE=1), skipped=Counter(empty=2)
@@ -50,7 +50,7 @@ def samples(metrics: Metrics, name: str) -> list[tuple[dict[str, str], float]]:
 
 
 def test_a_hostile_stream_of_names() -> None:
-    """Ten thousand tables get as many series as they may, and nothing is left uncounted."""
+    """Ten thousand tables get at most the allowed number of series, and everything is counted."""
     metrics = Metrics("1.2.3", tables=50)
     for number in range(10_000):
         account = BatchAccount("erp", "raw", 3, records=1)
@@ -63,7 +63,7 @@ def test_a_hostile_stream_of_names() -> None:
 
 
 def test_a_name_without_end() -> None:
-    """It is among the others, whatever the room."""
+    """An overlong name is counted among the others, even if there is room."""
     metrics = Metrics("1.2.3", tables=50)
     account = BatchAccount("erp", "raw", 3, records=1)
     account.changes["shop", None, "t" * 10_000, "c"] += 1
@@ -74,7 +74,7 @@ def test_a_name_without_end() -> None:
 
 
 def test_lag() -> None:
-    """Of the last commit that a batch tells; a source that tells none has no lag, which is not a lag of zero."""
+    """The lag is based on the last commit of a batch. Without commit times, it is unknown and not zero."""
     metrics = Metrics("1.2.3")
     metrics.account(BatchAccount("silent", "raw", 3, records=1))
     metrics.account(BatchAccount("erp", "raw", 3, records=1, newest_us=int((time.time() - 3_600) * 1e6)))
@@ -84,7 +84,7 @@ def test_lag() -> None:
 
 
 def test_no_place_is_a_label() -> None:
-    """Offsets and positions as labels would make a series of every record."""
+    """Offsets and positions as labels would create a series for every record."""
     metrics = Metrics("1.2.3", tables=1)
     account = BatchAccount("erp", "raw", 3, records=1)
     account.changes["shop", None, "t", "c"] += 1
@@ -95,8 +95,9 @@ def test_no_place_is_a_label() -> None:
 
 
 def test_the_newest_commit_of_a_table() -> None:
-    """The greatest of all partitions and operations, of tables that have a label; schemas and tables without commit
-    times have none."""
+    """The latest commit over all partitions and operations, for tables with a label. Schemas and tables without commit
+    times have none.
+    """
     metrics = Metrics("1.2.3", tables=1)
     for partition, committed in enumerate((1_000_000, 3_000_000, 2_000_000)):
         account = BatchAccount("erp", "raw", partition, records=4)
@@ -110,7 +111,7 @@ def test_the_newest_commit_of_a_table() -> None:
 
 
 def test_statements() -> None:
-    """Counted by table and note, whatever else is noted; names have the same cap as everywhere."""
+    """Statements are counted by table and note, separately from other notes. The usual limit on names applies."""
     metrics = Metrics("1.2.3", tables=1)
     account = BatchAccount("erp", "raw", 3, records=3)
     account.count(
@@ -133,7 +134,7 @@ def test_statements() -> None:
 
 
 def statement(table: str | None, notes: list[str] | None) -> ChangeEvent:
-    """An announcement of a statement."""
+    """Return the announcement of a statement."""
     at = Context(
         *("i", "erp", "canal", None, None, None, None, None, "shop", None, table, "p", "s", None, None, None, 0, None),
         *(None, Origin("raw", 3, 0, 0, 0)),

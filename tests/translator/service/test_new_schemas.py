@@ -1,4 +1,4 @@
-"""A schema is in its topic before the first row that names it, and holds only those who need it."""
+"""A schema is in its topic before the first row that references it, and delays only rows that need it."""
 
 import asyncio
 import json
@@ -13,12 +13,12 @@ OTHER_TABLE = CANAL_ROW | {"table": "u"}
 
 SCHEMAS = "out.schemas"
 BEFORE = (PARTITION - 1) % 4
-"""Where raw partition 2 goes."""
+"""The partition for raw partition 2."""
 
 
 @pytest.fixture
 def bench() -> Bench:
-    """A pipeline to which the schemas topic is slow to acknowledge."""
+    """A pipeline whose schemas topic acknowledges slowly."""
     bench = Bench("canal")
     bench.delivery.withhold(SCHEMAS)
     return bench
@@ -47,7 +47,7 @@ def test_a_new_schema_holds_no_other_partition(bench: Bench) -> None:
 
 
 def test_a_schema_that_two_partitions_meet_is_written_once(bench: Bench) -> None:
-    """Who comes second waits for the first, and writes no row before either."""
+    """The second partition waits for the first, and writes no earlier row either."""
 
     async def scenario() -> None:
         tasks = [asyncio.create_task(bench.process(partition, [record(0, CANAL_ROW)])) for partition in (2, 3)]
@@ -64,7 +64,7 @@ def test_a_schema_that_two_partitions_meet_is_written_once(bench: Bench) -> None
 
 
 def test_a_schema_that_is_not_written_stops_every_row_of_it(bench: Bench) -> None:
-    """An error is fatal for all who need the schema, then and later; none of its rows is written."""
+    """The error is fatal for all rows that need the schema, now and later, and none of them is written."""
 
     async def scenario() -> None:
         tasks = [asyncio.create_task(bench.process(partition, [record(0, CANAL_ROW)])) for partition in (2, 3)]
@@ -81,7 +81,7 @@ def test_a_schema_that_is_not_written_stops_every_row_of_it(bench: Bench) -> Non
 
 
 def test_who_stops_waiting_takes_nothing_from_the_others(bench: Bench) -> None:
-    """A partition that is given up while its schema is being written leaves the writing to those who still need it."""
+    """If a partition is revoked while its schema is being written, the write continues for those that still need it."""
 
     async def scenario() -> None:
         first, second = (asyncio.create_task(bench.process(partition, [record(0, CANAL_ROW)])) for partition in (2, 3))

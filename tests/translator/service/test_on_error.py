@@ -1,4 +1,4 @@
-"""`on_error`: by code, whether a message that cannot be translated becomes a dead letter or stops the process."""
+"""`on_error` decides by code whether an untranslatable message becomes a dead letter or stops the process."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -19,7 +19,7 @@ def yard(broker: Broker) -> Iterator[Yard]:
 
 
 def test_stop(yard: Yard) -> None:
-    """The code that is named stops before its message is written anywhere, and names the record; others do not."""
+    """The listed code stops the process before its message is written, and the error names the record."""
     yard.feed(0, b"{]", update(1), update(2, both=False))
     settings = yard.settings(AMBIGUOUS, on_error={"AMBIGUOUS_VARIANT": "stop", "MALFORMED_JSON": "dead_letter"})
     with pytest.raises(FatalError) as stopped:
@@ -31,7 +31,7 @@ def test_stop(yard: Yard) -> None:
 
 
 def test_a_replay_does_not_stop(yard: Yard) -> None:
-    """A letter that stays dead is said, whatever its code."""
+    """A letter that remains dead is reported, whatever its code."""
     yard.feed(0, update(1))
     yard.translate(yard.settings(AMBIGUOUS))
     report = yard.replay(yard.settings(AMBIGUOUS, on_error={"AMBIGUOUS_VARIANT": "stop"}))
@@ -39,7 +39,7 @@ def test_a_replay_does_not_stop(yard: Yard) -> None:
 
 
 def test_stop_at_a_projection(yard: Yard) -> None:
-    """What a projection alone refuses stops as well, before the canonical topic gets it."""
+    """A message that only a projection rejects also stops, before it reaches the canonical topic."""
     shown = f"{yard.name}-shown"
     yard.make(shown, 1, 3_000)
     yard.feed(0, update(1, both=False, name="x" * 5_000))
@@ -50,7 +50,7 @@ def test_stop_at_a_projection(yard: Yard) -> None:
 
 
 def test_a_contradiction_holds_its_partition_until_the_profile_is_corrected(yard: Yard) -> None:
-    """Nothing of it is written under the wrong profile; a replay under the right one writes all, in order."""
+    """Nothing is written under the wrong profile. A replay with the right one writes everything in order."""
     yard.feed(0, update(1, both=False), update(2), update(1, both=False), update(3, table="other"))
     yard.feed(1, update(4, both=False))
     wrong = yard.settings({"profile": "oss"}, on_error={"CONTRADICTION": "hold_table"})
@@ -73,7 +73,7 @@ def test_a_contradiction_is_no_dead_letter_alone() -> None:
 
 
 def test_what_is_held_has_no_policy() -> None:
-    """It is what `hold_table` makes of messages that could be translated."""
+    """A held message is one that `hold_table` sets aside although it could be translated."""
     text = "kafka: {bootstrap_servers: b:1}\nsources: [{name: s, dialect: canal, topics: [t]}]\non_error: {HELD: stop}"
     with pytest.raises(ConfigError, match="HELD cannot have a policy"):
         parse(text, {}, "file")
@@ -81,7 +81,7 @@ def test_what_is_held_has_no_policy() -> None:
 
 @pytest.mark.parametrize("policy", [{"MALFORMED": "stop"}, {"INTERNAL": "halt"}])
 def test_what_is_not_known(policy: Any) -> None:
-    """A code or a policy outside the lists is refused, and the list is named."""
+    """An unknown code or policy is rejected with the list of known ones."""
     text = f"kafka: {{bootstrap_servers: b:1}}\nsources: [{{name: s, dialect: canal, topics: [t]}}]\non_error: {policy}"
     said = r"MALFORMED: .*did you mean MALFORMED_JSON|INTERNAL: expected dead_letter, hold_table"
     with pytest.raises(ConfigError, match=said):

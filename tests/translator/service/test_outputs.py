@@ -1,4 +1,4 @@
-"""Several outputs: one stream, all of a message or nothing in each, one acknowledgement."""
+"""With several outputs, each gets the same stream, all of a message or nothing, with one acknowledgement."""
 
 import asyncio
 import json
@@ -26,7 +26,7 @@ class RowsOnly:
 
 
 class NoRows:
-    """A codec that refuses rows."""
+    """A codec that rejects rows."""
 
     name = "json"
 
@@ -40,7 +40,7 @@ DDL = CANAL_ROW | {"type": "ALTER", "isDdl": True, "sql": "ALTER TABLE t ADD c I
 
 
 def test_a_projection_gets_the_same_stream() -> None:
-    """Every output has the records that its codec makes, in raw order, in a partition by its own number of them."""
+    """Every output has its codec's records in raw order, in a partition based on its own number of partitions."""
     bench = Bench("canal", {"rows": RowsOnly(), "same": JsonCodec()})
     asyncio.run(bench.run([record(0, CANAL_ROW), record(1, DDL), Record(2, b"{]"), record(3, CANAL_ROW)]))
     canonical = [event.value() for event in bench.read(bench.output.topic, PARTITION)]
@@ -71,7 +71,7 @@ LARGE = CANAL_ROW | {"data": [{"id": "1", "name": "x" * 500}]}
 def test_what_a_projection_cannot_take_is_missing_there_alone(
     projections: Mapping[str, Codec], limits: Mapping[str, int], code: bytes
 ) -> None:
-    """The message is translated, and all the same a dead letter that names the projection."""
+    """The message is translated, and also a dead letter that names the projection."""
     bench = Bench("canal", projections, limits)
     odd = f"{bench.output.topic}.odd"
     asyncio.run(bench.run([record(0, LARGE), record(1, DDL)]))
@@ -90,7 +90,7 @@ def test_what_a_projection_cannot_take_is_missing_there_alone(
 
 
 def test_what_the_canonical_topic_cannot_take_is_nowhere() -> None:
-    """No output has it, and no schema of it: the message is one dead letter that names no output."""
+    """No output has the message or a schema of it. It is one dead letter that names no output."""
     bench = Bench("canal", {"same": JsonCodec()}, {"": 1500})
     asyncio.run(bench.run([record(0, LARGE), record(1, DDL)]))
     (letter,) = bench.read(bench.output.dead_letter_topic, PARTITION)
@@ -105,7 +105,7 @@ def test_what_the_canonical_topic_cannot_take_is_nowhere() -> None:
 
 
 def test_a_batch_is_acknowledged_when_every_output_has_it() -> None:
-    """The reports of a projection count as those of the canonical topic do."""
+    """Delivery reports of a projection count like those of the canonical topic."""
     bench = Bench("canal", {"same": JsonCodec()})
     bench.delivery.withhold("out.same")
 

@@ -1,4 +1,4 @@
-"""Lanes: order inside a partition, independence between partitions, bounds."""
+"""Lanes keep the order within a partition, are independent of each other, and are bounded."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -10,7 +10,7 @@ Batch = tuple[str, int]
 
 
 class Bench:
-    """Lanes whose processing can be held per partition."""
+    """Lanes whose processing can be blocked per partition."""
 
     def __init__(self, max_bytes: int = 1_000_000) -> None:
         self.done: list[Batch] = []
@@ -44,7 +44,7 @@ class Bench:
 
 
 def test_a_partition_that_waits_holds_no_other() -> None:
-    """While one partition waits, the others go on; when it goes on, its order is that of its batches."""
+    """While one partition waits, the others continue. Later it continues in the order of its batches."""
 
     async def scenario() -> None:
         bench = Bench()
@@ -63,13 +63,13 @@ def test_a_partition_that_waits_holds_no_other() -> None:
 
 
 def test_a_full_lane_is_not_fetched_for_until_it_is_empty() -> None:
-    """Back-pressure is per partition: pause at FULL waiting batches, resume when none is left waiting."""
+    """Backpressure is per partition: a lane pauses at FULL waiting batches and resumes when none waits."""
 
     async def scenario() -> None:
         bench = Bench()
         gate = bench.gates["p"] = asyncio.Event()
         await bench.lanes.put("p", ("p", 0))
-        await bench.settle()  # the first is being processed, not waiting
+        await bench.settle()  # the first is being processed and not waiting
         for number in range(1, PAUSE_AT):
             await bench.lanes.put("p", ("p", number))
         assert "p" not in bench.fetching
@@ -85,13 +85,13 @@ def test_a_full_lane_is_not_fetched_for_until_it_is_empty() -> None:
 
 
 def test_bytes_are_bounded_over_all_lanes() -> None:
-    """What waits and what is being processed counts; a put waits for room, and a single batch may be larger."""
+    """Waiting and processed bytes count. A put waits for room, and a single batch can exceed the limit."""
 
     async def scenario() -> None:
         bench = Bench(max_bytes=25)
         gate = bench.gates["p"] = asyncio.Event()
         await bench.lanes.put("p", ("p", 0))
-        await bench.settle()  # it is being processed
+        await bench.settle()  # being processed
         await bench.lanes.put("q", ("q", 0))
         await bench.settle()
         await bench.lanes.put("p", ("p", 1))

@@ -1,4 +1,4 @@
-"""A batch of one partition: what is written, in which order, and what is accounted for."""
+"""A batch of one partition: what is written, in which order, and how it is accounted for."""
 
 import asyncio
 import json
@@ -72,7 +72,7 @@ def qlik() -> Bench:
 
 
 def test_events_dead_letters_and_schemas_go_where_they_should(canal: Bench) -> None:
-    """Events and dead letters of a raw partition go to one partition; a schema is written once."""
+    """Events and dead letters of a raw partition go to one partition. A schema is written once."""
     asyncio.run(canal.run([record(0, CANAL_ROW), Record(1, b"{]"), Record(2, None), record(3, CANAL_ROW)]))
     events = canal.read(canal.output.topic, PARTITION)
     assert [0, 3] == [json.loads(event.value())["origin"]["offset"] for event in events]
@@ -91,7 +91,7 @@ def test_events_dead_letters_and_schemas_go_where_they_should(canal: Bench) -> N
 
 
 def test_an_event_too_large_for_the_topic_is_a_dead_letter() -> None:
-    """Size is checked before anything of a message is written; the dead letter keeps the SHA-256 of the body."""
+    """Size is checked before any part of a message is written. The dead letter keeps the SHA-256 of the body."""
     bench = Bench("canal", limits={"": 4000, "dlq": 4000})
     large = CANAL_ROW | {"data": [{"id": "1", "name": "x" * 5000}]}
     asyncio.run(bench.run([record(0, large)]))
@@ -104,7 +104,7 @@ def test_an_event_too_large_for_the_topic_is_a_dead_letter() -> None:
 
 
 def test_metadata_is_learned_and_written_before_its_rows(qlik: Bench) -> None:
-    """A metadata message goes to the metadata topic; the rows after it are typed by it."""
+    """Metadata goes to the metadata topic, and the rows after it get its types."""
     asyncio.run(qlik.run([record(0, METADATA), record(1, QLIK_ROW)]))
     (learned,) = qlik.read(qlik.output.metadata_topic, 0)
     assert b"src/A1" == learned.key()
@@ -114,7 +114,7 @@ def test_metadata_is_learned_and_written_before_its_rows(qlik: Bench) -> None:
 
 
 def test_metadata_in_the_middle_of_a_long_batch(qlik: Bench) -> None:
-    """Rows before and after it, more than go through a step together: all in order, the metadata learned once."""
+    """More rows than fit in a step surround it. All are in order, and the metadata is learned once."""
     rows = [record(offset, QLIK_ROW) for offset in range(1, 100)]
     asyncio.run(qlik.run([record(0, METADATA), *rows[:49], record(50, METADATA), *rows[50:]]))
     found = [json.loads(event.value())["origin"]["offset"] for event in qlik.read(qlik.output.topic, PARTITION)]
@@ -124,7 +124,7 @@ def test_metadata_in_the_middle_of_a_long_batch(qlik: Bench) -> None:
 
 
 def test_a_message_waits_for_its_metadata(qlik: Bench) -> None:
-    """Metadata that another process learns within the time makes an event, as if it had been there before."""
+    """Metadata that another process learns in time produces the event as if it had been known before."""
     qlik.waiter._seconds = 600
 
     async def scenario() -> None:
@@ -141,7 +141,7 @@ def test_a_message_waits_for_its_metadata(qlik: Bench) -> None:
 
 
 def test_metadata_that_does_not_come_is_waited_for_once(qlik: Bench) -> None:
-    """After the time the message is a dead letter SCHEMA_MISSING, and later ones of that id do not wait again."""
+    """After the time, the message is a dead letter SCHEMA_MISSING, and later ones of that id do not wait."""
 
     async def scenario() -> float:
         loop = asyncio.get_running_loop()
@@ -157,7 +157,7 @@ def test_metadata_that_does_not_come_is_waited_for_once(qlik: Bench) -> None:
 
 
 def test_metadata_too_large_for_its_topic_is_a_dead_letter() -> None:
-    """What the other processes could not be told is not learned here either; the stream goes on."""
+    """If metadata cannot be sent to other processes, it is not learned here either, and the stream continues."""
     bench = Bench("qlik", limits={"metadata": 4000})
     large = json.loads(json.dumps(METADATA))
     large["message"]["dataSchema"] = json.dumps({"type": "record", "name": "x" * 5000, "fields": []})

@@ -1,4 +1,4 @@
-"""The service as a process: exit codes, what it says, and that it can be stopped while it starts."""
+"""The service as a process: exit codes, output, and stopping during startup."""
 
 import signal
 import socket
@@ -20,11 +20,11 @@ from tests.otlp_receiver import TOKEN, receiver
 from tests.stopped import MOMENTS, stopped_while_it_imports
 
 PROGRAM = Path(sys.executable).with_name("translator")
-PATIENCE_SECONDS = 180  # a start takes two on a quiet machine
+PATIENCE_SECONDS = 180  # a start takes two on an idle machine
 
 
 def start(directory: Path, bootstrap: str, **more: object) -> subprocess.Popen[str]:
-    """The service with one Canal source; `more` is merged into its settings."""
+    """Start the service with one Canal source. `more` is merged into its settings."""
     settings = {
         "kafka": {"bootstrap_servers": bootstrap},
         "output": {"topic": "process-test"},
@@ -38,7 +38,7 @@ def start(directory: Path, bootstrap: str, **more: object) -> subprocess.Popen[s
 
 
 def test_without_a_broker_it_says_so_and_ends_with_1(tmp_path: Path, free_port: int) -> None:
-    """A broker that does not answer within `timing.broker_wait` is a failure, not a configuration error."""
+    """No response within `timing.broker_wait` is a failure and not a configuration error."""
     process = start(tmp_path, f"127.0.0.1:{free_port}", timing={"broker_wait": 1})
     output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert 1 == process.returncode
@@ -46,7 +46,7 @@ def test_without_a_broker_it_says_so_and_ends_with_1(tmp_path: Path, free_port: 
 
 
 def test_missing_topics_end_it_with_2(tmp_path: Path, broker: Broker) -> None:
-    """Topics that may not be created are named, and the exit code says: configuration."""
+    """Missing topics that must not be created are named, and the exit code is that of a configuration error."""
     process = start(tmp_path, broker.bootstrap)
     output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert 2 == process.returncode
@@ -62,7 +62,7 @@ def test_missing_topics_end_it_with_2(tmp_path: Path, broker: Broker) -> None:
     ],
 )
 def test_a_wrong_name_in_the_configuration_ends_it_with_2(tmp_path: Path, more: dict[str, object], said: str) -> None:
-    """A misspelt name is found before anything is connected to, with the nearest known one."""
+    """A misspelled name is found before any connection, with the closest known one."""
     process = start(tmp_path, "127.0.0.1:1", **more)
     output, _ = process.communicate(timeout=PATIENCE_SECONDS)
     assert 2 == process.returncode
@@ -70,12 +70,12 @@ def test_a_wrong_name_in_the_configuration_ends_it_with_2(tmp_path: Path, more: 
 
 
 def test_it_can_be_stopped_while_it_waits_for_a_broker(tmp_path: Path, free_port: int) -> None:
-    """SIGTERM during the start ends it in order, also as process 1 of a container."""
+    """SIGTERM during startup ends it cleanly, also as process 1 of a container."""
     process = start(tmp_path, f"127.0.0.1:{free_port}", timing={"broker_wait": 300}, web={"port": free_port})
     assert process.stdout is not None
     try:
         assert any("waiting for a broker" in line for line in process.stdout)
-        with pytest.raises(ConnectionRefusedError):  # not ready before the catalog is loaded: nobody answers
+        with pytest.raises(ConnectionRefusedError):  # no answer until the catalog is loaded
             socket.create_connection(("127.0.0.1", free_port), 5)
         process.send_signal(signal.SIGTERM)
         assert 0 == process.wait(PATIENCE_SECONDS)
@@ -125,7 +125,7 @@ def group(broker: Broker, tmp_path: Path) -> Iterator[Group]:
 
 
 def asked(port: int, path: str) -> tuple[int, str]:
-    """Status and text of a page; 0 while nobody answers."""
+    """Return status and text of a page, or status 0 if there is no answer."""
     try:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
             return answer.status, answer.read().decode()
@@ -136,7 +136,7 @@ def asked(port: int, path: str) -> tuple[int, str]:
 
 
 def gauge(port: int, name: str) -> float | None:
-    """A gauge without labels as /metrics tells it; None while nobody answers."""
+    """Return a gauge without labels from /metrics, or None if there is no answer."""
     lines = asked(port, "/metrics")[1].splitlines()
     return next((float(line.split()[1]) for line in lines if line.startswith(f"{name} ")), None)
 
@@ -146,7 +146,7 @@ def is_ready(port: int) -> bool:
 
 
 def test_metrics_alone_tell_what_is_owned(group: Group, free_port: int) -> None:
-    """Nobody asks /readyz, and yet the gauges are right; also those that are reported, unasked."""
+    """The gauges are right even if nobody requests /readyz, and so are reported ones."""
     with receiver() as receiving:
         headers = {"Authorization": f"Bearer {TOKEN}"}
         group.start(free_port, otlp={"endpoint": receiving.endpoint, "headers": headers, "interval": 1})
@@ -163,7 +163,9 @@ def test_metrics_alone_tell_what_is_owned(group: Group, free_port: int) -> None:
 
 
 def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, free_port: int) -> None:
-    """Not before the first assignment has come; with more processes than partitions, one is ready and owns nothing."""
+    """It is not ready before the first assignment. If there are more processes than partitions, one is ready without
+    any.
+    """
     with hold_port() as reserved:
         ports = free_port, reserved.getsockname()[1]
         first = group.start(ports[0])
@@ -182,7 +184,7 @@ def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, fr
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_it_can_be_stopped_while_it_imports(tmp_path: Path, free_port: int, moment: str) -> None:
-    """SIGTERM ends it without a word, also where Python would swallow an exception or make another of it."""
+    """SIGTERM ends it silently, even where Python would swallow or replace an exception."""
     source = {"name": "s", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
     settings = {"kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"}, "sources": [source]}
     ran = stopped_while_it_imports(tmp_path, "translator", settings, "translator.service.app", moment)

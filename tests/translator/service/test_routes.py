@@ -1,4 +1,4 @@
-"""A projection with a topic for each table: both ways write it, in order, and each topic is opened once."""
+"""Both paths write a projection with a topic for each table, in order, and open each topic once."""
 
 import asyncio
 import json
@@ -41,7 +41,7 @@ def bench(open_topic: Callable[[str], int] = TABLES.__getitem__) -> Bench:
 
 
 def ids(found: Bench, topic: str) -> list[str]:
-    """Of all partitions but that of the raw partition there must be none."""
+    """Return the ids. All partitions but that of the raw partition must be empty."""
     count = TABLES[topic]
     of_raw = output_partition("raw", 3, count)
     assert not any(found.read(topic, number) for number in range(count) if number != of_raw)
@@ -51,7 +51,7 @@ def ids(found: Bench, topic: str) -> list[str]:
 
 
 def test_each_table_has_its_topic() -> None:
-    """In order; also of a message of several tables, and of one that goes alone, as a statement does."""
+    """Rows are in order, also for a message with several tables and for a separate one, such as a statement."""
     found = bench()
     both = b"\n".join(json.dumps(of(table)).encode() for table in ("items", "orders", "items"))
     ddl = of("orders", type="ALTER", isDdl=True, data=None, sql="ALTER TABLE orders ADD x INT")
@@ -65,7 +65,7 @@ def test_each_table_has_its_topic() -> None:
 
 
 def test_each_topic_is_opened_once() -> None:
-    """Not in the thread of the service, which must go on while brokers are slow."""
+    """Topics are not opened in the service's thread, which must continue while brokers are slow."""
     asked: list[str] = []
     threads = set()
 
@@ -102,7 +102,7 @@ def test_who_waits_for_the_same_topic_waits_for_one_answer() -> None:
 
 
 def test_nothing_of_a_message_is_written_before_its_topics_are_there() -> None:
-    """A topic that cannot be had ends the process; the next one reads the message again."""
+    """If a topic is unavailable, the process ends, and the next one reads the message again."""
 
     def open_topic(topic: str) -> int:
         raise ConfigError(f"missing topics: {topic}")
@@ -123,7 +123,7 @@ def test_a_dry_run_opens_nothing() -> None:
 
 @needs_extension
 def test_both_ways_leave_the_same_behind() -> None:
-    """The native path writes routed topics, too."""
+    """The native path also writes routed topics."""
     codec = FilteredCodec(DebeziumCodec(Options(tombstones=True)), ONLY_TABLES)
     opened: list[str] = []
 

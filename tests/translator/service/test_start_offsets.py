@@ -1,4 +1,4 @@
-"""Where a partition is read on: what is a gap, what is a beginning, and what is written before reading."""
+"""Where reading resumes: gaps, start positions, and what is written before reading."""
 
 import asyncio
 import uuid
@@ -18,7 +18,7 @@ from translator.service.start_offsets import AddedTopic, GapError, StartOffsets
 
 
 class Bench:
-    """Positions over a fresh topic of two partitions with 20 records each, and what was confirmed."""
+    """Positions in a fresh topic of two partitions with 20 records each, and what was confirmed."""
 
     def __init__(self, broker: Broker, *, accept_gap: bool = False, start: str = "earliest") -> None:
         self.topic = f"positions-{uuid.uuid4().hex[:8]}"
@@ -56,7 +56,7 @@ class Bench:
 
 
 def test_it_reads_on_where_the_group_was(broker: Broker) -> None:
-    """Committed offsets stand, also 0 and the end; what was never committed begins, and is to be committed."""
+    """Committed offsets are used, including 0 and the end. A partition without one gets a start position to commit."""
     bench = Bench(broker)
     bench.commit(0, 20)
     bench.delete_before(1, 5)
@@ -82,7 +82,7 @@ def test_it_reads_on_where_the_group_was(broker: Broker) -> None:
     ids=["deleted", "without a note", "beyond the end", "another topic's", "another topic's, as it was noted before"],
 )
 def test_a_gap(broker: Broker, offset: int, note: str | None, said: str) -> None:
-    """It is refused with all numbers; accepted, it is written down first and reading begins at the earliest offset."""
+    """A gap is rejected with all numbers. If accepted, it is recorded, and reading starts at the earliest offset."""
     bench = Bench(broker)
     bench.delete_before(0, 8)
     bench.commit(0, offset, note)
@@ -100,7 +100,7 @@ def test_a_gap(broker: Broker, offset: int, note: str | None, said: str) -> None
 
 
 def test_a_position_that_is_lost_while_reading(broker: Broker) -> None:
-    """Where a gap explains it, that is said; where none does, nobody is told to load tables anew."""
+    """A gap is reported if it explains the loss. Otherwise nobody is told to reload tables."""
     bench = Bench(broker)
     bench.commit(0, 5)
     (place,) = [(bench.topic, 0)]
@@ -115,7 +115,7 @@ def test_a_position_that_is_lost_while_reading(broker: Broker) -> None:
 
 @pytest.mark.parametrize("offset", [8, 20])
 def test_the_edges_are_no_gap(broker: Broker, offset: int) -> None:
-    """The earliest offset and the end are places."""
+    """The earliest offset and the end are valid positions."""
     bench = Bench(broker)
     bench.delete_before(0, 8)
     bench.commit(0, offset)
@@ -123,7 +123,7 @@ def test_the_edges_are_no_gap(broker: Broker, offset: int) -> None:
 
 
 def test_a_partition_that_came_later_is_read_from_its_beginning(broker: Broker) -> None:
-    """Whatever `start` says: the group was there before it."""
+    """This does not depend on `start`, because the group existed before the partition."""
     bench = Bench(broker, start="latest")
     bench.admin.create_partitions([NewPartitions(bench.topic, 3)])[bench.topic].result(20)
     producer = Producer(bench.client)
@@ -133,7 +133,7 @@ def test_a_partition_that_came_later_is_read_from_its_beginning(broker: Broker) 
 
 
 def test_a_topic_with_another_id(broker: Broker) -> None:
-    """It is not read under the id of the start, neither at an assignment nor at a look."""
+    """The topic is not read under the id from the start, whether at an assignment or at a check."""
     bench = Bench(broker)
     bench.positions.add(bench.topic, AddedTopic("s", TopicFacts("before", 2), "earliest"))
     with pytest.raises(FatalError, match="deleted and recreated since the start: its id changed from before to "):
@@ -143,7 +143,7 @@ def test_a_topic_with_another_id(broker: Broker) -> None:
 
 
 def test_notes_of_many_partitions_are_read_whole(broker: Broker) -> None:
-    """What was noted is no gap, however often and with whatever in memory it is read: the end of a note is in it."""
+    """A recorded gap is not reported again, whatever memory follows the note, because the note has its own end."""
     bench = Bench(broker)
 
     async def scenario() -> None:

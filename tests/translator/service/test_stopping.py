@@ -1,4 +1,4 @@
-"""After an error the process leaves the group at once, but not with records under way."""
+"""After an error, the process leaves the group immediately, unless records are in flight."""
 
 import asyncio
 import json
@@ -20,7 +20,7 @@ from translator.service import stopping
 from translator.service.delivery.memory import InMemoryDelivery
 from translator.service.metrics import BatchAccount
 
-# The service whose hard exit comes too late to help.
+# The service with a hard exit too late to matter.
 SERVICE = """
 import sys
 from translator.commands import main
@@ -30,11 +30,11 @@ stopping._FATAL_EXIT_SECONDS = 3600
 sys.argv = ["translator", "run", "-c", sys.argv[1]]
 main()
 """
-PATIENCE_SECONDS = 180  # a start and an end take four on a quiet machine
+PATIENCE_SECONDS = 180  # a start and an end take four on an idle machine
 
 
 class Group:
-    """A service of its own group and topics, to be run once until it ends; its session is longer than any test."""
+    """A service with its own group and topics, run once until it ends. Its session is longer than any test."""
 
     def __init__(self, broker: Broker, folder: Path, port: int, value: bytes) -> None:
         self.name = f"stopping-{uuid.uuid4().hex[:8]}"
@@ -59,7 +59,7 @@ class Group:
         self.admin.create_topics([topic])[topic.topic].result(30)
 
     def run(self) -> str:
-        """The text of its log, once it has ended after an error."""
+        """Return its log after it has ended with an error."""
         config, log = self._folder / "translator.yaml", self._folder / "log"
         config.write_text(yaml.safe_dump(self.settings))
         command = [sys.executable, "-c", SERVICE, config]
@@ -87,7 +87,7 @@ class Group:
 def test_it_leaves_the_group(
     tmp_path: Path, broker: Broker, free_port: int, committed: int | None, said: str, delivery: str
 ) -> None:
-    """Exit code 1 with the reason, nothing committed, and a group without members as soon as it has ended."""
+    """The exit code is 1 with the reason, nothing is committed, and the group has no members right after the end."""
     group = Group(broker, tmp_path, free_port, b"{]")
     group.settings |= {"delivery": delivery, "on_error": {"MALFORMED_JSON": "stop"}}
     reader = Consumer(group.client | {"group.id": group.name, "enable.auto.commit": False})
@@ -106,7 +106,7 @@ def test_it_leaves_the_group(
 
 
 class App:
-    """The part of the app that is told of an error. Whether a real one leaves the group is the test above."""
+    """The part of the app that receives an error. The test above covers leaving the group."""
 
     def __init__(self) -> None:
         self.ending = False
@@ -124,7 +124,7 @@ class App:
 
 @pytest.mark.parametrize("under_way", [True, False])
 def test_it_does_not_leave_with_records_under_way(monkeypatch: pytest.MonkeyPatch, under_way: bool) -> None:
-    """They might be stored behind what the next owner of the partition writes, so its place in the group is kept."""
+    """These records could be stored after the next owner's output, so the membership is kept."""
     hard: list[float] = []
     monkeypatch.setattr(stopping, "exit_within", hard.append)
 

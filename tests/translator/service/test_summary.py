@@ -1,4 +1,4 @@
-"""The line that sums the work up."""
+"""The log line that sums up the work."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from translator.service.summary import Summary
 
 
 def test_batches_are_added_and_told_once() -> None:
-    """Everything that was read is in one of the sums; the next line begins at nothing."""
+    """Every record read is in one of the sums, and the next line starts at zero."""
     summary = Summary()
     first = BatchAccount("erp", "raw", 0, records=7, translated=3, learned=1, dead=Counter(TOO_LARGE=1))
     first.skipped["empty"] = 2

@@ -1,4 +1,4 @@
-"""Projections of some tables: each gets its own, the canonical topic all, on both ways."""
+"""Each projection gets its selected tables and the canonical topic gets all, on both paths."""
 
 import asyncio
 import json
@@ -32,7 +32,7 @@ def of(table: str, **changed: Any) -> dict[str, Any]:
 
 
 def test_each_gets_its_tables() -> None:
-    """In order; a message of several tables gives to each what is of its tables; the canonical topic is whole."""
+    """Rows are in order, and a message of several tables is split by table. The canonical topic is complete."""
     bench = Bench(
         "canal",
         {"orders": FilteredCodec(JsonCodec(), ORDERS), "others": FilteredCodec(DebeziumCodec(), OTHERS)},
@@ -52,7 +52,7 @@ def test_each_gets_its_tables() -> None:
 
 
 def test_what_a_projection_does_not_get_it_cannot_refuse() -> None:
-    """No dead letter of a table that is not for it."""
+    """A projection causes no dead letters for tables that it does not get."""
     refusing = DebeziumCodec(Options(missing_before=("fail",)))
     bench = Bench("canal", {"p": FilteredCodec(refusing, OTHERS)}, options={"profile": "oss"})
     update = of("orders", type="UPDATE", old=[{"name": "b"}], pkNames=None)
@@ -64,7 +64,7 @@ def test_what_a_projection_does_not_get_it_cannot_refuse() -> None:
 @needs_extension
 @pytest.mark.parametrize("schema_block", [False, True])
 def test_both_ways_leave_the_same_behind(schema_block: bool) -> None:
-    """A projection beside, of the table or without it, does not keep the native path from its messages."""
+    """A projection with or without the table does not keep the native path from handling its messages."""
     codec = DebeziumCodec(Options(schema_block=schema_block, tombstones=True))
     projections = tuple(
         EventOutput(FilteredCodec(codec, TableFilter(*choice)), OutputTopic(name, 3, 1_000_000))
@@ -87,7 +87,7 @@ def test_both_ways_leave_the_same_behind(schema_block: bool) -> None:
 
 @needs_extension
 def test_a_table_that_the_canonical_topic_does_not_get_goes_the_plain_way() -> None:
-    """All others are taken, to the same bytes."""
+    """All others take the native path, with the same bytes."""
     dialect, messages = feed("canal", 8, 40)
     translator = Translator("src", dialect, Limits())
 
@@ -107,7 +107,7 @@ def test_the_native_path_writes_only_debezium() -> None:
 
 
 def test_the_settings_choose() -> None:
-    """A projection without a choice gets everything."""
+    """A projection without a selection gets everything."""
     kafka = {"bootstrap_servers": "none:1"}
     sources = [{"name": "src", "dialect": "canal", "topics": ["raw"]}]
     projections = [

@@ -1,4 +1,4 @@
-"""Schemas of tables in a registry: waited for before anything of a message is written, and refused for one output."""
+"""Table schemas in a registry: awaited before any part of a message is written, and rejected for one output only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from translator.service import metadata_wait
 
 
 class Registry:
-    """Answers one after the other; the last one is given for ever."""
+    """Answers in turn. The last one repeats forever."""
 
     def __init__(self, *answers: int | Exception) -> None:
         self._answers = list(answers)
@@ -34,7 +34,7 @@ class Registry:
 
 
 class Clock:
-    """A time that is set by hand."""
+    """A time that the test sets."""
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -50,7 +50,7 @@ def make(registry: Registry, clock: Callable[[], float] = Clock()) -> Bench:  # 
 
 
 def routed(registry: Registry) -> Bench:
-    """A projection of codec avro whose topics are those of tables."""
+    """A projection with codec avro and one topic per table."""
     schemas = RegisteredSchemas(registry)  # type: ignore[arg-type]  # the part of it that is used
     framing = Framing(tables=TableSchemas(schemas.id_of, lambda event: f"t.{event.table}"), routed=True)
     return Bench("canal", {"avro": build("avro", {}, framing)}, options={"profile": "oss"}, register=schemas.register)
@@ -61,19 +61,19 @@ def rows(*tables: str) -> list[Record]:
 
 
 def ids(bench: Bench) -> list[tuple[int, int]]:
-    """The ids in keys and values of the projection."""
+    """Return the ids in keys and values of the projection."""
     found = bench.projected("avro", PROJECTED)
     return [tuple(int.from_bytes(part[1:5], "big") for part in (one.key(), one.value())) for one in found]  # type: ignore[misc]
 
 
 def refusals(bench: Bench) -> list[tuple[str, str]]:
-    """Output and reason of the dead letters."""
+    """Return the output and reason of the dead letters."""
     heads = [dict(letter.headers()) for letter in bench.read(bench.output.dead_letter_topic, PARTITION)]
     return [(head["cdc-error-output"].decode(), head["cdc-error-message"].decode()) for head in heads]
 
 
 def test_each_schema_is_asked_for_once() -> None:
-    """Ids are given in the order of the messages, and known from then on."""
+    """Ids are requested in message order and remembered."""
     registry = Registry(4, 5, 6, 7)
     bench = make(registry)
     asyncio.run(bench.run(rows("t", "t", "u", "t")))
@@ -83,7 +83,7 @@ def test_each_schema_is_asked_for_once() -> None:
 
 
 def test_a_registry_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nothing of the message is written before, to no output; and nothing is lost."""
+    """Before that, no part of the message is written to any output, and nothing is lost."""
     monkeypatch.setattr(metadata_wait, "_FIRST_PAUSE", 0.001)
     registry = Registry(*[RetryableError("Connection refused")] * 3, 4, 5)
     bench = make(registry)
@@ -94,7 +94,7 @@ def test_a_registry_that_is_away_is_waited_for(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_wait_ends_when_the_partition_is_given_away() -> None:
-    """Whoever reads the partition next waits."""
+    """The partition's next owner waits then."""
     bench = make(Registry(RetryableError("Connection refused")))
 
     async def steps() -> None:
@@ -108,7 +108,7 @@ def test_a_wait_ends_when_the_partition_is_given_away() -> None:
 
 
 def test_a_refused_schema_is_missing_there_alone() -> None:
-    """The other outputs have the message; a dead letter says what the registry said; other tables go on."""
+    """The other outputs have the message, a dead letter has the registry's message, and other tables continue."""
     registry = Registry(4, SchemaRefused("status 409 for subject t.t-value: 'no'"), 6, 7)
     bench = make(registry)
     asyncio.run(bench.run(rows("t", "t", "u")))
@@ -120,7 +120,7 @@ def test_a_refused_schema_is_missing_there_alone() -> None:
 
 
 def test_a_refused_schema_is_asked_for_again() -> None:
-    """After a while: the operator may have changed the rules of the subject."""
+    """It is requested again after a while, because the operator may have changed the subject's rules."""
     clock = Clock()
     registry = Registry(4, SchemaRefused("status 409"), 5)
     bench = make(registry, clock)
@@ -132,10 +132,10 @@ def test_a_refused_schema_is_asked_for_again() -> None:
 
 
 class TestEnvelopesByTable:
-    """The codec avro with a topic for each table: the envelope is registered under a subject of each topic."""
+    """With codec avro and a topic per table, the envelope is registered under a subject for each topic."""
 
     def test_each_topic_has_its_subject(self) -> None:
-        """Asked for when the first event of a table comes, and once."""
+        """The schema is registered once, at the first event of a table."""
         registry = Registry(4, 5)
         bench = routed(registry)
         asyncio.run(bench.run(rows("t", "u", "t")))
@@ -148,7 +148,7 @@ class TestEnvelopesByTable:
         assert ["t", "u", "t"] == tables
 
     def test_a_subject_of_something_else(self) -> None:
-        """Is missing in this projection alone."""
+        """The message is missing in this projection only."""
         bench = routed(Registry(SchemaRefused("status 409 for subject t.t-value: 'no'")))
         asyncio.run(bench.run(rows("t")))
         assert [] == bench.projected("avro", PROJECTED)

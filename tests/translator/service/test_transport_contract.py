@@ -1,6 +1,6 @@
-"""Pins every private name of Faust, mode and aiokafka that the runtime builds on.
+"""Pins every private name of Faust, mode and aiokafka that the runtime relies on.
 
-An upgrade that changes one of them fails here by name, before it fails in production by losing data.
+If an upgrade changes one of them, a test fails by name, before production loses data.
 """
 
 import inspect
@@ -32,7 +32,7 @@ from translator.service.faust_transport import BatchConsumer, BatchConsumerThrea
 
 VERSIONS = {"faust-streaming": "0.15.3", "mode-streaming": "0.7.1", "aiokafka": "0.14.0"}
 
-# (owner, name, parameters, is a coroutine function)
+# (owner, name, parameters, whether it is a coroutine function)
 OVERRIDDEN = [
     (driver.Consumer, "__init__", "self, *args, **kwargs", False),
     (driver.Consumer, "_new_consumer_thread", "self", False),
@@ -84,7 +84,7 @@ CALLED = [
 
 
 def parameters(function: Any) -> str:
-    """The parameters without their annotations."""
+    """Return the parameters without their annotations."""
     plain = [
         parameter.replace(annotation=inspect.Parameter.empty)
         for parameter in inspect.signature(function).parameters.values()
@@ -93,7 +93,7 @@ def parameters(function: Any) -> str:
 
 
 def test_the_versions_are_the_ones_that_were_read() -> None:
-    """The transport is written against exactly these releases."""
+    """The transport was written for exactly these releases."""
     found = {name: _version(name) for name in VERSIONS}
     assert VERSIONS == found, "read the new source, then change this table"
 
@@ -118,7 +118,7 @@ def test_private_signatures(owner: type, name: str, expected: str, is_async: boo
 
 @pytest.mark.parametrize("name", [name for owner, name, *_ in OVERRIDDEN if owner is driver.Consumer])
 def test_every_override_is_ours(name: str) -> None:
-    """A rename upstream would leave our method dead: each must still replace one."""
+    """After a rename upstream, our method would be dead code, so each must still override one."""
     assert getattr(BatchConsumer, name) is not getattr(driver.Consumer, name)
 
 
@@ -130,50 +130,50 @@ def test_every_override_is_ours(name: str) -> None:
         (faust_consumer.Consumer, "force_commit", "self._filter_tps_with_pending_acks(topics)"),
         (faust_consumer.Consumer, "_commit_offsets", "await self._commit(committable_offsets)"),
         (faust_consumer.Consumer, "wait_empty", "self._unacked_messages"),
-        # Both ways of giving partitions away lead through `wait_empty`.
+        # Both ways of revoking partitions call `wait_empty`.
         (App, "_on_partitions_revoked", "self._consumer_wait_empty"),
         (App, "_stop_consumer", "self._consumer_wait_empty"),
         (App, "_consumer_wait_empty", "await consumer.wait_empty()"),
-        # What makes new topics known to the one agent.
+        # This announces new topics to the only agent.
         (Conductor, "_update_indices", "for topic in channel.topics:"),
         (Conductor, "_update_tp_index", "for subtopic in topic.topics:"),
         (driver.AIOKafkaConsumerThread, "subscribe", "topics=set(topics)"),
-        # Why a pause of all partitions must look like fetching.
+        # The reason why a pause of all partitions must look like fetching.
         (GroupCoordinator, "_heartbeat_routine", "idle_time = self._subscription.fetcher_idle_time"),
         (faust_consumer.Consumer, "track_message", "self._unacked_messages.add(message)"),
         (faust_consumer.Consumer, "_drain_messages", "callback(message), self.suspend_flow.wait()"),
         (faust_consumer.Consumer, "_wait_for_ack", "self._waiting_for_ack = asyncio.Future"),
         (driver.AIOKafkaConsumerThread, "_create_worker_consumer", "RoundRobinPartitionAssignor"),
         (driver.AIOKafkaConsumerThread, "commit", "self.call_thread(self._commit, offsets)"),
-        # Partitions are placed before records are let through, and a rebalance cuts a placing short.
+        # Partitions are placed before records flow, and a rebalance interrupts placing.
         (Recovery, "_resume_streams", "consumer.perform_seek(), timeout=self.app.conf.broker_request_timeout"),
         (Recovery, "_wait", "self.signal_recovery_start in wait_result.done"),
-        # Readiness: a rebalance begins before the group is asked, and ends after the placing, also of no partition.
+        # Readiness: a rebalance begins before the group is joined, and ends after placing, even of no partition.
         (driver.ConsumerRebalanceListener, "on_partitions_revoked", "thread.app.on_rebalance_start()"),
         (App, "on_rebalance_start", "self.rebalancing = True"),
         (Recovery, "_resume_streams", "app.on_rebalance_end()"),
-        # With auto_offset_reset "none" both are errors, not a silent jump.
-        # Whatever is fetched becomes our small objects.
+        # With auto_offset_reset "none", both are errors and not a silent jump.
+        # All fetched records become our small objects.
         (Fetcher, "_proc_fetch_request", "partition_records = PartitionRecords("),
         (PartitionRecords, "_unpack_records", "consumer_record = self._consumer_record(tp, record)"),
         (Fetcher, "_update_fetch_positions", "err = Errors.NoOffsetForPartitionError(tp)"),
         (Fetcher, "_proc_fetch_request", "err = Errors.OffsetOutOfRangeError({tp: fetch_offset})"),
-        # Who we are in the group: what is forgotten first is read last.
+        # Our identity in the group: what is forgotten first is read last.
         (driver.ConsumerRebalanceListener, "on_partitions_assigned", "app.consumer_generation_id = generation"),
         (
             GroupCoordinator,
             "reset_generation",
             "self.generation = OffsetCommitRequest.DEFAULT_GENERATION_ID self.member_id",
         ),
-        # Without offsets of ours nothing is committed: transactions do it.
+        # Without our own offsets, nothing is committed, because transactions do that.
         (faust_consumer.Consumer, "_commit_tps", "if commit_offsets:"),
         (aiokafka.AIOKafkaConsumer, "start", "isolation_level=self._isolation_level"),
-        # The start: what we wait for instead of a second, and who waits for the tables.
+        # The start: what we wait for instead of a second, and what waits for the tables.
         (TableManager, "on_start", "await self.sleep(1.0) if not self.should_stop: await self._update_channels()"),
         (TableManager, "on_start", "await self.recovery.start()"),
         (Conductor, "_subscriber", "await self.app.tables.wait_until_tables_registered()"),
         (Topic, "__aiter__", "self.app.topics.add(cast(TopicT, channel))"),
-        # The end of the process: what is left is cancelled, then waited for.
+        # The end of the process: remaining tasks are cancelled and then awaited.
         (mode.Worker, "_gather_all", "task.cancel()"),
         (mode.Worker, "_shutdown_loop", "self._gather_all()"),
         (mode.Worker, "_shutdown_loop", "self._sentinel_task()"),
@@ -182,16 +182,16 @@ def test_every_override_is_ours(name: str) -> None:
     ],
 )
 def test_upstream_still_calls_what_we_replace(owner: type, method: str, needed: str) -> None:
-    """The places through which upstream reaches our bookkeeping are still there."""
+    """Upstream still calls the places that lead to our bookkeeping."""
     found = getattr(owner, method)
-    function = getattr(found, "fun", found)  # a task of a service has its function inside
+    function = getattr(found, "fun", found)  # a task of a service wraps its function
     source = re.sub(r"\s+", " ", inspect.getsource(function))
     assert needed in source
 
 
 @pytest.mark.parametrize("attribute", ["_unacked_messages", "_waiting_for_ack", "_n_acked", "flow_active"])
 def test_private_attributes(attribute: str) -> None:
-    """Attributes that the transport reads or writes are set by upstream."""
+    """Upstream sets the attributes that the transport reads or writes."""
     source = inspect.getsource(faust_consumer.Consumer)
     assert re.search(rf"self\.{attribute}\b(: [^=]+)? = ", source) or f"    {attribute}:" in source
 
@@ -202,7 +202,7 @@ def test_private_attributes(attribute: str) -> None:
     ids=["joined", "joined anew", "nobody"],
 )
 def test_a_batch_belongs_to_the_generation_that_was_placed(generation: int, member: str, joined: bool) -> None:
-    """Transactions name who we were when a batch was fetched; a batch of another generation has nobody to name."""
+    """Transactions need the identity at the time of the fetch. A batch of another generation has none."""
     coordinator = SimpleNamespace(generation=generation, member_id=member)
     consumer: Any = SimpleNamespace(
         app=SimpleNamespace(consumer_generation_id=7, conf=SimpleNamespace(id="group")),
@@ -216,18 +216,18 @@ def test_a_batch_belongs_to_the_generation_that_was_placed(generation: int, memb
 
 
 def test_our_thread_is_used() -> None:
-    """The consumer makes our thread, or aborted records would be read."""
+    """The consumer creates our thread. Otherwise aborted records would be read."""
     assert "BatchConsumerThread(" in inspect.getsource(BatchConsumer._new_consumer_thread)
     assert issubclass(BatchConsumerThread, driver.AIOKafkaConsumerThread)
 
 
 def test_notify_takes_none() -> None:
-    """`notify` may be called when nobody waits."""
+    """`notify` can be called when nobody waits."""
     notify(None)
 
 
 def test_the_worker_takes_our_keywords() -> None:
-    """The worker can be started without logging of its own and without taking standard output over."""
+    """The worker can start without setting up logging or taking over standard output."""
     accepted = inspect.signature(faust.Worker.__init__).parameters
     assert {"loglevel", "quiet", "redirect_stdouts"} <= accepted.keys()
     assert "override_logging" in inspect.signature(mode.Worker.__init__).parameters

@@ -1,4 +1,4 @@
-"""What hangs is ended: what counts as hanging, and a service whose event loop really stands."""
+"""A hanging service is ended: what counts as hanging, and a service whose event loop is blocked."""
 
 import subprocess
 import sys
@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from dev.servers.broker import Broker, hold_port
 from translator.service.watchdog import Watchdog, Watched
 
-# A Canal dialect that hangs over one message, as a bug would, but without taking a processor for itself: a loop, and a
-# call of C that keeps Python's lock, as a regular expression does that runs away.
+# A Canal dialect that hangs on a message like a bug would, but without using CPU: a loop, and a C call that keeps the
+# GIL, like a runaway regular expression.
 SERVICE = """
 import ctypes, sys, time
 from translator import dialects
@@ -38,14 +38,14 @@ main()
 
 
 def looks(states: list[object | None], seconds: float = 3) -> list[bool]:
-    """Which of successive turns say that it hangs."""
+    """Return which of the successive checks report a hang."""
     remaining = iter(states)
     dog = Watchdog([Watched(seconds, lambda: next(remaining), "it has stood")], hard=60)
     return [dog.look() is not None for _ in states]
 
 
 def test_what_stands_too_long() -> None:
-    """Only turns in which the same thing is waited for count; whatever moves begins anew."""
+    """Only consecutive checks with the same pending work count. Any progress starts over."""
     assert [False, False, False, True] == looks([7, 7, 7, 7])
     assert not any(looks([7, 7, 7, 8, 8, 8, 9]))
     assert not any(looks([None] * 9)), "nothing to wait for"
@@ -53,7 +53,7 @@ def test_what_stands_too_long() -> None:
 
 
 def test_which_of_them_is_said() -> None:
-    """The reason names what hangs and how long it was let."""
+    """The reason states what hangs and how long it was allowed to."""
     dog = Watchdog([Watched(9, lambda: 1, "one"), Watched(2, lambda: 1, "two")], hard=60)
     assert "two for 2 s" == [dog.look() for _ in range(3)][-1]
 
@@ -68,7 +68,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def ended(broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> dict[bytes, Ended]:
-    """A service for each way to hang, by the message over which it does; they hang side by side."""
+    """Start one service per way to hang, selected by message. They hang in parallel."""
     admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     producer = Producer({"bootstrap.servers": broker.bootstrap, "log_level": 0})
     processes: dict[bytes, subprocess.Popen[bytes]] = {}
@@ -97,7 +97,7 @@ def hanging(directory: Path, log: Path, bootstrap: str, name: str, port: int) ->
         "group": name,
         "kafka": {"bootstrap_servers": bootstrap},
         "output": {"topic": name},
-        "timing": {"stuck": 10},  # longer than its start, or a pause of the whole machine, makes the loop stand
+        "timing": {"stuck": 10},  # blocks the loop longer than a start or a pause of the machine
         "web": {"port": port},
         "sources": [{"name": "s", "dialect": "canal", "topics": [f"{name}-raw"], "options": {"profile": "oss"}}],
     }
@@ -111,12 +111,12 @@ def hanging(directory: Path, log: Path, bootstrap: str, name: str, port: int) ->
     ("value", "said"),
     [
         (b"loop", "the event loop has been blocked for 10 s; event loop at "),
-        (b"hold", "Timeout (0:00:10)!"),  # no other thread has a turn: the timer in C, with all stacks
+        (b"hold", "Timeout (0:00:10)!"),  # no other thread can run; the C timer writes all stacks
     ],
     ids=["a loop", "a call that lets nobody else work"],
 )
 def test_a_blocked_event_loop_ends_the_process(ended: dict[bytes, Ended], value: bytes, said: str) -> None:
-    """Exit code 1 within the configured time, and where it hung."""
+    """The exit code is 1 within the configured time, with the place of the hang."""
     found = ended[value]
     assert 1 == found.code
     assert said in found.text

@@ -1,4 +1,4 @@
-"""A contradiction stays one until the operator answers it with another declaration."""
+"""A contradiction persists until the operator changes the declaration."""
 
 import pytest
 
@@ -10,13 +10,13 @@ SHOP = Source(name="shop", dialect="canal", topics=("raw",), options={"profile":
 
 
 def check(declared: Source, marked: Source = SHOP) -> None:
-    """Takes in, as a process with one declaration, the mark of a process with another."""
+    """Read the mark of a process with one declaration in a process with another."""
     mark = Contradictions([marked]).mark(marked.name, ContradictionError("offset 7 contradicts offset 3"))
     Contradictions([declared]).check((mark.key or b"").decode(), mark.value or b"")
 
 
 def test_it_stands() -> None:
-    """The same declaration, in whatever order it is written, meets the same end with the same text."""
+    """The same declaration, in any order of its options, ends with the same text."""
     turned = SHOP.model_copy(update={"options": dict(reversed(SHOP.options.items())), "topics": ("raw", "more")})
     for declared in (SHOP, turned):
         with pytest.raises(
@@ -35,11 +35,11 @@ def test_it_stands() -> None:
     ids=["another profile", "a warning will do", "another source"],
 )
 def test_it_is_answered(declared: Source) -> None:
-    """Another declaration goes on, and so does a source that is not concerned."""
+    """A process with another declaration continues, and so does an unaffected source."""
     check(declared)
 
 
 def test_its_key_is_no_metadata() -> None:
-    """Metadata of sources lie in the same topic: no name of a source begins so."""
+    """The topic also contains metadata of sources, whose names cannot begin like this key."""
     with pytest.raises(ValueError, match="expected a name of at most 128 letters"):
         Source(name=PREFIX.rstrip("/"), dialect="canal", topics=("raw",))

@@ -1,4 +1,4 @@
-"""What the metadata topic holds beside marks: documents, found again under the source and key that wrote them."""
+"""Documents in the metadata topic are found under the source and key that wrote them."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from translator.state.metadata_topic import LearnedDocument, document_of, docume
 
 
 class Read:
-    """As much of a record of the consumer library as is asked for."""
+    """The fields of a consumer record that are read."""
 
     def __init__(self, key: bytes | None, value: bytes | None) -> None:
         self.key = lambda: key
@@ -15,7 +15,7 @@ class Read:
 
 
 def test_a_document() -> None:
-    """Its key may hold the sign between source and key."""
+    """A document's key can contain the separator between source and key."""
     record = document_record("erp", "a/b", b"{}")
     assert LearnedDocument("erp", "a/b", b"{}") == document_of(Read(record.key, record.value), {"erp"})
 
@@ -24,5 +24,5 @@ def test_a_document() -> None:
     ("key", "value"), [(b"erp/a", None), (b"shop/a", b"{}"), (PREFIX.encode() + b"erp", b"{}"), (None, b"{}")]
 )
 def test_none(key: bytes | None, value: bytes | None) -> None:
-    """A tombstone, a source that is not asked about, a mark of ours, a record without a key."""
+    """Tombstones, other sources, our own marks and records without a key are not documents."""
     assert None is document_of(Read(key, value), {"erp"})

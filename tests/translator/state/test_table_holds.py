@@ -1,4 +1,4 @@
-"""Holds of one partition, without a broker: when they begin, whom they concern, and when they end."""
+"""Holds of one partition, without a broker: when they begin, what they affect, and when they end."""
 
 import asyncio
 from typing import Any
@@ -17,7 +17,7 @@ def message(offset: int) -> Message:
 
 
 async def nothing() -> None:
-    """Nothing is to be waited for."""
+    """Wait for nothing."""
 
 
 async def held(offset: int, *tables: TableName) -> tuple[Holds, Any]:
@@ -36,7 +36,7 @@ def say(holds: Holds, table: TableName | None, read: int, *, fresh: bool = True,
 
 
 async def stands(holds: Holds, offset: int, *tables: TableName) -> bool:
-    """Whether it is held; where it would wait, it fails."""
+    """Return whether the table is held. Fail if it would have to wait."""
 
     async def pause() -> None:
         raise AssertionError("it waits")
@@ -45,7 +45,9 @@ async def stands(holds: Holds, offset: int, *tables: TableName) -> bool:
 
 
 def test_whom_a_hold_concerns() -> None:
-    """Later messages of the table; not its own, not earlier ones, not other tables, not what is of no table."""
+    """A hold affects later messages of its table, but not the dead one, earlier ones, other tables or messages without
+    one.
+    """
 
     async def life() -> None:
         holds, _ = await held(5, T)
@@ -63,7 +65,7 @@ def test_whom_a_hold_concerns() -> None:
 
 @pytest.mark.parametrize("tables", [[TableName(None, None, "x" * (NAME + 1))], [T] * (TABLES + 1)])
 def test_names_have_a_bound(tables: list[TableName]) -> None:
-    """Names come from messages: too long a one, and too many, hold the whole partition instead."""
+    """Names come from messages. If a name is too long or there are too many, the whole partition is held."""
 
     async def life() -> None:
         distinct = [TableName(name.db, str(n), name.table) for n, name in enumerate(tables)]
@@ -74,7 +76,7 @@ def test_names_have_a_bound(tables: list[TableName]) -> None:
 
 
 def test_when_it_ends() -> None:
-    """When a replay has read beyond the last of its letters, and none is on its way; of that dead-letter topic."""
+    """A hold ends when a replay has read past the last letter of its dead-letter topic and none is in progress."""
 
     async def life() -> None:
         holds, delivered = await held(5, T)
@@ -91,7 +93,7 @@ def test_when_it_ends() -> None:
 
 
 def test_a_replay_at_work_is_waited_for() -> None:
-    """Each word of it prolongs the wait; what it said before the process began prolongs nothing."""
+    """Each message of the replay extends the wait. Messages from before the start of the process do not."""
 
     async def life() -> None:
         holds, delivered = await held(5, T)
@@ -112,7 +114,7 @@ def test_a_replay_at_work_is_waited_for() -> None:
 
 
 def test_a_table_that_a_former_owner_held() -> None:
-    """Where its last letter lies is not known: the end of the dead-letter partition stands for it."""
+    """The position of its last letter is unknown, so the end of the dead-letter partition is used."""
 
     class Behind:
         letters_id = ""

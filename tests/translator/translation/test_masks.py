@@ -1,4 +1,4 @@
-"""Masks of one source: which columns a rule means, what becomes of their values, and of what is said beside."""
+"""Masks of one source: the columns that a rule matches, their values, and related texts."""
 
 import hashlib
 import hmac
@@ -80,12 +80,12 @@ class TestValues:
         ],
     )
     def test_of_each_kind(self, rule: MaskRule, value: Scalar, expected: Scalar) -> None:
-        """A part is never the whole: what is no longer than the part leaves nothing."""
+        """A partial value is never the whole one: a value no longer than the part is fully masked."""
         change = masked(rule, after={"ssn": value, "id": None}, key_columns=())
         assert change.after == {"ssn": expected, "id": None}
 
     def test_null_stays(self) -> None:
-        """It tells no text; and a key that holds it is no key, masked or not."""
+        """NULL contains no text. A key with NULL is not a key, masked or not."""
         for action in ("hash", "truncate", "keep_last", "replace"):
             rule = MaskRule(action, length=1, text="x")  # type: ignore[arg-type]  # one of the actions
             assert masked(rule, after={"ssn": None}, key_columns=()).after == {"ssn": None}
@@ -117,7 +117,7 @@ class TestValues:
         assert None is masked(MaskRule("hash", column="other")).notes
 
     def test_the_schema_tells_text(self) -> None:
-        """Under an id of its own; the source's word for the type and its length are of another text."""
+        """The schema has another id. The source's type and length belong to another text."""
         change = masked(MaskRule("hash", column="born"), schema=schema())
         assert change.schema is not None
         assert Column("born", "string", nullable=False) == change.schema.columns[2]
@@ -137,7 +137,7 @@ class TestNames:
         ["ssn", "SSN", "Ssn", "ＳＳＮ", "ßn", "s\u200bsn", "śsń", "ssn ", "s\u0301sn", "ſsn", "𝐬𝐬𝐧"],
     )
     def test_in_doubt_a_column_is_masked(self, name: str) -> None:
-        """Another case, another form of Unicode, accents, invisible characters, spaces at the end."""
+        """Names match despite differences in case, Unicode form, accents, invisible characters and trailing spaces."""
         change = masked(MaskRule("set_null", column="ssn"), after={name: "1"}, key_columns=())
         assert change.after == {name: None}
 
@@ -169,7 +169,7 @@ class TestNames:
         ],
     )
     def test_in_doubt_a_table_is_meant(self, pattern: str, table: TableName) -> None:
-        """A level that the message or the pattern leaves out counts as equal."""
+        """A level missing in the message or pattern counts as equal."""
         change = masks(MaskRule("set_null", table=pattern, column="ssn")).apply(row(table=table))
         assert isinstance(change, RowChange)
         assert change.after is not None
@@ -204,7 +204,7 @@ class TestNames:
 
     @given(st.text(max_size=8))
     def test_folding_is_done_once(self, name: str) -> None:
-        """What was folded stays as it is, so that a pattern and a name come to the same form."""
+        """Folding is idempotent, so a pattern and a name have the same form."""
         assert folded(folded(name)) == folded(name)
 
 
@@ -214,7 +214,7 @@ class TestTypes:
         assert change.after == {"id": 7, "ssn": "123-45-6789", "born": "1970-01-02", "pay": None}
 
     def test_a_column_without_type_is_masked(self) -> None:
-        """Deletes of some writers tell none, nor do messages that nobody declared: then every type may be it."""
+        """Deletes of some writers have no types, nor do undeclared messages. Then every rule by type could apply."""
         change = masked(MaskRule("set_null", type="date"), types={"id": "int64", "born": "unknown"})
         assert change.after == {"id": 7, "ssn": None, "born": None, "pay": None}
 
@@ -272,7 +272,7 @@ SHAREPLEX = {
     ],
 )
 def test_types_are_known_without_a_schema(dialect: str, document: Any, options: dict[str, Any]) -> None:
-    """Of a delete, and of a row with a column that nobody declared: a rule by type masks what it masks elsewhere."""
+    """In a delete, and in a row with an undeclared column, a rule by type masks what it masks elsewhere."""
     declared = DeclaredTable("shop.people", ("id",), {"id": "int64", "ssn": "string", "born": "date"})
     given = masks(MaskRule("set_null", type="date"))
     setup = Setup("src", tables=(declared,) if dialect != "canal" else ())
@@ -288,7 +288,7 @@ def test_types_are_known_without_a_schema(dialect: str, document: Any, options: 
 
 class TestKeys:
     def test_a_key_may_be_hashed_and_that_is_said(self) -> None:
-        """Once a table: rows have another name from then on."""
+        """There is one warning per table, because its rows are identified differently from then on."""
         said: list[str] = []
         given = masks(MaskRule("hash", column="id"), warn=said.append)
         for _ in range(2):
@@ -305,7 +305,7 @@ class TestKeys:
             masked(MaskRule(action, column="ID", length=1))
 
     def test_a_type_that_nobody_knows_decides_about_no_key(self) -> None:
-        """Messages that know it would name the row otherwise."""
+        """Messages with the type would identify the row differently."""
         with pytest.raises(
             ConfigError, match="column 'id' is part of the key, and its type, which a mask rule depends on, is unknown"
         ):
@@ -326,7 +326,7 @@ CLEAR = {"id": 7, "born": "1970-01-02"}
 
 
 class TestRowsAfterClearOnes:
-    """What nearly all rows are is found out quickly; a row that is another in one place only is masked all the same."""
+    """The fast path for common rows never skips a mask, even if a row differs in only one place."""
 
     @pytest.mark.parametrize(
         "changed",
@@ -346,7 +346,7 @@ class TestRowsAfterClearOnes:
         given = masks(MaskRule("drop", column="ssn"))
         for _ in range(3):
             assert given.apply(row(**clear)) == row(**clear)
-        if "schema" in changed:  # of another list of types, which must be met once, too
+        if "schema" in changed:  # of another list of types, which must also be met once
             given.apply(row(**clear, **changed))
         left = given.apply(row(**{**clear, **changed}))
         assert isinstance(left, RowChange)
@@ -355,7 +355,7 @@ class TestRowsAfterClearOnes:
         assert left.notes == ["MASKED"] or "schema" in changed
 
     def test_of_a_known_table(self) -> None:
-        """Members that nobody translated may name columns of no table."""
+        """Members that nobody translated can name columns of no table."""
         columns = [Column("id", "int64"), Column("born", "date")]
         clear = TableSchema.of("src", "shop", None, "people", columns, "none")
         given = masks(MaskRule("drop", column="ssn"))
@@ -374,7 +374,7 @@ class TestRowsAfterClearOnes:
 
 class TestWhatStandsBeside:
     def test_ext_of_a_table_with_masks(self) -> None:
-        """The writer may send anything beside a row; where no column is masked, only what it is known to be stays."""
+        """The writer can add anything to a row. If no column is masked, only known members are kept."""
         rule = MaskRule("hash", column="ssn")
         assert None is masked(rule, ext={"userid": "u"}).ext
         clear = TableSchema.of("src", "shop", None, "people", [Column("id", "int64")], "none")
@@ -383,7 +383,7 @@ class TestWhatStandsBeside:
         assert ({"userid": "u"}, ["MASKED"]) == (change.ext, change.notes)
 
     def test_text_of_statements(self) -> None:
-        """Of every table of the source: a statement may hold a value of any."""
+        """This holds for every table of the source, because a statement can contain a value of any."""
         ddl = Ddl("ALTER", "ALTER TABLE x ADD c TEXT DEFAULT '123-45-6789'", ["x"], parsed=True)
         change = OtherChange("schema", Writer(), TableName("shop", None, "x"), ddl=ddl, ext={"tag.sql": "123-45-6789"})
         left = masks(MaskRule("hash", table="shop.people", column="ssn")).apply(change)
@@ -409,7 +409,7 @@ class TestWhatStandsBeside:
         ],
     )
     def test_the_default_of_an_added_column(self, rule: MaskRule, after: Any, notes: list[str]) -> None:
-        """It is a value of every row: readers learn that there is one, and nothing of a column that is dropped."""
+        """The default is a value of every row. Readers learn that one exists, and nothing about a dropped column."""
         sent = {"ssn": "1-2", "n": 1}
         told = ["DEFAULT_FILLED=ssn:string", "DEFAULT_FILLED=n:int32"]
         change = OtherChange("schema", Writer(), PEOPLE, ddl=Ddl("ALTER"), notes=told, after=sent)
@@ -418,7 +418,7 @@ class TestWhatStandsBeside:
         assert (after, notes) == (left.after, left.notes)
 
     def test_labels_of_a_new_type(self) -> None:
-        """Those of a masked column are its values."""
+        """The labels of a masked column are its values."""
         told = ["COLUMN_RETYPED=ssn:enum('1-2')", "COLUMN_RETYPED=n:enum('a')"]
         change = OtherChange("schema", Writer(), PEOPLE, ddl=Ddl("ALTER"), notes=told)
         left = masks(MaskRule("hash", column="ssn")).apply(change)

@@ -1,4 +1,4 @@
-"""What the process knows beside the messages."""
+"""What the process knows in addition to the messages."""
 
 import pytest
 
@@ -23,26 +23,26 @@ class Reader:
 
 @pytest.fixture
 def catalog() -> MetadataCatalog:
-    """A catalog that knows nothing."""
+    """An empty catalog."""
     return MetadataCatalog()
 
 
 class TestSchemas:
     def test_announced(self, catalog: MetadataCatalog) -> None:
-        """A row may name a schema only after the schemas topic holds it."""
+        """A row can reference a schema only after the schemas topic has it."""
         schema = TableSchema.of("shop", "shop", None, "orders", [], "none")
         assert not catalog.is_announced(schema.topic_key)
         catalog.announced(schema.topic_key)
         assert catalog.is_announced(schema.topic_key)
 
     def test_of_its_table(self, catalog: MetadataCatalog) -> None:
-        """Equal columns in another table, or another source, are announced for themselves."""
+        """Equal columns of another table or source are announced separately."""
         catalog.announced(TableSchema.of("shop", "shop", None, "orders", [], "none").topic_key)
         for source, table in (("till", "orders"), ("shop", "copies")):
             assert not catalog.is_announced(TableSchema.of(source, "shop", None, table, [], "none").topic_key)
 
     def test_equal_objects(self, catalog: MetadataCatalog) -> None:
-        """It is the schema that is announced, not the object: another one of the same content is known too."""
+        """Another object with the same content counts as announced."""
         one, other = (TableSchema.of("shop", "shop", None, "orders", [], "none") for _ in range(2))
         catalog.announced(one.topic_key)
         assert [True] * 4 == [catalog.is_announced(schema.topic_key) for schema in (one, other, one, other)]
@@ -50,26 +50,26 @@ class TestSchemas:
 
 class TestMetadata:
     def test_look_up(self, catalog: MetadataCatalog) -> None:
-        """A look-up made before learning finds what is learned later; until then it finds nothing."""
+        """A lookup obtained earlier finds what is learned later, and nothing before that."""
         look_up = catalog.lookup("shop")
         assert None is look_up("8FB9")
         catalog.learn("shop", "8FB9", b"columns", Reader())
         assert "columns" == look_up("8FB9")
 
     def test_of_its_source(self, catalog: MetadataCatalog) -> None:
-        """The same id in two sources means two things."""
+        """The same id in two sources has two meanings."""
         catalog.learn("shop", "1", b"orders", Reader())
         catalog.learn("till", "1", b"receipts", Reader())
         assert ["orders", "receipts"] == [catalog.lookup(source)("1") for source in ("shop", "till")]
 
     def test_learned_again(self, catalog: MetadataCatalog) -> None:
-        """Learning the same document again changes nothing."""
+        """Learning a document again changes nothing."""
         for _ in range(2):
             catalog.learn("shop", "1", b"orders", Reader())
         assert "orders" == catalog.lookup("shop")("1")
 
     def test_given_up(self, catalog: MetadataCatalog) -> None:
-        """After one wait in vain no message waits again, in this source, until the metadata has come."""
+        """After one failed wait, no message of this source waits until the metadata arrives."""
         catalog.give_up("shop", "1")
         assert [True, False, False] == [
             catalog.is_given_up(*key) for key in (("shop", "1"), ("shop", "2"), ("till", "1"))
@@ -81,7 +81,7 @@ class TestMetadata:
 class TestConflicts:
     @pytest.mark.parametrize("documents", ["old newest older", "newest older old", "older old newest"])
     def test_the_newest_stands(self, documents: str) -> None:
-        """In whatever order the documents of an id come, each that differs is told, and the newest one stands."""
+        """In any order of an id's documents, each different one is reported, and the newest is kept."""
         order, told = documents.split(), list[tuple[str, str]]()
         catalog = MetadataCatalog(lambda source, key: told.append((source, key)))
         kept = [catalog.learn("shop", "1", text.encode(), Lessons(Setup("shop"))) for text in order]
@@ -92,7 +92,7 @@ class TestConflicts:
         assert not any(kept[order.index("newest") + 1 :])
 
     def test_published_again(self) -> None:
-        """A later publication of what rows are read by alike is no conflict."""
+        """A later publication that does not affect reading is not a conflict."""
         told: list[str] = []
         catalog = MetadataCatalog(lambda source, key: told.append(key))
         for text in ("text#monday", "text#wednesday"):
@@ -100,13 +100,13 @@ class TestConflicts:
         assert [] == told
 
     def test_without_versions(self, catalog: MetadataCatalog) -> None:
-        """A dialect whose metadata have none: the last one stands."""
+        """For metadata without versions, the last one is kept."""
         for text in (b"longer", b"last"):
             assert catalog.learn("shop", "1", text, Reader())
         assert "last" == catalog.lookup("shop")("1")
 
     def test_other_ids(self) -> None:
-        """All ids are kept: older ones are needed when their rows are read again."""
+        """All ids are kept, because older ones are needed when their rows are read again."""
         told: list[str] = []
         catalog = MetadataCatalog(lambda source, key: told.append(key))
         for key in ("1", "2"):
@@ -117,7 +117,7 @@ class TestConflicts:
 
 class TestRefused:
     def test_until_it_is_learned(self, catalog: MetadataCatalog) -> None:
-        """A refusal is remembered, of its source, until the document can be read."""
+        """A refusal is remembered per source until the document can be read."""
         reason = MessageError(ErrorCode.LIMIT_EXCEEDED, "too deep")
         catalog.refuse("shop", "7", reason)
         assert [reason, None, None] == [
@@ -127,7 +127,7 @@ class TestRefused:
         assert None is catalog.refusal("shop", "7")
 
     def test_bounded(self, catalog: MetadataCatalog) -> None:
-        """Messages name keys as they like: the oldest are forgotten."""
+        """Messages can contain any key, so the oldest are forgotten."""
         for number in range(REMEMBERED + 5):
             catalog.give_up("shop", str(number))
         assert [False, True] == [catalog.is_given_up("shop", str(number)) for number in (4, 5)]

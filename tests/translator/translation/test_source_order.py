@@ -1,4 +1,4 @@
-"""Positions by the source's own sequence: docs/design.md §4.4; docs/formats/qlik.md §4, changeSequence."""
+"""Positions by the source's own sequence (docs/design.md §4.4; docs/formats/qlik.md §4, changeSequence)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ TABLE = TableName(None, "HR", "EMP")
 
 @dataclass
 class OneRow:
-    """A dialect of rows that are what the test says."""
+    """A dialect whose rows the test defines."""
 
     change: RowChange | OtherChange
     name: str = "one_row"
@@ -70,18 +70,18 @@ def _row(op: str, sequence: str | None, task: str | None) -> RowChange:
 
 class TestPosition:
     def test_of_a_change(self) -> None:
-        """Epoch, sequence, offset and number of the event, in the scope of the task."""
+        """A position has epoch, sequence, offset and event number, in the scope of the task."""
         event = event_of("u", SEQUENCE)
         assert f"0000.000{SEQUENCE}.0000000000000000007.000000" == event.pos
         assert "native:erp/t1" == event.pos_scope
         assert SEQUENCE == event.pos_native
 
     def test_the_sequence_orders(self) -> None:
-        """Of two changes the one with the later sequence is later, whatever its offset."""
+        """The change with the later sequence is later, whatever its offset."""
         assert event_of("u", SEQUENCE, offset=9_000_000).pos < event_of("u", LATER, offset=1).pos
 
     def test_of_a_snapshot(self) -> None:
-        """A row of a full load has no sequence: it is before every change of its epoch, and snapshots by offset."""
+        """A row of a full load has no sequence. It comes before every change of its epoch, ordered by offset."""
         first, second = event_of("r", None, offset=7), event_of("r", None, offset=8)
         assert first.pos < second.pos < event_of("c", "0001" + "0101" + "0" * 27, offset=0).pos
         assert "native:erp/t1" == first.pos_scope
@@ -91,15 +91,15 @@ class TestPosition:
         [(AT - 1, "0000"), (AT, "0001"), (AT + 2 * 3_600_000 - 1, "0001"), (AT + 2 * 3_600_000, "0002")],
     )
     def test_epochs(self, at: int, epoch: str) -> None:
-        """The epoch is how many of the declared times are not after the raw record's (ts_origin_us)."""
+        """The epoch is the number of declared times that are not after the raw record's (ts_origin_us)."""
         assert epoch == event_of("r", None, at=at, epochs=EPOCHS).pos[:4]
 
     def test_a_reload_is_beyond_what_was_before(self) -> None:
-        """The snapshot of a new epoch is later than every change before it."""
+        """The snapshot of a new epoch is later than every earlier change."""
         assert event_of("u", LATER, at=AT - 1, epochs=EPOCHS).pos < event_of("r", None, at=AT, epochs=EPOCHS).pos
 
     def test_what_is_no_row(self) -> None:
-        """Announcements have no sequence: they keep the place at which they arrived."""
+        """Announcements have no sequence and keep their place of arrival."""
         result = result_of(OtherChange("watermark", Writer()))
         assert isinstance(result, Events)
         assert ("raw:3@-", "0000." + "0" * 38) == (result.events[0].pos_scope, result.events[0].pos[:43])
@@ -107,7 +107,7 @@ class TestPosition:
 
 class TestRefused:
     def test_without_a_sequence(self) -> None:
-        """A change that cannot be ordered is a dead letter that says what to do."""
+        """A change that cannot be ordered becomes a dead letter with advice."""
         code, reason = dead_of("u", None)
         assert ErrorCode.MISSING_FIELD == code
         assert (
@@ -119,19 +119,19 @@ class TestRefused:
         [SEQUENCE[:-1], SEQUENCE + "0", "100", "２" + SEQUENCE[1:], "20261313" + SEQUENCE[8:], " " + SEQUENCE],
     )
     def test_irregular(self, sequence: str) -> None:
-        """Not 35 digits, or no date in front: it compares with nothing."""
+        """A sequence without 35 digits or a date in front cannot be compared."""
         code, reason = dead_of("u", sequence)
         assert ErrorCode.INVALID_FIELD == code
         assert "is not a sequence in the form that order: native requires; use order: arrival" in reason
 
     def test_of_no_task(self) -> None:
-        """Sequences of two tasks do not compare: without a task there is no scope, unless the operator declares it."""
+        """Sequences of two tasks cannot be compared. Without a task, there is no scope unless one is declared."""
         code, reason = dead_of("r", None, task=None)
         assert (ErrorCode.MISSING_FIELD, True) == (code, "set `task` of the source" in reason)
         assert "native:erp/declared" == event_of("r", None, task=None, declared="declared").pos_scope
 
     def test_of_another_task(self) -> None:
-        """A message that names another task than the declared one is not put into its scope."""
+        """A message of another task than the declared one is not put in its scope."""
         code, reason = dead_of("u", SEQUENCE, task="t2", declared="t1")
         assert ErrorCode.INVALID_FIELD == code
         assert "the change belongs to task 't2', but the source declares task 't1'" in reason

@@ -1,4 +1,4 @@
-"""The rules that all dialects share, shown on a dialect that only hands out what it was given."""
+"""The rules that all dialects share, with a dialect that returns prepared outcomes."""
 
 import copy
 from dataclasses import dataclass, field
@@ -42,7 +42,7 @@ SECRET = "4111-1111-1111-1111"
 
 @dataclass
 class Scripted:
-    """A dialect whose message means what the test says, whatever its bytes are."""
+    """A dialect that returns what the test defines, whatever the bytes of the message."""
 
     outcome: Outcome | Exception
     name: str = "scripted"
@@ -52,7 +52,7 @@ class Scripted:
         self.seen.append(message)
         if isinstance(self.outcome, Exception):
             raise self.outcome
-        # A fresh one each time, as a dialect gives it: the core may write its notes into it.
+        # A new one each time, as from a real dialect, because the core can add notes to it.
         return copy.deepcopy(self.outcome)
 
     def learn(self, key: str, document: bytes) -> object:
@@ -60,32 +60,32 @@ class Scripted:
 
 
 def translate(outcome: Outcome | Exception, message: Message = MESSAGE, limits: Limits | None = None) -> Result:
-    """What the core makes of an outcome."""
+    """Return the core's result for an outcome."""
     return Translator("shop", Scripted(outcome), limits or Limits()).translate(message)
 
 
 def events_of(*changes: RowChange | OtherChange, message: Message = MESSAGE) -> list[ChangeEvent]:
-    """The events of a message with these changes."""
+    """Return the events of a message with these changes."""
     result = translate(Changes(list(changes)), message)
     assert isinstance(result, Events), result
     return result.events
 
 
 def event_of(op: str, before: Image | None = None, after: Image | None = None, **more: Any) -> ChangeEvent:
-    """The event of one changed row of a table with the key `id`."""
+    """Return the event of one changed row of a table with the key `id`."""
     more = {"key_columns": ("id",), "key_kind": "primary", **more}
     (event,) = events_of(RowChange(op, ORDERS, WRITER, before, after, **more))
     return event
 
 
 def dead_of(result: Result) -> DeadLetter:
-    """The dead letter that a message became."""
+    """Return the dead letter of a message."""
     assert isinstance(result, DeadLetter), result
     return result
 
 
 def schema_of(*names: str) -> TableSchema:
-    """A schema with these columns, of which `id` is the key."""
+    """Return a schema with these columns and the key `id`."""
     columns = [Column(name, "string", key=1 if name == "id" else None) for name in names]
     return TableSchema.of("shop", "shop", "dbo", "orders", columns, "primary")
 
@@ -93,7 +93,7 @@ def schema_of(*names: str) -> TableSchema:
 class TestIdentity:
     @pytest.mark.requirement("qlik.headers.5")
     def test_row(self) -> None:
-        """Id, position, scope, writer, table, times and origin come from the record and the change, nothing else."""
+        """Id, position, scope, writer, table, times and origin depend only on the record and the change."""
         change = RowChange(
             *("d", ORDERS, WRITER),
             ts_commit_us=7,
@@ -130,7 +130,7 @@ class TestIdentity:
         ) == (event)
 
     def test_n_counts_all_events_of_the_message(self) -> None:
-        """Events of one message are numbered through, rows and others alike, and their positions rise."""
+        """All events of a message, of any kind, are numbered, and their positions increase."""
         row = RowChange("t", ORDERS, WRITER)
         events = events_of(OtherChange("tx", WRITER), row, OtherChange("watermark", WRITER), row)
         assert [f"shop/raw.shop/3/42/{n}" for n in range(4)] == [event.id for event in events]
@@ -139,7 +139,7 @@ class TestIdentity:
 
     @given(st.tuples(OFFSETS, OFFSETS).filter(lambda pair: pair[0] != pair[1]))
     def test_later_records_have_later_positions(self, offsets: tuple[int, int]) -> None:
-        """Inside a scope, the last event of a record comes before the first of any later record."""
+        """Within a scope, the last event of a record comes before the first of any later record."""
         low, high = sorted(offsets)
         row = RowChange("t", ORDERS, WRITER)
         message = [Message("t", 0, offset, 0, None, b"") for offset in (low, high)]
@@ -149,7 +149,7 @@ class TestIdentity:
         assert last.pos_scope == first.pos_scope
 
     def test_a_recreated_topic_is_another_scope(self) -> None:
-        """A topic made anew starts at offset 0; its positions do not compare with the old ones."""
+        """A recreated topic starts at offset 0, and its positions cannot be compared with the old ones."""
         scopes = {
             events_of(RowChange("t", ORDERS, WRITER), message=Message("t", 0, 0, 0, None, b"", topic_id=name))[
                 0
@@ -161,24 +161,24 @@ class TestIdentity:
 
 class TestKinds:
     def test_schema(self) -> None:
-        """DDL keeps its text; it is no row, so it has neither operation nor rows."""
+        """DDL keeps its text. It is not a row, so it has neither operation nor rows."""
         ddl = Ddl("ALTER", "ALTER TABLE orders ADD x INT")
         (event,) = events_of(OtherChange("schema", WRITER, ORDERS, ddl=ddl))
         assert ("schema", None, ddl, "orders") == (event.kind, event.op, event.ddl, event.table)
         assert (0, 0) == (event.origin.row, event.origin.rows)
 
     def test_database_without_table(self) -> None:
-        """What concerns a whole database names it and no table."""
+        """An event about a whole database has its name and no table."""
         (event,) = events_of(OtherChange("watermark", WRITER, db="shop"))
         assert ("watermark", "shop", None, None) == (event.kind, event.db, event.schema, event.table)
 
     def test_transaction(self) -> None:
-        """A transaction's begin or end is an event of its own kind."""
+        """A transaction's begin or end is a separate kind of event."""
         (event,) = events_of(OtherChange("tx", WRITER, tx=Tx("5", last=True), notes=["N"], ext={"a": "b"}))
         assert ("tx", Tx("5", last=True), ["N"], {"a": "b"}) == (event.kind, event.tx, event.notes, event.ext)
 
     def test_truncate(self) -> None:
-        """A truncate empties a table: it has no key and no images, even where the dialect knows the key columns."""
+        """A truncate has no key and no images, even if the dialect knows the key columns."""
         event = event_of("t")
         assert ("t", None, "none", None, None) == (event.op, event.key, event.key_kind, event.before, event.after)
 
@@ -186,29 +186,29 @@ class TestKinds:
         "outcome", [Skip("tombstone"), Learned("id", b"{}"), Needs("id")], ids=lambda o: type(o).__name__
     )
     def test_other_outcomes_pass(self, outcome: Skip | Learned | Needs) -> None:
-        """What is not a change is left as the dialect said it."""
+        """Outcomes without changes are passed on unchanged."""
         assert outcome == translate(outcome)
 
 
 class TestKey:
     @pytest.mark.parametrize("op", ["r", "c"])
     def test_from_after(self, op: str) -> None:
-        """A new row is known by its after values."""
+        """A new row has the key of its after image."""
         event = event_of(op, None, {"a": "x", "id": 7})
         assert ('{"id":7}', None, "primary") == (event.key, event.key_old, event.key_kind)
 
     def test_from_before(self) -> None:
-        """A row that is gone is known by its before values."""
+        """A deleted row has the key of its before image."""
         event = event_of("d", {"a": "x", "id": 7})
         assert ('{"id":7}', None, "primary") == (event.key, event.key_old, event.key_kind)
 
     def test_order(self) -> None:
-        """The key's columns stand in key order, not in the order of the row."""
+        """Key columns are in key order and not in row order."""
         event = event_of("c", None, {"a": 1, "b": "2", "c": "3"}, key_columns=("c", "a"), key_kind="unique")
         assert ('{"c":"3","a":1}', "unique") == (event.key, event.key_kind)
 
     def test_null(self) -> None:
-        """A null in a key column names no row, in a unique key least of all: there may be many."""
+        """A null in a key column identifies no row, especially in a unique key, where many rows can have it."""
         event = event_of("c", None, {"a": 1, "c": None}, key_columns=("c", "a"), key_kind="unique")
         assert (None, "none", ["KEY_INCOMPLETE"]) == (event.key, event.key_kind, event.notes)
 
@@ -227,13 +227,13 @@ class TestKey:
     def test_null_and_back(
         self, before: Image, after: Image, key: str | None, key_old: str | None, notes: list[str]
     ) -> None:
-        """No key holds NULL, and the row that went is named: a key that held NULL had no row to go."""
+        """A key with NULL counts as no key. A row that loses its key is still identified by the old one."""
         event = event_of("u", before, after, key_columns=("c", "a"), key_kind="unique")
         assert (key, key_old, notes) == (event.key, event.key_old, event.notes)
 
     @pytest.mark.parametrize("changed", [None, ["a", "c"]])
     def test_null_over_an_unknown_key(self, changed: list[str] | None) -> None:
-        """An update that may have taken a key away, and does not say which, leaves the row of that key for ever."""
+        """If an update may have removed a key without saying which, the row of that key would remain forever."""
         change = RowChange(
             "u", ORDERS, WRITER, None, {"a": 1, "c": None}, changed=changed, key_columns=("c",), key_kind="unique"
         )
@@ -242,12 +242,12 @@ class TestKey:
         assert f"scripted: the key changed, but the before image lacks its column 'c' at $ {PLACE}" == dead.reason
 
     def test_null_that_did_not_change(self) -> None:
-        """Where the message says that the key column is not among the changed ones, no row went."""
+        """If the message does not list the key column as changed, no row was removed."""
         event = event_of("u", None, {"a": 1, "c": None}, changed=["a"], key_columns=("c",), key_kind="unique")
         assert (None, None, ["KEY_INCOMPLETE"]) == (event.key, event.key_old, event.notes)
 
     def test_none_declared(self) -> None:
-        """A table without a key has rows without a key; that is not worth a note."""
+        """Rows of a table without a key have no key, and no note."""
         event = event_of("c", None, {"a": 1}, key_columns=(), key_kind="none")
         assert (None, "none", None) == (event.key, event.key_kind, event.notes)
 
@@ -263,12 +263,12 @@ class TestKey:
         ],
     )
     def test_incomplete(self, op: str, before: Image | None, after: Image | None) -> None:
-        """A row that lacks a key column is translated without a key, and says so."""
+        """A row that lacks a key column is translated without a key, with a note."""
         event = event_of(op, before, after)
         assert (None, "none", ["KEY_INCOMPLETE"]) == (event.key, event.key_kind, event.notes)
 
     def test_completed_from_before(self) -> None:
-        """An update whose after image leaves the key out keeps the key that it had."""
+        """If the after image lacks the key, an update keeps the previous one."""
         event = event_of("u", {"id": 7, "a": 1}, {"a": 2})
         assert ('{"id":7}', None, None) == (event.key, event.key_old, event.notes)
 
@@ -282,28 +282,28 @@ class TestKey:
         ids=["two images", "changed columns only"],
     )
     def test_change(self, before: Image, after: Image, sparse: bool) -> None:
-        """An update that moves a row is one update: the new key, the old one, and a note."""
+        """An update that changes the key is one update with the new key, the old key and a note."""
         event = event_of("u", before, after, before_sparse=sparse)
         assert ("u", '{"id":8}', '{"id":7}') == (event.op, event.key, event.key_old)
         assert "PK_CHANGED" in (event.notes or ())
 
     def test_change_of_one_column_of_two(self) -> None:
-        """Both keys are whole, also when only one of their columns was sent as changed."""
+        """Both keys are complete, even if only one of their columns was sent as changed."""
         event = event_of("u", {"b": 1}, {"a": 5, "b": 2}, before_sparse=True, key_columns=("a", "b"))
         assert ('{"a":5,"b":2}', '{"a":5,"b":1}') == (event.key, event.key_old)
 
     def test_no_change(self) -> None:
-        """An update that leaves the key alone has no old key."""
+        """An update that does not change the key has no old key."""
         event = event_of("u", {"id": 7, "a": 1}, {"id": 7, "a": 2})
         assert ('{"id":7}', None, None) == (event.key, event.key_old, event.notes)
 
     def test_unchanged_as_far_as_sent(self) -> None:
-        """A before image with a part of the key, equal to the new one, is no change."""
+        """A partial key in the before image that equals the new one is not a change."""
         event = event_of("u", {"a": 5}, {"a": 5, "b": 2}, key_columns=("a", "b"))
         assert ('{"a":5,"b":2}', None) == (event.key, event.key_old)
 
     def test_change_from_an_unknown_key(self) -> None:
-        """A key that changed from one that cannot be told is a dead letter: the old row would stay for ever."""
+        """A change from an unknown key becomes a dead letter, because the old row would remain forever."""
         change = RowChange("u", ORDERS, WRITER, {"a": 5}, {"a": 6, "b": 2}, key_columns=("a", "b"), key_kind="primary")
         dead = dead_of(translate(Changes([change])))
         assert ErrorCode.KEY_CHANGE_INCOMPLETE == dead.code
@@ -312,7 +312,9 @@ class TestKey:
     @pytest.mark.requirement("canal.reject.6", "dts_avro.reject.6")
     @pytest.mark.parametrize("op", ["r", "c", "u", "d"])
     def test_column_with_an_issue(self, op: str) -> None:
-        """A key value without a faithful form would name another row: dead letter, without the value."""
+        """A key value without a faithful form would identify another row, so it becomes a dead letter without the
+        value.
+        """
         issues = [Issue("id", "BAD", SECRET)]
         change = RowChange(op, ORDERS, WRITER, {"a": 1}, {"a": 2}, key_columns=("a", "id"), issues=issues)
         dead = dead_of(translate(Changes([change])))
@@ -321,7 +323,7 @@ class TestKey:
 
     @pytest.mark.parametrize("assumption", ["TZ_OVERLAP", "TZ_GAP"])
     def test_column_with_two_readings(self, assumption: str) -> None:
-        """Two local times can be one instant where clocks are set: as a key it would be one row of two."""
+        """When clocks are set back, two local times are one instant. As a key, it could be either of two rows."""
         change = RowChange("c", ORDERS, WRITER, after={"at": "x"}, key_columns=("at",), notes=[f"{assumption}=at"])
         dead = dead_of(translate(Changes([change])))
         assert ErrorCode.INVALID_FIELD == dead.code
@@ -330,7 +332,7 @@ class TestKey:
         assert ('{"id":7}', [f"{assumption}=at"]) == (event.key, event.notes)
 
     def test_issue_elsewhere(self) -> None:
-        """An issue of another column goes along and harms nobody."""
+        """An issue of another column is kept and has no effect on the key."""
         issue = Issue("born", "ZERO_DATE", "0000-00-00")
         event = event_of("c", None, {"id": 7}, issues=[issue])
         assert ('{"id":7}', [issue]) == (event.key, event.issues)
@@ -338,14 +340,14 @@ class TestKey:
 
 class TestCompletion:
     def test_before(self) -> None:
-        """A before image that lists the changed columns is completed from the after image, in its order."""
+        """A before image with only the changed columns is completed from the after image, in its order."""
         event = event_of("u", {"b": "old"}, {"id": 7, "b": "new", "c": None}, before_sparse=True)
         assert ('{"id":7,"b":"old","c":null}', "merged") == (event.before, event.before_state)
         assert ('{"id":7,"b":"new","c":null}', "partial") == (event.after, event.after_state)
         assert ["BEFORE_MERGED"] == event.notes
 
     def test_before_null_is_a_value(self) -> None:
-        """A null in the sparse image is the old value, not a gap."""
+        """A null in the sparse image is the old value and not a gap."""
         event = event_of("u", {"b": None}, {"id": 7, "b": "new"}, before_sparse=True)
         assert '{"id":7,"b":null}' == event.before
 
@@ -355,7 +357,7 @@ class TestCompletion:
         assert '{"id":7,"b":"new","z":"old"}' == event.before
 
     def test_before_keeps_its_gaps(self) -> None:
-        """A column whose old value has an issue, or was withheld, is not filled with the new value."""
+        """A column whose old value has an issue or was withheld is not filled with the new value."""
         issues = [Issue("b", "ZERO_DATE", "0000-00-00")]
         after: Image = {"id": 7, "b": "2024-01-01", "c": "new"}
         event = event_of("u", {}, after, before_sparse=True, issues=issues, unavailable=["c"])
@@ -363,26 +365,26 @@ class TestCompletion:
 
     @pytest.mark.parametrize("gap", [{"issues": [Issue("c", "BAD", "x")]}, {"unavailable": ["c"]}])
     def test_each_kind_of_gap_stays(self, gap: dict[str, Any]) -> None:
-        """An issue alone keeps its column out, and so does a value that was withheld."""
+        """An issue alone leaves a gap, and so does a withheld value."""
         before = event_of("u", {"b": 1}, {"id": 7, "b": 2, "c": 3}, before_sparse=True, **gap).before
         after = event_of("u", {"id": 7, "b": 1, "c": 3}, {"b": 2}, after_sparse=True, **gap).after
         assert ('{"id":7,"b":1}', '{"id":7,"b":2}') == (before, after)
 
     def test_after(self) -> None:
-        """An after image that leaves unchanged columns out is completed from the before image."""
+        """An after image without unchanged columns is completed from the before image."""
         event = event_of("u", {"id": 7, "b": "old", "c": None}, {"b": "new"}, after_sparse=True)
         assert ('{"id":7,"b":"new","c":null}', "merged") == (event.after, event.after_state)
         assert ('{"id":7,"b":"old","c":null}', "partial") == (event.before, event.before_state)
 
     def test_after_keeps_its_gaps(self) -> None:
-        """A column whose new value has an issue, or was withheld, is not filled with the old value."""
+        """A column whose new value has an issue or was withheld is not filled with the old value."""
         issues = [Issue("b", "ZERO_DATE", "0000-00-00")]
         before: Image = {"id": 7, "b": "2024-01-01", "c": "old", "d": 1}
         event = event_of("u", before, {"d": 2}, after_sparse=True, issues=issues, unavailable=["c"])
         assert ('{"id":7,"d":2}', "merged") == (event.after, event.after_state)
 
     def test_after_completed_to_all_columns(self) -> None:
-        """An after image is full exactly when it names every column of the schema, however it came about."""
+        """An after image is full exactly when it has every column of the schema, whatever their origin."""
         schema = schema_of("id", "b")
         event = event_of("u", {"id": 7, "b": "old"}, {"b": "new"}, after_sparse=True, schema=schema)
         assert ("full", "full") == (event.before_state, event.after_state)
@@ -394,13 +396,13 @@ class TestCompletion:
         assert ('{"id":7,"b":"new","c":1}', "merged") == (event.after, event.after_state)
 
     def test_without_before(self) -> None:
-        """Nothing is completed where no before image was sent."""
+        """Without a before image, nothing is completed."""
         event = event_of("u", None, {"id": 7}, before_sparse=True, after_sparse=True)
         assert (None, "none", "key", None) == (event.before, event.before_state, event.after_state, event.notes)
 
     @given(IMAGES, IMAGES)
     def test_completed_is_one_row(self, changed: Image, after: Image) -> None:
-        """The completed image has the columns of both, the sparse one's values winning."""
+        """The completed image has the columns of both, and the sparse image's values take precedence."""
         event = event_of("u", changed, after, before_sparse=True, key_columns=(), key_kind="none")
         expected = event_of("d", {**after, **changed}, key_columns=(), key_kind="none")
         assert _columns(expected.before) == _columns(event.before)
@@ -428,7 +430,7 @@ class TestStates:
         ids=["all", "more than all", "some", "no schema", "key", "key, no schema", "key is all", "no key", "nothing"],
     )
     def test_table(self, image: Image, schema: TableSchema | None, expected: str) -> None:
-        """full: every declared column; key: the key and nothing else; partial: anything else, on either side."""
+        """On either side, full means every declared column, key means only the key, and partial means anything else."""
         insert = event_of("c", None, dict(image), schema=schema)
         update = event_of("u", dict(image), dict(image), schema=schema)
         delete = event_of("d", dict(image), schema=schema)
@@ -437,7 +439,7 @@ class TestStates:
         assert (expected, "none") == (delete.before_state, delete.after_state)
 
     def test_no_key_is_no_key_state(self) -> None:
-        """An empty image of a table without a key is not "the key and nothing else"."""
+        """An empty image of a table without a key does not have the state `key`."""
         assert "partial" == event_of("c", None, {}, key_columns=(), key_kind="none").after_state
 
     def test_an_issue_is_a_gap(self) -> None:
@@ -447,7 +449,7 @@ class TestStates:
 
 
 class Counting(Scripted):
-    """A dialect whose message means the outcome at its offset."""
+    """A dialect that returns the outcome at the message's offset."""
 
     def decode(self, message: Message) -> Outcome:
         self.outcome = self.script[message.offset]
@@ -471,32 +473,32 @@ class TestRuns:
     )
 
     def run(self, *script: Outcome | Exception) -> tuple[list[Result], list[Result]]:
-        """The results of a run, and of its messages one by one."""
+        """Return the results of a run, and of its messages one by one."""
         messages = [Message("raw.shop", 3, offset, 0, None, b"") for offset in range(len(script))]
         translator = Translator("shop", Counting(list(script)), Limits())
         return translator.translate_run(messages), [translator.translate(message) for message in messages]
 
     def test_is_one_by_one(self) -> None:
-        """A run gives what its messages give alone, in order; a bad one harms no other."""
+        """A run gives the results of its single messages, in order. A bad message affects no other."""
         together, alone = self.run(*self.SCRIPT)
         assert alone == together
         assert [Events, Skip, DeadLetter, Events, DeadLetter, DeadLetter, Events] == [type(found) for found in together]
 
     @pytest.mark.parametrize("halt", [Learned("A1", b"{}"), Needs("A1")])
     def test_ends_with_metadata(self, halt: Outcome) -> None:
-        """What comes after may depend on the metadata that is learned, or waited for: it is not read yet."""
+        """Later messages can depend on the metadata that is learned or awaited, so they are not read yet."""
         together, alone = self.run(self.ROW, halt, self.ROW)
         assert alone[:2] == together
         assert halt == together[-1]
 
     def test_of_nothing(self) -> None:
-        """No messages, no results."""
+        """No messages give no results."""
         assert [] == Translator("shop", Scripted(self.ROW), Limits()).translate_run([])
 
 
 class TestSchemas:
     def test_one_for_each_event(self) -> None:
-        """Each event comes with the schema that it names, or none."""
+        """Each event comes with its schema or none."""
         one, other = schema_of("id", "b"), schema_of("id", "c")
         rows = [RowChange("c", ORDERS, WRITER, after={"id": 7}, schema=schema) for schema in (one, other, one)]
         result = translate(Changes([*rows, RowChange("c", ORDERS, WRITER, after={"id": 7})]))
@@ -505,7 +507,7 @@ class TestSchemas:
         assert [one.id, other.id, one.id, None] == [event.schema_id for event in result.events]
 
     def test_same_columns_in_two_tables(self) -> None:
-        """Two tables with equal columns are two schemas, though the fingerprint is one."""
+        """Two tables with equal columns have two schemas, although the fingerprint is the same."""
         tables = [TableName("shop", None, name) for name in ("a", "b")]
         columns = [Column("id", "int64")]
         schemas = [TableSchema.of("shop", "shop", None, table.table, columns, "none") for table in tables]
@@ -520,13 +522,13 @@ class TestSchemas:
 
 class TestDeadLetters:
     def test_message_error(self) -> None:
-        """A refusal says dialect, reason, path and place."""
+        """A refusal has the dialect, reason, path and position."""
         error = MessageError(ErrorCode.UNKNOWN_OPERATION, "unknown operation 'X'", path="$.type")
         dead = dead_of(translate(error))
         assert DeadLetter(ErrorCode.UNKNOWN_OPERATION, f"scripted: unknown operation 'X' at $.type {PLACE}") == dead
 
     def test_unexpected_exception(self) -> None:
-        """A bug of ours is INTERNAL with the type and our line; the exception's own text may hold row data."""
+        """A bug is reported as INTERNAL with the type and our line. The exception's text can contain row data."""
         dead = dead_of(translate(ValueError(f"cannot read {SECRET}")))
         assert ErrorCode.INTERNAL == dead.code
         assert dead.reason.startswith("scripted: ValueError in translation/translate.py:")
@@ -546,21 +548,21 @@ class TestDeadLetters:
         ids=["operation", "insert", "snapshot", "update", "kind", "schema"],
     )
     def test_a_dialect_that_breaks_its_contract(self, change: RowChange | OtherChange) -> None:
-        """A change that cannot be is our bug, not an event."""
+        """An impossible change is our bug and not an event."""
         assert ErrorCode.INTERNAL == dead_of(translate(Changes([change]))).code
 
     def test_no_changes(self) -> None:
-        """A message without any change would vanish without a trace: our bug, not a translation."""
+        """A message without any change would vanish without a trace, so it is our bug."""
         assert ErrorCode.INTERNAL == dead_of(translate(Changes([]))).code
 
     def test_the_message_is_the_unit(self) -> None:
-        """One bad row dead-letters the whole message: no event of it is produced."""
+        """One bad row makes the whole message a dead letter, without any event."""
         good = RowChange("c", ORDERS, WRITER, after={"id": 7})
         bad = RowChange("c", ORDERS, WRITER, after={}, key_columns=("id",), issues=[Issue("id", "BAD")])
         assert ErrorCode.INVALID_FIELD == dead_of(translate(Changes([good, bad]))).code
 
     def test_interrupts_pass(self) -> None:
-        """Who asks the process to stop is not a bad message."""
+        """A request to stop the process is not a bad message."""
         translator = Translator("shop", Scripted(Skip("x")), Limits())
         translator.dialect.decode = _interrupted  # type: ignore[method-assign]
         with pytest.raises(KeyboardInterrupt):
@@ -568,26 +570,26 @@ class TestDeadLetters:
 
     @pytest.mark.requirement("qlik.metadata.2")
     def test_missing(self) -> None:
-        """Metadata that did not come is named, with what to do."""
+        """The reason names the missing metadata and what to do."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("8FB9"))
         assert ErrorCode.SCHEMA_MISSING == dead.code
         assert "metadata '8FB9' was not learned in time; replay when its metadata message has arrived" in dead.reason
 
     def test_missing_schema_of_a_registry(self) -> None:
-        """No message brings it."""
+        """No message provides it."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("registry/7", 7))
         assert ErrorCode.SCHEMA_MISSING == dead.code
         assert "schema 7 of a schema registry is not known; provide it with --schemas FILE" in dead.reason
 
     def test_a_reason_is_bounded(self) -> None:
-        """However long a name in a message is, its dead letter is short, and still says the place."""
+        """However long a name in a message is, its dead letter is short and still has the position."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("8" * 3_000_000))
         assert dead.reason.startswith("scripted: metadata '888")
         assert dead.reason.endswith(f"8… {PLACE}")
         assert 1_100 > len(dead.reason)
 
     def test_too_large(self) -> None:
-        """A record that does not fit its topic says which topic, and both sizes."""
+        """The error for a record that does not fit its topic has the topic and both sizes."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).too_large(MESSAGE, "out", 11, 10)
         assert ErrorCode.TOO_LARGE == dead.code
         assert "a record has 11 bytes, but topic out allows 10 (max.message.bytes)" in dead.reason
@@ -606,7 +608,7 @@ class TestSizeLimit:
 
     @pytest.mark.requirement("canal.reject.1", "shareplex.reject.1")
     def test_beyond(self) -> None:
-        """A value over the limit is not even looked at, and the limit is named."""
+        """A value above the limit is not even parsed, and the error states the limit."""
         dialect = Scripted(Skip("x"))
         message = Message("t", 0, 0, 0, None, b"x" * 11)
         dead = dead_of(Translator("shop", dialect, Limits(value_bytes=10)).translate(message))
@@ -615,13 +617,13 @@ class TestSizeLimit:
         assert [] == dialect.seen
 
     def test_no_value(self) -> None:
-        """A tombstone has no size; what it means is the dialect's to say."""
+        """A tombstone has no size, and the dialect decides its meaning."""
         assert Skip("tombstone") == translate(Skip("tombstone"), Message("t", 0, 0, 0, b"k", None))
 
 
 @st.composite
 def row_changes(draw: st.DrawFn) -> RowChange:
-    """Changes of rows as dialects may give them."""
+    """Generate row changes as dialects can return them."""
     op = draw(st.sampled_from("rcudt"))
     before = draw(IMAGES | st.none()) if op in "ud" else None
     return RowChange(
@@ -654,7 +656,7 @@ class TestPurity:
         assert _records(fresh, codec) == _records(used, codec)
 
     def test_the_message_stays_as_it_is(self) -> None:
-        """The bytes that came in are the bytes that a dead letter would carry out."""
+        """The input bytes are unchanged, because a dead letter would contain them."""
         message = Message("t", 0, 0, 0, b"k", b"v", (("h", b"1"),))
         before = copy.deepcopy(message)
         translate(Changes([RowChange("t", ORDERS, WRITER)]), message)
@@ -671,14 +673,14 @@ def _records(translator: Translator, codec: AvroCodec | JsonCodec) -> list[Recor
 
 class TestEncode:
     def test_one_record_an_event(self) -> None:
-        """The records come in the order of the events."""
+        """The records are in the order of the events."""
         row = RowChange("t", ORDERS, WRITER)
         translator = Translator("shop", Scripted(Changes([row, row])), Limits())
         headers = [dict(record.headers) for record in _records(translator, JsonCodec())]
         assert [b"shop/raw.shop/3/42/0", b"shop/raw.shop/3/42/1"] == [header["cdc-id"] for header in headers]
 
     def test_what_the_codec_cannot_write(self) -> None:
-        """An event that has no bytes is INTERNAL, and no record of its message is left."""
+        """An event that cannot be encoded is INTERNAL, and no record of its message remains."""
         row = RowChange("c", ORDERS, WRITER, after={"id": 7}, ts_commit_us=2**63)
         translator = Translator("shop", Scripted(Changes([row])), Limits())
         result = translator.translate(MESSAGE)
@@ -691,7 +693,7 @@ class TestEncode:
 
 class TestAnnouncement:
     def test_events(self) -> None:
-        """What a metadata message announces are events of its record, as others are, named by what it declares."""
+        """What a metadata message announces are normal events of its record, for the table that it declares."""
         schema = schema_of("id", "name")
         change = OtherChange("schema", WRITER, ORDERS, ddl=Ddl("metadata"), schema=schema)
         translator = Translator("shop", Scripted(Skip("unused")), Limits())
@@ -701,7 +703,7 @@ class TestAnnouncement:
         assert {("schema", "orders", schema.id)} == {(e.kind, e.table, e.schema_id) for e in announced.events}
 
     def test_a_bug(self) -> None:
-        """An announcement that cannot be made is a dead letter, as an event is."""
+        """An announcement that fails becomes a dead letter, like an event."""
         translator = Translator("shop", Scripted(Skip("unused")), Limits())
         bad = Learned("8FB9", b"{}", (OtherChange("schema", WRITER, ORDERS),))
         assert ErrorCode.INTERNAL == dead_of(translator.announcement(MESSAGE, bad)).code  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""What a converter makes of a value: the canonical scalar, or what it raises instead, as values that compare."""
+"""The result of a converter, as comparable values: the canonical scalar, or what it raises instead."""
 
 from dataclasses import dataclass
 
@@ -15,14 +15,14 @@ class Issue:
 
 @dataclass(frozen=True)
 class Noted:
-    """The value was read by an assumption."""
+    """The value was read with an assumption."""
 
     value: Scalar
     note: str
 
 
 def outcome(convert: Converter, value: object) -> object:
-    """The canonical value, or the issue that takes its place, or the assumption that goes with it."""
+    """Return the canonical value, the issue that replaces it, or the assumption with it."""
     try:
         return convert(value)
     except Unrepresentable as bad:
@@ -32,7 +32,7 @@ def outcome(convert: Converter, value: object) -> object:
 
 
 def check(convert: Converter, value: object, expected: object) -> None:
-    """Equal, and of the same type: 1, 1.0 and True are three different things in JSON."""
+    """Check value and type, because 1, 1.0 and True are different in JSON."""
     found = outcome(convert, value)
     assert (type(expected), str(expected)) == (type(found), str(found))
 

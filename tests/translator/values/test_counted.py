@@ -1,4 +1,4 @@
-"""Counts of days and of fractions of a second, and unscaled decimals, as Avro's logical types carry them."""
+"""Counts of days and of fractions of a second, and unscaled decimals, as in Avro's logical types."""
 
 from decimal import Decimal
 
@@ -26,7 +26,7 @@ from translator.values import clock_of, converter, date_of_days, local_of, unsca
     ],
 )
 def test_days(days: object, expected: object) -> None:
-    """Every day of the calendar has its number, and no other number is a day."""
+    """Every day of the calendar has a number, and no other number is a day."""
     check(date_of_days, days, expected)
 
 
@@ -44,7 +44,7 @@ def test_days(days: object, expected: object) -> None:
     ],
 )
 def test_clock(digits: int, count: object, expected: object) -> None:
-    """A time of day in its unit; the fraction has all digits of the unit, or is left out."""
+    """A time of day in its unit has a fraction with all digits of the unit, or none."""
     check(clock_of(digits), count, expected)
 
 
@@ -63,7 +63,7 @@ def test_clock(digits: int, count: object, expected: object) -> None:
     ],
 )
 def test_local(digits: int, count: int, expected: object) -> None:
-    """A moment without a zone, before 1970 too."""
+    """A local time is right, even before 1970."""
     check(local_of(digits), count, expected)
 
 
@@ -88,13 +88,15 @@ def test_local(digits: int, count: int, expected: object) -> None:
     ],
 )
 def test_unscaled(precision: int, scale: int, raw: object, expected: object) -> None:
-    """Two's complement, big-endian, with the scale of the schema; no number is rounded or of more digits than told."""
+    """A decimal is two's complement, big-endian, with the schema's scale. It is neither rounded nor wider than
+    declared.
+    """
     check(unscaled_decimal(precision, scale), raw, expected)
 
 
 @given(st.integers(-(10**38) + 1, 10**38 - 1), st.integers(0, 38))
 def test_unscaled_is_the_number(unscaled: int, scale: int) -> None:
-    """It is what the converter of the type makes of the number itself."""
+    """The result equals the type's converter applied to the number."""
     raw = unscaled.to_bytes(17, "big", signed=True)
     exact = Decimal((int(unscaled < 0), tuple(map(int, str(abs(unscaled)))), -scale))
     assert converter(f"decimal(38,{scale})")(exact) == unscaled_decimal(38, scale)(raw)

@@ -1,4 +1,4 @@
-"""The short cuts take no text that the plain way would refuse, and write none otherwise."""
+"""The fast paths accept no text that the plain path rejects, and write the same result."""
 
 from datetime import datetime
 from decimal import Decimal
@@ -51,13 +51,13 @@ DAYS = st.datetimes().map(lambda moment: moment.isoformat(" ")) | st.dates().map
 CLOCKS = st.from_regex(r"-?[0-9]{1,3}:[0-5][0-9]:[0-5][0-9](\.[0-9]{1,10})?", fullmatch=True)
 ZONES = st.sampled_from(("Z", "UTC", " UTC", "+00:00", "-08", "+0530", "+24:00", " +08:00"))
 SPELLED = NUMBERS | DAYS | CLOCKS | st.builds("{}{}".format, DAYS, ZONES)
-# Of ISO 8601, of other scripts, and what numbers and strip() take for blanks.
+# Characters of ISO 8601 and other scripts, and what numbers and strip() treat as whitespace.
 STRANGE = "0123456789+-.,:TZtz eE_WX \n\x1c\x85٣３²\ud800"
 
 
 @st.composite
 def texts(draw: st.DrawFn) -> str:
-    """Text as writers spell it, with at most two characters lost, added or exchanged."""
+    """Generate text as writers spell it, with at most two characters removed, added or replaced."""
     text = draw(SPELLED)
     for _ in range(draw(st.integers(0, 2))):
         place = draw(st.integers(0, len(text)))
@@ -78,7 +78,7 @@ OTHERS = st.one_of(
 
 
 def as_written(found: object) -> tuple[type, str]:
-    """What tells 1, 1.0 and "1" apart, and -0.0 from 0.0."""
+    """Distinguish 1, 1.0 and "1", and -0.0 from 0.0."""
     return type(found), repr(found)
 
 
@@ -100,20 +100,20 @@ def as_written(found: object) -> tuple[type, str]:
 @example(Decimal("1E+2"))
 @example(True)
 def test_the_same_either_way(name: str, value: object) -> None:
-    """Whatever the value, the converter gives what the plain way gives."""
+    """For any value, the converter gives the plain path's result."""
     assert as_written(outcome(PLAIN[name], value)) == as_written(outcome(converter(name), value))
 
 
 @given(st.integers(1, 40), st.integers(-5, 40), texts() | OTHERS)
 def test_any_decimal_type(precision: int, scale: int, value: object) -> None:
-    """Likewise for every precision and scale."""
+    """The same holds for every precision and scale."""
     plain = partial(to_scaled_decimal, precision, scale)
     assert as_written(outcome(plain, value)) == as_written(outcome(converter(f"decimal({precision},{scale})"), value))
 
 
 @given(st.integers(1, 20), st.integers(0, 20), st.data())
 def test_decimals_at_the_bounds(precision: int, scale: int, data: st.DataObject) -> None:
-    """Likewise for numbers with as many digits as the type has, one less and one more."""
+    """The same holds for numbers with as many digits as the type has, one fewer and one more."""
     digits = data.draw(st.integers(max(precision - 1, 1), precision + 1))
     unscaled = data.draw(st.integers(10 ** (digits - 1), 10**digits - 1))
     places = data.draw(st.integers(max(scale - 1, 0), scale + 1))
@@ -124,14 +124,14 @@ def test_decimals_at_the_bounds(precision: int, scale: int, data: st.DataObject)
 
 @given(st.one_of(st.none(), st.sampled_from(CHANGING), st.just("+05:30")), texts())
 def test_any_zone(name: str | None, text: str) -> None:
-    """Likewise for times in every zone, or in none."""
+    """The same holds for times in every time zone, or in none."""
     plain = partial(to_timestamptz, zone(name) if name is not None else None)
     assert as_written(outcome(plain, text)) == as_written(outcome(timestamptz_in(name), text))
 
 
 @given(near_a_change())
 def test_when_clocks_are_set(drawn: tuple[str, datetime]) -> None:
-    """Likewise around the moments in which the offset of a zone changes."""
+    """The same holds around the moments when a zone's offset changes."""
     name, local = drawn
     plain, text = partial(to_timestamptz, zone(name)), local.isoformat(" ")
     assert as_written(outcome(plain, text)) == as_written(outcome(timestamptz_in(name), text))

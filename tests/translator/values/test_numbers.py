@@ -1,4 +1,4 @@
-"""Numbers come through exactly, or are an issue: compared with Python's own over all of their range."""
+"""Numbers are exact or an issue, compared with Python's own numbers over their whole range."""
 
 import struct
 from decimal import Decimal
@@ -27,7 +27,7 @@ class TestIntegers:
         ],
     )
     def test_bounds(self, name: str, low: int, high: int) -> None:
-        """Both ends of a type belong to it; the next number on either side is an issue, as text and as number."""
+        """Both ends of a type are valid, and the next number on either side is an issue, as text and as number."""
         convert = converter(name)
         written = str if name == "uint64" else int
         for spelled in (int, str):
@@ -36,7 +36,7 @@ class TestIntegers:
 
     @given(st.integers() | st.integers(-(2**66), 2**66), st.sampled_from(sorted(INTEGER_BOUNDS)))
     def test_exact(self, number: int, name: str) -> None:
-        """Any integer, as text, as a number or with a point, is itself where the type holds it, else an issue."""
+        """An integer given as text, number or with a point is unchanged if the type holds it, otherwise an issue."""
         low, high = INTEGER_BOUNDS[name]
         expected: object = number if low <= number <= high else OUT_OF_RANGE
         if name == "uint64" and isinstance(expected, int):
@@ -46,20 +46,20 @@ class TestIntegers:
 
     @given(st.integers())
     def test_without_bounds(self, number: int) -> None:
-        """Where no type bounds it, an integer of any size is written in full."""
+        """Without a type's limits, an integer of any size is written in full."""
         for name in ("decimal", "unknown", "string"):
             assert str(number) == converter(name)(number)
 
 
 def _spellings(number: Decimal) -> list[str]:
-    """One number as writers spell it."""
+    """Return a number in one of the writers' spellings."""
     plus = "" if number.is_signed() else "+"
     return [str(number), format(number, "e"), format(number, "f"), f" {plus}{number} "]
 
 
 @st.composite
 def decimals(draw: st.DrawFn) -> Decimal:
-    """Any number with up to 80 digits and any exponent that is in bounds."""
+    """Generate numbers with up to 80 digits and any exponent within the limits."""
     sign, coefficient = draw(st.booleans()), draw(st.integers(0, 10**80))
     exponent = draw(st.integers(-2000, 2000 - len(str(coefficient)) + 1))
     return Decimal((int(sign), tuple(map(int, str(coefficient))), exponent))
@@ -68,7 +68,7 @@ def decimals(draw: st.DrawFn) -> Decimal:
 class TestDecimals:
     @given(decimals())
     def test_exact(self, number: Decimal) -> None:
-        """Whatever its scale, exponent and spelling, a decimal is written plainly and names the same number."""
+        """With any scale, exponent and spelling, a decimal is written plainly and keeps its value."""
         for spelled in (number, *_spellings(number)):
             text = converter("decimal")(spelled)
             assert isinstance(text, str)
@@ -77,7 +77,7 @@ class TestDecimals:
 
     @given(decimals())
     def test_keeps_fraction_digits(self, number: Decimal) -> None:
-        """Without a declared scale the fraction digits sent are the fraction digits written."""
+        """Without a declared scale, the fraction digits are unchanged."""
         text = str(converter("decimal")(number))
         exponent = number.as_tuple().exponent
         assert isinstance(exponent, int)
@@ -95,7 +95,7 @@ class TestDecimals:
 
     @given(st.integers(1, 60), st.integers(-20, 60), decimals())
     def test_nothing_is_rounded(self, precision: int, scale: int, number: Decimal) -> None:
-        """A decimal(p,s) holds unscaled numbers of p digits: a number is one of them, or an issue."""
+        """A decimal(p,s) holds unscaled numbers of p digits. Any other number is an issue."""
         _, digits, exponent = number.as_tuple()
         assert isinstance(exponent, int)
         whole = int("".join(map(str, digits))) * 10 ** max(exponent + scale, 0)
@@ -116,20 +116,20 @@ def _single(number: float) -> bytes:
 class TestFloats:
     @given(st.floats(allow_nan=False, allow_infinity=False))
     def test_float64_round_trip(self, number: float) -> None:
-        """A float64 comes through unchanged, as a number and as text, sign of zero included."""
+        """A float64 is unchanged as a number and as text, including the sign of zero."""
         for spelled in (number, repr(number), Decimal(repr(number))):
             assert struct.pack("<d", number) == struct.pack("<d", converter("float64")(spelled))
 
     @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
     def test_float32_round_trip(self, number: float) -> None:
-        """A float32 names the same single-precision number after the translation."""
+        """The translated float32 is the same single-precision number."""
         found = converter("float32")(number)
         assert isinstance(found, float)
         assert _single(number) == _single(found)
 
     @given(st.floats(width=32, allow_nan=False, allow_infinity=False))
     def test_float32_shortest(self, number: float) -> None:
-        """With one digit less, rounded, it would name another number."""
+        """Rounded to one digit fewer, it would be another number."""
         assume(number)
         found = converter("float32")(number)
         digits = len(Decimal(repr(found)).normalize().as_tuple().digits)

@@ -143,7 +143,7 @@ SCALED_DECIMALS = [
     ("decimal(3,0)", "999", "999"),
     ("decimal(3,0)", "999.0", "999"),
     ("decimal(3,0)", "-0.0", "0"),
-    # Oracle's NUMBER(3,-2) keeps hundreds, NUMBER(3,5) keeps three digits after two zeros
+    # Oracle's NUMBER(3,-2) keeps hundreds, and NUMBER(3,5) keeps three digits after two zeros.
     ("decimal(3,-2)", "12300", "12300"),
     ("decimal(3,-2)", "-100", "-100"),
     ("decimal(3,-2)", "0", "0"),
@@ -202,7 +202,7 @@ FLOAT32 = [
     ("3.4028235E38", 3.4028235e38),
     ("3.4028236E38", OUT_OF_RANGE),  # rounds beyond the greatest single-precision number
     (3.5e38, OUT_OF_RANGE),
-    (2.0**-149, 1e-45),  # the smallest: one digit names it
+    (2.0**-149, 1e-45),  # the smallest: one digit identifies it
     (2.0**-126, 1.1754944e-38),  # the smallest with full precision
     (1e-46, OUT_OF_RANGE),
     (0.0, 0.0),
@@ -377,24 +377,24 @@ def _cases() -> list[tuple[str, object, object]]:
 
 @pytest.mark.parametrize(("name", "value", "expected"), _cases(), ids=lambda part: ascii(part)[:40])
 def test_table(name: str, value: object, expected: object) -> None:
-    """The type of the column chooses the encoding; what has no faithful form is an issue with its reason."""
+    """The column's type determines the encoding. A value without a faithful form is an issue with its reason."""
     check(converter(name), value, expected)
 
 
 def test_every_type_has_its_table() -> None:
-    """No canonical type is without a table, and no table without a type."""
+    """Every canonical type has a table, and every table a type."""
     assert set(values.CANONICAL_TYPES) == set(TABLE)
 
 
 @pytest.mark.parametrize("name", ["varchar", "Decimal(9,2)", "decimal(9, 2)", "decimal(9)", "decimal(9,2)\n", ""])
 def test_unknown_type(name: str) -> None:
-    """A type that does not exist is named, with all that do."""
+    """The error for an unknown type names it and lists all types."""
     with pytest.raises(ValueError, match=r"unknown type .*; allowed: boolean, int8, .*, decimal\(p,s\)"):
         converter(name)
 
 
 @pytest.mark.parametrize("name", ["decimal(2001,0)", "decimal(10,2001)", "decimal(10,-2001)"])
 def test_no_wider_than_the_widest_number(name: str) -> None:
-    """Precision and scale end where numbers end."""
+    """Precision and scale are limited to those of numbers."""
     with pytest.raises(ValueError, match="must not exceed 2000"):
         converter(name)

@@ -1,4 +1,4 @@
-"""Text and bytes in the spellings that writers use, and the raw text of issues."""
+"""Text and bytes in the spellings of writers, and the raw text of issues."""
 
 import base64
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class TestBinarySpellings:
             (values.bytes_from_base64, "AP8", Issue("NOT_BASE64")),
             (values.bytes_from_base64, "AP8=\n", Issue("NOT_BASE64")),
             (values.bytes_from_base64, "A P8=", Issue("NOT_BASE64")),
-            (values.bytes_from_base64, "AP9=", Issue("NOT_BASE64")),  # bits that are in no byte
+            (values.bytes_from_base64, "AP9=", Issue("NOT_BASE64")),  # bits beyond the last byte
             (values.bytes_from_base64, "AP8==", Issue("NOT_BASE64")),
             (values.bytes_from_base64, "=", Issue("NOT_BASE64")),
             (values.bytes_from_base64, "AP-_", Issue("NOT_BASE64")),
@@ -43,12 +43,12 @@ class TestBinarySpellings:
         ],
     )
     def test_table(self, read: Callable[[object], str], value: object, expected: object) -> None:
-        """A writer's spelling of bytes becomes base64, or an issue when it is not that spelling."""
+        """A writer's spelling of bytes becomes base64. Any other spelling is an issue."""
         check(read, value, expected)
 
     @given(st.binary(max_size=40))
     def test_all_spellings_agree(self, content: bytes) -> None:
-        """The same bytes, in hex, base64, latin-1 or as they are, have one canonical form."""
+        """The same bytes in hex, base64, latin-1 or binary have one canonical form."""
         expected = base64.b64encode(content).decode()
         assert expected == values.bytes_from_hex(content.hex())
         assert expected == values.bytes_from_hex(content.hex().upper())
@@ -58,7 +58,7 @@ class TestBinarySpellings:
 
     @given(st.text("AZaz09+/=-_ \n", max_size=8))
     def test_base64_is_what_a_writer_writes(self, text: str) -> None:
-        """Text is base64 when it is what its bytes are written as; else it is an issue, not another value."""
+        """Text is base64 only if encoding its bytes gives it back. Otherwise it is an issue and not another value."""
         found = outcome(values.bytes_from_base64, text)
         if not isinstance(found, Issue):
             assert text == found == base64.b64encode(base64.b64decode(text)).decode()
@@ -76,5 +76,5 @@ class TestRawText:
         ],
     )
     def test_raw(self, value: object, expected: str) -> None:
-        """The raw text of an issue can always be written: bytes as base64, a lone surrogate escaped."""
+        """The raw text of an issue can always be written: bytes as base64, and lone surrogates escaped."""
         assert expected == Unrepresentable("CODE", value).raw

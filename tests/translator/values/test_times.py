@@ -1,4 +1,4 @@
-"""Times of all zones, and of the hours in which clocks are set."""
+"""Times in all zones, including the hours in which clocks change."""
 
 import zoneinfo
 from datetime import UTC, date, datetime, timedelta
@@ -30,7 +30,7 @@ class TestZones:
             ("America/New_York", "2024-11-03 00:59:59", "2024-11-03T04:59:59Z"),
             ("America/New_York", "2024-11-03 01:30:00.25", Noted("2024-11-03T05:30:00.25Z", "TZ_OVERLAP")),
             ("America/New_York", "2024-11-03 02:00:00", "2024-11-03T07:00:00Z"),
-            ("Pacific/Apia", "2011-12-30 12:00:00", Noted("2011-12-30T22:00:00Z", "TZ_GAP")),  # a day that was left out
+            ("Pacific/Apia", "2011-12-30 12:00:00", Noted("2011-12-30T22:00:00Z", "TZ_GAP")),  # a skipped day
             ("Australia/Lord_Howe", "2024-04-07 01:45:00", Noted("2024-04-06T14:45:00Z", "TZ_OVERLAP")),  # half an hour
             ("America/New_York", "2024-11-03 01:30:00-04:00", "2024-11-03T05:30:00Z"),
             ("Asia/Shanghai", "0001-01-01 00:00:00", OUT_OF_RANGE),
@@ -38,19 +38,20 @@ class TestZones:
         ],
     )
     def test_default(self, zone: str | None, value: str, expected: object) -> None:
-        """Text without a zone is read in the default zone; of a local time that happened twice the earlier moment is
-        taken, and one that never happened is read as if clocks had not been set yet, and both say so."""
+        """Text without a zone is read in the default zone. An ambiguous local time means the earlier moment, and a
+        skipped one is read with the earlier offset. Both get a note.
+        """
         check(timestamptz_in(zone), value, expected)
 
     @pytest.mark.parametrize("name", ["Mars/Olympus", "", "../etc/passwd", "/etc/passwd", "Asia", "+24:00", "+08:60"])
     def test_unknown(self, name: str) -> None:
-        """A zone that does not exist is named, whatever the file system holds under that name."""
+        """The error names an unknown zone, whatever the file system has under that name."""
         with pytest.raises(ValueError, match=r"unknown time zone '.*'; use an offset such as \+08:00 or a name"):
             values.zone(name)
 
     @given(st.datetimes(), st.integers(-(24 * 60) + 1, 24 * 60 - 1), st.text("0123456789", max_size=9))
     def test_instant(self, local: datetime, minutes: int, fraction: str) -> None:
-        """Whatever its offset, a zoned time is written as the same instant in UTC, fraction digits as sent."""
+        """With any offset, a zoned time is written as the same instant in UTC, with unchanged fraction digits."""
         local = local.replace(microsecond=0)
         sign, (hour, minute) = "-" if minutes < 0 else "+", divmod(abs(minutes), 60)
         dotted = f".{fraction}" if fraction else ""
@@ -63,9 +64,9 @@ class TestZones:
 
 
 def zone_changes(name: str) -> list[tuple[int, timedelta, timedelta]]:
-    """The moments in which a zone changes its offset, with the offsets before and after."""
+    """Return the moments at which a zone changes its offset, with the offsets before and after."""
     with resources.files("tzdata.zoneinfo").joinpath(*name.split("/")).open("rb") as data:
-        # The one in C does not tell.
+        # The C implementation does not expose them.
         table = _zoneinfo.ZoneInfo.from_file(data, key=name)
     offsets = [table._tti_before.utcoff, *(entry.utcoff for entry in table._ttinfos)]
     return [change for change in zip(table._trans_utc, offsets, offsets[1:], strict=False) if change[1] != change[2]]
@@ -78,7 +79,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 @st.composite
 def near_a_change(draw: st.DrawFn) -> tuple[str, datetime]:
-    """A zone, and a local time within hours of a change of its offset."""
+    """Generate a zone and a local time within hours of a change of its offset."""
     name = draw(st.sampled_from(CHANGING))
     moment, before, after = draw(st.sampled_from(CHANGES[name]))
     around = draw(st.integers(-3 * 3600, 3 * 3600) | st.sampled_from((0, -1)))
@@ -89,8 +90,9 @@ def near_a_change(draw: st.DrawFn) -> tuple[str, datetime]:
 class TestChangesOfOffset:
     @given(near_a_change())
     def test_what_clocks_showed(self, drawn: tuple[str, datetime]) -> None:
-        """A value without a note is the one moment at which the clocks showed that time. With TZ_OVERLAP it is the
-        earlier of two such moments; with TZ_GAP there is none, and clocks showed a later time then."""
+        """A value without a note is the only moment at which clocks showed that time. With TZ_OVERLAP, it is the
+        earlier of two such moments. With TZ_GAP, there is none, and clocks showed a later time.
+        """
         name, local = drawn
         tz = values.zone(name)
         found = outcome(timestamptz_in(name), local.isoformat())
@@ -110,7 +112,7 @@ class TestChangesOfOffset:
             assert [] == [other for other in again if other < moment]
 
     def test_a_day_later_another_offset(self) -> None:
-        """What the short cut relies on: no zone is moved by more than a day, and none is back within two days."""
+        """The fast path relies on this: no zone moves by more than a day, and none moves back within two days."""
         for name, changes in CHANGES.items():
             assert all(abs(after - before) <= timedelta(days=1) for _, before, after in changes), name
             for (first, before, _), (second, _, after) in pairwise(changes):
@@ -130,7 +132,7 @@ class TestChangesOfOffset:
     ],
 )
 def test_dates_of_components(year: int, month: int, day: int, expected: object) -> None:
-    """Sources that send components get the same dates and the same issues."""
+    """Sources that send components get the same dates and issues."""
     check(lambda raw: values.date_text(year, month, day, raw), "", expected)
 
 
@@ -140,13 +142,13 @@ FRACTIONS = st.text("0123456789", max_size=9).map(lambda digits: f".{digits}" if
 class TestLikeDatetime:
     @given(st.dates())
     def test_dates(self, day: date) -> None:
-        """Every date of the years 1 to 9999 is written as it was sent, with midnight or without."""
+        """Every date of the years 1 to 9999 is unchanged, with or without midnight."""
         for spelled in (f"{day}", f"{day} 00:00:00", f"{day}T00:00:00.000000000"):
             assert str(day) == converter("date")(spelled)
 
     @given(st.integers(-300_000, 300_000), st.integers(0, 99), st.integers(0, 99))
     def test_all_other_dates(self, year: int, month: int, day: int) -> None:
-        """A date is one that `datetime` knows, or an issue."""
+        """A date is valid for `datetime`, or an issue."""
         expected: object = f"{year:04d}-{month:02d}-{day:02d}"
         try:
             date(year, month, day)
@@ -159,7 +161,7 @@ class TestLikeDatetime:
 
     @given(st.datetimes(), FRACTIONS, st.sampled_from("T "))
     def test_timestamps(self, local: datetime, fraction: str, separator: str) -> None:
-        """Every local time of those years, with the fraction digits that were sent."""
+        """Every local time of those years keeps its fraction digits."""
         whole = local.replace(microsecond=0)
         expected = f"{whole.isoformat()}{fraction}"
         assert expected == converter("timestamp")(f"{whole.isoformat(separator)}{fraction}")
@@ -167,7 +169,7 @@ class TestLikeDatetime:
 
     @given(st.integers(0, 999), st.integers(0, 59), st.integers(0, 59), FRACTIONS, st.sampled_from(("", "-")))
     def test_times(self, hours: int, minutes: int, seconds: int, fraction: str, sign: str) -> None:
-        """Every time of up to 999 hours either way; only zero has no sign."""
+        """Every time of up to 999 hours in either direction is unchanged. Only zero has no sign."""
         text = f"{hours:02d}:{minutes:02d}:{seconds:02d}{fraction}"
         is_zero = not (hours or minutes or seconds or int(fraction[1:] or 0))
         assert (text if is_zero else sign + text) == converter("time")(sign + text)

@@ -1,4 +1,4 @@
-"""The desk, served by a thread of this process to whoever asks."""
+"""Serve the desk from a thread of this process."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from translator.web.sink_view import SinkView
 def served(
     service: ServiceView | None = None, access: Access | None = None, sink: SinkView | None = None
 ) -> Iterator[str]:
-    """The address of a desk."""
+    """Yield the address of a desk."""
     loop = asyncio.new_event_loop()
     runner = web.AppRunner(application((), service, access, sink), access_log=None)
 

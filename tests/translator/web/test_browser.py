@@ -1,4 +1,4 @@
-"""The playground in a real browser: samples of every format, by keyboard, on a phone, without scripts, and by axe."""
+"""The playground in a real browser: samples of every format, keyboard use, phone width, no scripts, and axe."""
 
 import json
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def translate(driver: WebDriver, address: str, sample: str) -> None:
 
 
 def asked(driver: WebDriver) -> list[str]:
-    """The addresses that pages asked for since the last call."""
+    """Return the addresses that pages requested since the last call."""
     told = [json.loads(entry["message"])["message"] for entry in driver.get_log("performance")]  # type: ignore[no-untyped-call]
     return [step["params"]["request"]["url"] for step in told if "Network.requestWillBeSent" == step["method"]]
 
@@ -57,7 +57,7 @@ def complaints(driver: WebDriver) -> list[Any]:
 
 
 def test_every_sample(chromium: WebDriver, address: str) -> None:
-    """Each gives its answer; nothing is asked for elsewhere, and the console is silent."""
+    """Each sample shows its result without external requests or console messages."""
     for sample in samples().values():
         chromium.get(address)
         chromium.find_element(By.LINK_TEXT, sample.title).click()
@@ -70,7 +70,7 @@ def test_every_sample(chromium: WebDriver, address: str) -> None:
 
 
 def test_by_keyboard(chromium: WebDriver, address: str) -> None:
-    """From the first Tab, which offers the content, to an answer, without a pointer."""
+    """The page works without a pointer, from the first Tab, which offers to skip to the content, to a result."""
     chromium.get(address)
     ActionChains(chromium).send_keys(Keys.TAB).perform()
     assert "Skip to content" == chromium.switch_to.active_element.text
@@ -87,7 +87,7 @@ def test_by_keyboard(chromium: WebDriver, address: str) -> None:
 
 
 def test_axe(chromium: WebDriver, address: str) -> None:
-    """Neither the form nor any answer has a serious finding, in light and in dark."""
+    """axe finds nothing serious in the form or any result, in light and dark mode."""
     for scheme in ("light", "dark"):
         emulated = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         chromium.execute_cdp_cmd("Emulation.setEmulatedMedia", emulated)  # type: ignore[no-untyped-call]
@@ -101,7 +101,7 @@ def test_axe(chromium: WebDriver, address: str) -> None:
 
 @pytest.mark.parametrize("width", [360, 3840])
 def test_from_phone_to_wall(chromium: WebDriver, address: str, width: int) -> None:
-    """The page itself never scrolls sideways: what is wider scrolls by itself."""
+    """The page never scrolls sideways. Wide parts scroll on their own."""
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     chromium.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)  # type: ignore[no-untyped-call]
     try:
@@ -123,7 +123,7 @@ def test_without_scripts(chromium: WebDriver, address: str) -> None:
 
 
 def test_nothing_executes(chromium: WebDriver, address: str) -> None:
-    """Markup in names and values is text."""
+    """Markup in names and values is shown as text."""
     chromium.get(address)
     hostile = "<img src=x onerror=alert(1)><script>alert(1)</script>"
     body = {"meta": {"op": "ins", "table": f'A."{hostile}"'}, "data": {hostile: hostile}}

@@ -1,4 +1,4 @@
-"""The playground over HTTP: what it serves, and what it refuses to whom."""
+"""The playground over HTTP: what it serves, and which requests it rejects."""
 
 import urllib.error
 import urllib.parse
@@ -50,7 +50,7 @@ def test_form_and_answer(address: str) -> None:
 
 
 def test_texts_from_outside_are_text(address: str) -> None:
-    """Of names, values and options nothing is markup, and no character hides."""
+    """In names, values and options, markup is shown as text and every character is visible."""
     body = '{"data":[{"id":1,"%s":"%s"}],"type":"INSERT","database":"d","table":"%s"}'
     hostile = HOSTILE.replace('"', '\\"')
     form = {"message": body % ((hostile,) * 3), "dialect": "canal", "options": "profile: flink_cdc", "key": HOSTILE}
@@ -85,7 +85,7 @@ def test_there_is_nothing_else(address: str, path: str) -> None:
     ],
 )
 def test_forms_from_elsewhere(address: str, headers: dict[str, str]) -> None:
-    """A page elsewhere, under whatever name it has this machine, gets no answer."""
+    """A form on another site gets no answer, under any host name of this machine."""
     status, text, _ = ask(address, {"message": "{}"}, **headers)
     assert status in (400, 403)
     assert "Result" not in text

@@ -1,4 +1,4 @@
-"""What the playground answers: the same as the core, and one line where it cannot."""
+"""The playground gives the core's result, or one line if there is none."""
 
 import base64
 import json
@@ -20,7 +20,7 @@ DELETED = {
     "pkNames": ["id"],
     "type": "DELETE",
 }
-"""Of a legacy DTS instance, or of Huawei DRS."""
+"""An update of a legacy DTS instance or of Huawei DRS."""
 
 
 def asked(sample: Sample, **changed: str) -> PastedMessage:
@@ -30,7 +30,7 @@ def asked(sample: Sample, **changed: str) -> PastedMessage:
 
 @pytest.mark.parametrize("sample", samples().values(), ids=lambda sample: sample.name)
 def test_samples(sample: Sample) -> None:
-    """Each is read as its title says; its dialect is recognised without being told."""
+    """Each sample is read as its title says, and its dialect is recognized automatically."""
     told = answer(asked(sample))
     if sample.name == "dead_letter":
         assert ("dead", "UNKNOWN_OPERATION", []) == (told.outcome, told.code, list(told.events))
@@ -46,7 +46,7 @@ def test_samples(sample: Sample) -> None:
 
 
 def test_columns_of_a_swapped_update() -> None:
-    """The row before stands in `data`: the page shows it as what it was."""
+    """The old row is in `data`, and the page shows it as the old row."""
     (event,) = answer(asked(samples()["canal_dts_legacy"])).events
     assert ColumnView("price", '"9.90"', '"12.50"', changed=True, issue=None) in event.columns
     assert ColumnView("id", "7", "7", changed=False, issue=None) in event.columns
@@ -62,14 +62,14 @@ def test_a_number_keeps_its_digits() -> None:
 
 @pytest.mark.parametrize("before", ["", json.dumps({**DELETED, "id": 6})])
 def test_a_message_that_contradicts_its_profile_is_shown_with_the_reason(before: str) -> None:
-    """The service would stop at it; the page says so and goes on."""
+    """The service would stop there. The page shows the reason and continues."""
     told = answer(PastedMessage(json.dumps(DELETED), dialect="canal", options="profile: oss", before=before))
     assert any("the DELETE has its row in old" in line for line in told.decisions)
     assert 1 == len(told.events)
 
 
 def test_metadata_comes_before() -> None:
-    """A message whose metadata nobody gave is a dead letter that says so."""
+    """A message without its metadata is a dead letter with that reason."""
     sample = samples()["qlik_update"]
     assert "SCHEMA_MISSING" == answer(asked(sample, before="")).code
     assert "learned" == answer(asked(sample, message=sample.before, before="")).outcome
@@ -101,7 +101,7 @@ def test_questions_that_cannot_be_asked(question: PastedMessage, words: str) -> 
 )
 @pytest.mark.parametrize("dialect", [RECOGNISE, "canal", "qlik", "shareplex", "dts_avro"])
 def test_what_is_no_message(text: str, dialect: str) -> None:
-    """It is a dead letter, skipped, or nobody's: never an exception."""
+    """It is a dead letter, skipped or unrecognized, but never an exception."""
     assert answer(PastedMessage(text, dialect=dialect)).outcome in ("dead", "skipped", "not recognised")
 
 

@@ -1,4 +1,4 @@
-"""The pages of a service on the real broker: what they show, whom they show values to, and a replay."""
+"""The service's pages on the real broker: their content, access to values, and a replay."""
 
 import urllib.parse
 import urllib.request
@@ -32,7 +32,7 @@ AXE = Path(axe_core_python.__file__).with_name("axe.min.js").read_text(encoding=
 
 @pytest.fixture
 def yard(broker: Broker) -> Iterator[Yard]:
-    """Two letters whose rows hold a secret; the present configuration reads them. And one that stays dead."""
+    """Two letters with a secret in their rows, which the current configuration can read, and one that remains dead."""
     found = Yard(broker.bootstrap)
     found.feed(1, update(1, name=SECRET), update(2, name=SECRET), b"{]")
     found.translate(found.settings(AMBIGUOUS))
@@ -45,7 +45,7 @@ def desk(yard: Yard, **changes: Any) -> ServiceView:
 
 
 class Visitor:
-    """A program that keeps cookies."""
+    """A client that keeps cookies."""
 
     def __init__(self, address: str) -> None:
         self._address = address
@@ -62,7 +62,7 @@ def first_letter(text: str) -> str:
 
 
 def test_values_are_for_who_logs_in(yard: Yard) -> None:
-    """Without a login neither the message nor its events are shown, and nothing can be replayed."""
+    """Without a login, neither the message nor its events are visible, and replay is impossible."""
     with served(desk(yard), Access(TOKEN)) as address:
         listed = ask(f"{address}letters")[1]
         assert "AMBIGUOUS_VARIANT" in listed
@@ -94,14 +94,14 @@ def test_a_login_leads_nowhere_else(yard: Yard, to: str) -> None:
 
 
 class _Stays(urllib.request.HTTPErrorProcessor):
-    """Follows nothing."""
+    """Does not follow redirects."""
 
     def http_response(self, request: Any, response: Any) -> Any:
         return response
 
 
 def test_without_a_token_nobody_logs_in(yard: Yard) -> None:
-    """Nobody sees values then, and whoever a trusted proxy names does."""
+    """Without a token, only users that a trusted proxy names can see values."""
     with served(desk(yard)) as address:
         letter = first_letter(ask(f"{address}letters")[1])
         assert "Log in" not in ask(address + letter)[1]
@@ -114,7 +114,7 @@ def test_without_a_token_nobody_logs_in(yard: Yard) -> None:
 
 
 def test_masks_hold_here_too(yard: Yard) -> None:
-    """Of a source with masks nobody sees messages, their layout, or reasons of a day before the masks."""
+    """For a masked source, nobody sees messages, their structure, or reasons from before the masks."""
     masked = desk(yard, masks={"rules": [{"column": "name", "mask": "drop"}]})
     with served(masked, Access(None, "X-Forwarded-User")) as address:
         letter = first_letter(ask(f"{address}letters")[1])
@@ -135,10 +135,10 @@ def test_brokers_that_are_away(yard: Yard, free_port: int) -> None:
 
 @pytest.mark.skipif(not is_there(), reason=MISSING)
 def test_in_a_browser(yard: Yard, tmp_path: Path) -> None:
-    """The status moves while messages come; a letter is explained, looked at after a login, and replayed."""
+    """The status changes while messages arrive. A letter is explained, viewed after a login, and replayed."""
     lakehouse = SinkView(sink(tmp_path))
     with served(desk(yard), Access(TOKEN), lakehouse) as address, browser("--window-size=1280,1000") as driver:
-        # The page renews itself and follows links between two questions.
+        # The page refreshes itself and follows links between two checks.
         wait = WebDriverWait(driver, PATIENCE_SECONDS, ignored_exceptions=(WebDriverException,))
         driver.get(f"{address}status")
         lag = "return Number(document.getElementById('lag').textContent)"

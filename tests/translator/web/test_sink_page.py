@@ -1,4 +1,4 @@
-"""The page of the sink: what `spark-sink` tells of tables that it really wrote, and why it tells nothing."""
+"""The sink's page shows what `spark-sink` reports for real tables, or why it reports nothing."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ SHOUTED = TableId("shop", "sales", None, "OR<b>\u202eDERS")
 
 
 def sink(folder: Path) -> Path:
-    """The configuration of a sink that has written one table in a batch, and parked another one."""
+    """The configuration of a sink that has written one table in a batch and parked another."""
     config = folder / "sink.yaml"
     warehouse = str(folder / "warehouse")
     tables = {"warehouse": warehouse, "exclude": ["shop/*/audit"]}
@@ -39,7 +39,7 @@ def sink(folder: Path) -> Path:
 
 
 def test_tables_batches_and_what_is_parked(tmp_path: Path) -> None:
-    """Names of tables are text; no row data is there; the service's pages are not, where no service is named."""
+    """Table names are shown as text, and there is no row data. Without a service, its pages are absent."""
     with served(sink=SinkView(sink(tmp_path))) as address:
         status, text, _ = ask(f"{address}sink")
         others = [ask(address + path)[0] for path in ("status", "letters")]
@@ -52,7 +52,7 @@ def test_tables_batches_and_what_is_parked(tmp_path: Path) -> None:
 
 
 def test_a_sink_that_cannot_be_asked(tmp_path: Path) -> None:
-    """The page says what its program says."""
+    """The page shows the error of the sink's program."""
     (tmp_path / "sink.yaml").write_text("pipelin: x")
     with served(sink=SinkView(tmp_path / "sink.yaml")) as address:
         status, text, _ = ask(f"{address}sink")

@@ -1,4 +1,4 @@
-"""A table that changes, as canal messages of one partition, and what comes out of the translator."""
+"""A changing table as Canal messages of one partition, and the translator's output."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ from translator.translation.translate import Events, Translator
 
 TABLE = ShopTable("t", (ShopColumn("id", "bigint"), ShopColumn("a", "int"), ShopColumn("b", "varchar")), ("id",))
 RESTARTED = START + timedelta(days=1)
-"""After the histories that are sent in one form before it and in another since."""
+"""Later than all histories that use one form before it and another after it."""
 
 
 @dataclass
 class History:
-    """A table and its changes so far, one or more seconds apart unless said otherwise."""
+    """A table and its changes so far, one or more seconds apart by default."""
 
     rows: dict[int, Row] = field(default_factory=dict)
     changes: list[ShopChange] = field(default_factory=list)
@@ -46,7 +46,7 @@ class History:
         self._add("load" if load else "insert", None, {"id": key, "a": a, "b": b}, seconds)
 
     def update(self, key: int, seconds: int = 1, **values: Any) -> None:
-        """`id` among the values changes the key; no values leave the row as it is."""
+        """Update a row. `id` among the values changes the key, and no values leave the row unchanged."""
         row = self.rows[key]
         self._add("update", row, row | values, seconds)
 
@@ -56,7 +56,7 @@ class History:
 
 @st.composite
 def histories(draw: st.DrawFn, *, unique: bool = False, key_changes: bool = True) -> History:
-    """Random histories. `unique`: no row comes back once it changed, and no two changes share a second."""
+    """Random histories. `unique`: no row returns after a change, and no two changes share a second."""
     history = History()
     numbers = iter(range(1, 10_000))
     values = st.none() | st.integers(0, 1)
@@ -81,7 +81,7 @@ def histories(draw: st.DrawFn, *, unique: bool = False, key_changes: bool = True
 
 @dataclass(frozen=True)
 class Sent:
-    """A message, the change that it tells of, and whether its images stand as before March 2022."""
+    """A message, its change, and whether its images are in the order from before March 2022."""
 
     message: Message
     change: ShopChange
@@ -89,12 +89,14 @@ class Sent:
 
     @property
     def two_images(self) -> bool:
-        """Whether it can be read in two ways that differ."""
+        """Whether it can be read in two different ways."""
         return self.change.op == "update" and self.change.before != self.change.after
 
 
 def sent(changes: Iterable[tuple[ShopChange, CanalForm, datetime | None]], topic: str = "raw.t") -> list[Sent]:
-    """Changes in their forms as the messages of one partition; the time is when each is sent, if not at once."""
+    """Return changes in their forms as the messages of one partition, each sent at the given time, by default
+    immediately.
+    """
     writers: dict[CanalForm, CanalWriter] = {}
     messages = []
     for offset, (change, form, at) in enumerate(changes):
@@ -105,7 +107,7 @@ def sent(changes: Iterable[tuple[ShopChange, CanalForm, datetime | None]], topic
 
 
 def swapped(changes: Sequence[ShopChange], swap: int, again: int, current: CanalForm) -> list[Sent]:
-    """A topic of an instance that is restarted after `swap` changes, and sends the last `again` of them again."""
+    """Return the topic of an instance that restarts after `swap` changes and resends the last `again` of them."""
     since = [
         (change, current, RESTARTED + timedelta(seconds=1 + n)) for n, change in enumerate(changes[swap - again :])
     ]
@@ -117,12 +119,12 @@ RIGHT: dict[str, Any] = {
     "restart_tolerance": 0,
     "instance": {"created": "2021-06-01T00:00Z", "restarted": [RESTARTED.replace(tzinfo=UTC).isoformat()]},
 }
-"""How the writer of `swapped` is declared."""
+"""Return the declaration of the writer of `swapped`."""
 
 
 @dataclass
 class Result:
-    """What came of messages: events, dead letters, warnings, and what stopped it."""
+    """The result of messages: events, dead letters, warnings, and the error that stopped them."""
 
     events: list[dict[str, Any]] = field(default_factory=list)
     dead: list[str] = field(default_factory=list)
@@ -135,7 +137,7 @@ class Result:
 
     @property
     def rows(self) -> dict[str, Any]:
-        """The rows that a consumer makes of the events."""
+        """Return the rows that a consumer derives from the events."""
         table = ReadTable()
         for event in self.events:
             table.apply(event)
@@ -143,7 +145,7 @@ class Result:
 
 
 def translated(messages: Iterable[Message], **options: Any) -> Result:
-    """As the service does it, one message after the other."""
+    """Translate messages one by one, as the service does."""
     result, codec = Result(), JsonCodec()
     translator = Translator("s", canal(**options), Limits())
     guards = Guards(translator.dialect, result.warnings.append)
@@ -164,7 +166,7 @@ def translated(messages: Iterable[Message], **options: Any) -> Result:
 
 
 def table_of(history: History) -> dict[str, Any]:
-    """The rows of the table in the end, as a consumer has them."""
+    """Return the final rows of the table at a consumer."""
     return {f'{{"id": {key}}}': row for key, row in history.rows.items()}
 
 
@@ -173,12 +175,12 @@ def messages(sent_: Sequence[Sent]) -> list[Message]:
 
 
 def offsets_named(text: str) -> list[int]:
-    """The offsets that an error lists for repair."""
+    """Return the offsets that an error lists for repair."""
     found = re.search(r"without confirmation: offsets ([\d, -]+)\.", text)
     runs = [[int(end) for end in run.split("-")] for run in found[1].split(", ")] if found else []
     return [offset for run in runs for offset in range(run[0], run[-1] + 1)]
 
 
 def legacy(history: History) -> list[Message]:
-    """A history as a DTS instance of before March 2022 sends it."""
+    """Return a history as a DTS instance from before March 2022 sends it."""
     return messages(sent((change, DTS_LEGACY, None) for change in history.changes))

@@ -1,4 +1,4 @@
-"""Canal messages for tests: one well-formed UPDATE, and ways to bend it."""
+"""Canal messages for tests: one well-formed UPDATE, and ways to modify it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ UPDATE: Mapping[str, Any] = {
     "type": "UPDATE",
 }
 FULL = {"id": "7", "name": "old", "n": "1"}
-"""A row with all columns, other values."""
+"""A row with all columns and other values."""
 
 
 def message(value: bytes | None) -> Message:
@@ -45,7 +45,7 @@ def decode(body: Any, dialect: Canal | None = None, **options: Any) -> Outcome:
 
 
 def rows(body: Any, dialect: Canal | None = None, **options: Any) -> list[RowChange]:
-    """The row changes of a message that holds nothing else."""
+    """Return the row changes of a message that contains nothing else."""
     outcome = decode(body, dialect, **options)
     assert isinstance(outcome, Changes)
     assert all(isinstance(change, RowChange) for change in outcome.changes)
@@ -66,7 +66,7 @@ def other(body: Any, **options: Any) -> OtherChange:
 
 
 def others(body: Any, **options: Any) -> dict[str | None, tuple[str | None, list[str] | None]]:
-    """The events of a statement: database and notes by table."""
+    """Return the events of a statement: database and notes by table."""
     outcome = decode(body, **options)
     assert isinstance(outcome, Changes)
     assert all(isinstance(change, OtherChange) for change in outcome.changes)
@@ -84,10 +84,10 @@ def refused(body: Any, dialect: Canal | None = None, **options: Any) -> MessageE
 
 
 def update(**members: Any) -> dict[str, Any]:
-    """UPDATE with other members."""
+    """Return the UPDATE with other members."""
     return {**UPDATE, **members}
 
 
 def of_type(type_: str, data: Any = None, old: Any = None, **members: Any) -> dict[str, Any]:
-    """A message of that type with these images."""
+    """Return a message of that type with these images."""
     return update(type=type_, data=data, old=old, **members)

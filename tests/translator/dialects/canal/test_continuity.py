@@ -1,4 +1,4 @@
-"""The continuity check: what is evidence of a wrong declaration, what is none, and what is said."""
+"""The continuity check: what counts as evidence of a wrong declaration, what does not, and what it reports."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ from translator.message import Changes
 
 
 class TestWithoutTheRowsBefore:
-    """A topic that is read from the middle: the first update of a key can only be judged by what comes after it."""
+    """If a topic is read from the middle, only later changes can show how to read the first update of a key."""
 
     def read(self, history: History, *forms: CanalForm, profile: str = "dts") -> Result:
-        """The changes without the first, each in its form."""
+        """Read the changes without the first, each in its form."""
         return translated(
             messages(sent(zip(history.changes[1:], forms, [None] * len(forms), strict=True))), profile=profile
         )
@@ -49,7 +49,7 @@ class TestWithoutTheRowsBefore:
 
     @pytest.mark.parametrize("form", [DTS, DTS_FULL, DTS_LEGACY], ids=["changed", "current", "legacy"])
     def test_the_next_update_tells(self, form: CanalForm) -> None:
-        """Read right or wrong itself, or read in one way only: it shows that the one before was read wrong."""
+        """The next update shows that the previous one was read wrong, in whichever way it is read itself."""
         result = self.read(self.history(1, 2, 3), DTS_LEGACY, form)
         assert result.stopped is not None
         assert "offset 1 (row 0) contradicts the change at offset 0" in result.stopped
@@ -57,14 +57,14 @@ class TestWithoutTheRowsBefore:
         assert [0] == result.offsets
 
     def test_there_and_back(self) -> None:
-        """A row that comes back fits both readings, and confirms none."""
+        """A row that changes back fits both readings and confirms neither."""
         result = self.read(self.history(1, 2, 1, 3), *[DTS_LEGACY] * 3)
         assert result.stopped is not None
         assert [0, 1] == offsets_named(result.stopped)
         assert [0, 1] == result.offsets
 
     def test_a_confirmed_legacy_update_confirms_those_before(self) -> None:
-        """The swap has one direction: where an update is legacy, all before it are."""
+        """The form changes only once, so every update before a legacy one is legacy."""
         history = self.history(0, 1)
         history.new(2, 1)
         history.update(2, a=2)
@@ -75,7 +75,7 @@ class TestWithoutTheRowsBefore:
         assert [] == offsets_named(result.stopped)
 
     def test_what_a_current_update_confirms(self) -> None:
-        """Itself and the one before it: others may lie before the swap."""
+        """A current update confirms itself and the previous one. Earlier ones can be from before the swap."""
         history = self.history(0, 1)
         history.new(2, 1)
         history.update(2, a=2)
@@ -87,7 +87,7 @@ class TestWithoutTheRowsBefore:
 
 @pytest.mark.parametrize("form", [DTS_FULL, DTS_LEGACY], ids=["current", "legacy"])
 def test_a_key_that_was_null_for_a_while_is_no_contradiction(form: CanalForm) -> None:
-    """While it held NULL the row had no key: what is known of the key is not what the row became."""
+    """While it contained NULL, the row had no key, so the last known row of the key is outdated."""
     rows: list[Row] = [
         {"id": 5, "a": 1},
         {"id": None, "a": 1},
@@ -105,7 +105,7 @@ def test_a_key_that_was_null_for_a_while_is_no_contradiction(form: CanalForm) ->
 
 
 def test_a_key_change_is_judged_by_the_rows_of_both_keys() -> None:
-    """The row before is the one whose key is known."""
+    """The old row is the one whose key is known."""
     history = History()
     history.new(1, 1)
     history.update(1, id=2, a=5)
@@ -123,7 +123,7 @@ class TestOption:
         return history
 
     def test_warn(self) -> None:
-        """Every event is written; contradictions 1, 2 and 4 of the six are told."""
+        """With `warn`, every event is written, and contradictions 1, 2 and 4 of the six are reported."""
         result = translated(legacy(self.history()), profile="dts", continuity={"action": "warn"})
         assert list(range(7)) == result.offsets
         assert ["offset 1", "offset 2", "offset 4"] == [
@@ -134,17 +134,17 @@ class TestOption:
 
     @pytest.mark.parametrize("options", [{"profile": "dts", "continuity": {"action": "off"}}, {"profile": "flink_cdc"}])
     def test_off(self, options: dict[str, Any]) -> None:
-        """By setting, or because the writer is not DTS."""
+        """The check is off by setting, or because the writer is not DTS."""
         result = translated(legacy(self.history()), **options)
         assert (None, []) == (result.stopped, result.warnings)
         assert 7 == len(result.events)
 
     def test_on_by_setting(self) -> None:
-        """Whoever wants it has it for other writers as well."""
+        """The setting also enables it for other writers."""
         assert translated(legacy(self.history()), profile="flink_cdc", continuity={}).stopped
 
     def test_without_es_all_updates_are_of_one_second(self) -> None:
-        """What is kept of a key does not grow with its updates."""
+        """The state of a key does not grow with its updates."""
         dialect = canal(profile="dts")
         guard = dialect.guard()
         assert isinstance(guard, ContinuityGuard)
@@ -157,7 +157,7 @@ class TestOption:
         assert 16 == max(len(known.pairs) for known in guard._known.values())
 
     def test_the_rows_that_are_remembered(self) -> None:
-        """With room for one key, the evidence of the other is gone; what was read meanwhile is named."""
+        """With room for one key, the evidence of the other is lost. The report lists the changes read meanwhile."""
         history = History()
         history.new(1, 1)
         history.new(2, 1)
@@ -171,13 +171,13 @@ class TestOption:
 
 
 class TestEvidence:
-    """What is none: the process must not stop for it."""
+    """Cases that are not evidence, so the process must not stop."""
 
     def read(self, history: History) -> Result:
         return translated(legacy(history), profile="dts")
 
     def test_a_full_load_overlaps_with_its_changes(self) -> None:
-        """A row of a full load may hold a change that comes after it in the topic."""
+        """A row of a full load can include a change that follows it in the topic."""
         history = History()
         history.new(1, 1, seconds=5)
         history.update(1, a=2, seconds=0)
@@ -189,7 +189,7 @@ class TestEvidence:
         assert new.op == "insert"
 
     def test_what_is_sent_again_is_older(self) -> None:
-        """A row that came back before the restart looks like the row after a change that is sent again."""
+        """A row that changed back before the restart looks like the new row of a resent change."""
         history = History()
         history.new(1, 1)
         for value in (2, 3, 2):
@@ -197,7 +197,7 @@ class TestEvidence:
         assert translated(messages(swapped(history.changes, 4, 3, DTS_FULL)), **RIGHT).stopped is None
 
     def test_one_row_of_the_same_second_proves_nothing(self) -> None:
-        """An update that changes nothing, sent again, tells of a row of before the change that came after it."""
+        """A resent update without changes contains the row from before the next change."""
         history = History()
         history.new(1, 1, seconds=0)
         for value in (2, 2, 1):
@@ -206,8 +206,9 @@ class TestEvidence:
 
     @pytest.mark.parametrize("hidden", [0, 2])
     def test_what_was_forgotten_may_be_sent_again(self, hidden: int) -> None:
-        """The memory begins between two changes of a row in one second; then the first is sent again: at the start of
-        the process (the message is not read at all), or after a dead letter."""
+        """The memory starts between two changes of a row in one second, and then the first is resent. It starts with
+        the process, which does not read the first message, or after a dead letter.
+        """
         history = History()
         history.new(1, 1)
         history.update(1, a=2)
@@ -217,7 +218,9 @@ class TestEvidence:
         assert translated([*stream[:hidden], unreadable, *stream[2:]], **RIGHT).stopped is None
 
     def test_from_offset_0_nothing_was_missed(self) -> None:
-        """All of the first second is remembered, so that it is evidence; read from later on, it is not."""
+        """When reading from offset 0, the whole first second is remembered and is evidence. From a later offset, it is
+        not.
+        """
         history = History()
         history.new(1, 1)
         history.update(1, seconds=0, a=2)
@@ -227,7 +230,7 @@ class TestEvidence:
         assert translated(later, profile="dts").stopped is None
 
     def test_a_row_that_made_room_may_be_sent_again(self) -> None:
-        """So may changes of a row that was no longer remembered when it changed once more in the same second."""
+        """This includes changes of a row that was forgotten before it changed again in the same second."""
         history = History()
         history.new(1, 1)
         history.new(2, 1)
@@ -238,7 +241,7 @@ class TestEvidence:
         assert translated(stream, **RIGHT, continuity={"keys": 1}).stopped is None
 
     def test_a_dead_letter_hides_changes(self) -> None:
-        """A row that may have changed in a message without events is known no longer."""
+        """A row that may have changed in a message without events is no longer known."""
         history = History()
         history.new(1, 1)
         history.update(1, a=2)
@@ -248,7 +251,7 @@ class TestEvidence:
         assert translated([insert, unreadable, update], profile="dts").stopped is None
 
     def test_ddl_hides_changes(self) -> None:
-        """After DDL on a table, its rows are not what they were."""
+        """After DDL on a table, its rows may have changed."""
         history = History()
         history.new(1, 1)
         history.update(1, a=2)
@@ -258,7 +261,7 @@ class TestEvidence:
         assert translated([insert, message, update], profile="dts").stopped is None
 
     def test_partitions_do_not_know_each_other(self) -> None:
-        """Partition hash bugs (canal#959, #1507, #2058, #2124): nothing is concluded from one partition on another."""
+        """Due to partition hash bugs (canal#959, #1507, #2058, #2124), a partition proves nothing about others."""
         history = History()
         history.new(1, 1)
         history.update(1, a=2)
@@ -268,7 +271,7 @@ class TestEvidence:
 
 
 def test_the_error_says_all_but_values() -> None:
-    """Source, table, topic, partition, both offsets, both readings, columns, offsets, settings; no row data."""
+    """The error has source, table, topic, partition, offsets, readings, columns and settings, but no row data."""
     history = History()
     history.new(1, 1, "secret-1")
     history.update(1, a=2, b="secret-2")
@@ -285,7 +288,7 @@ def test_the_error_says_all_but_values() -> None:
 
 
 class TestHints:
-    """Rules C of §6.5: what a sequence of DELETEs says of the writers."""
+    """Rules C of §6.5: what a sequence of DELETEs reveals about the writers."""
 
     def deletes(self, *forms: CanalForm) -> Any:
         history = History()
@@ -309,7 +312,7 @@ class TestHints:
     def test_another_form_than_declared_stops_the_partition(
         self, profile: str, forms: tuple[CanalForm, ...], said: str
     ) -> None:
-        """Before anything of the message is written."""
+        """The partition stops before any part of the message is written."""
         result = translated(self.deletes(*forms), profile=profile)
         assert result.stopped is not None
         assert said in result.stopped
@@ -326,7 +329,7 @@ class TestHints:
             assert 1 == len(result.warnings)
 
     def test_the_swap_itself(self) -> None:
-        """Legacy, then current is how it goes, and nothing is told of it where the restart is declared."""
+        """Legacy followed by current is the normal order. With a declared restart, it is not reported."""
         assert [] == translated(self.deletes(DTS), profile="dts").warnings
         assert [] == translated(self.deletes(OSS, OSS), profile="oss").warnings
 
@@ -343,14 +346,14 @@ class TestHints:
         ],
     )
     def test_what_to_declare(self, forms: tuple[CanalForm, ...], hints: list[str]) -> None:
-        """Under `auto`, C.1 and C.2 say what to declare; each once, and no message is read by them."""
+        """Under `auto`, C.1 and C.2 each suggest a declaration once. No message is read differently because of them."""
         warnings = translated(self.deletes(*forms), profile="auto").warnings
         assert len(hints) == len(warnings)
         assert all(hint in warning for hint, warning in zip(hints, warnings, strict=True))
 
 
 class TestUnconfirmed:
-    """The list of offsets is bounded; the count is not."""
+    """The list of offsets is bounded, but the count is not."""
 
     def test_neighbours_are_one(self) -> None:
         unconfirmed = Unconfirmed()
@@ -376,7 +379,7 @@ class TestUnconfirmed:
 
 
 def test_rows_with_one_hash_in_python_are_two_rows() -> None:
-    """hash(-1) == hash(-2)."""
+    """Two rows are distinguished even though hash(-1) == hash(-2)."""
     history = History()
     history.new(1, -1)
     history.update(1, a=-2)
@@ -384,7 +387,7 @@ def test_rows_with_one_hash_in_python_are_two_rows() -> None:
 
 
 def test_the_rows_of_a_message_are_taken_in_order() -> None:
-    """The second row of a message continues the first; where it contradicts, the whole message is not written."""
+    """The second row of a message continues the first. If it contradicts, the whole message is not written."""
     rows = [{"id": "1", "name": name, "n": "1"} for name in "abc"]
     body = update(es=1_700_000_001_000)
     insert = {**body, "type": "INSERT", "data": rows[:1], "old": None, "es": 1_700_000_000_000}
@@ -397,7 +400,7 @@ def test_the_rows_of_a_message_are_taken_in_order() -> None:
 
 
 def test_one_sparse_row_decides_for_its_message() -> None:
-    """After the first row, `old` may list columns that did not change: such a row is not in doubt (§4.3)."""
+    """After the first row, `old` can list unchanged columns, and such a row is not in doubt (§4.3)."""
     rows = [{"id": str(key), "name": name, "n": "1"} for key, name in ((1, "b"), (2, "b"))]
     body = update(data=rows, old=[{"name": "a"}, {"id": "2", "name": "a", "n": "1"}])
     contrary = update(type="INSERT", data=[rows[1]], old=None, es=UPDATE["es"] - 1000)

@@ -1,4 +1,4 @@
-"""Canal: which kind of message it is, and what its head says (§1 to 3, 9)."""
+"""Canal: the kinds of messages and their head (§1 to 3, 9)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.translator.dialects.canal.messages import UPDATE, canal, decode, mess
 from translator.errors import MessageError
 from translator.message import DeclaredTable, Limits, Skip, TableName, Writer
 
-# -- what is no message
+# -- records without a message
 
 
 @pytest.mark.requirement("canal.reject.1")
@@ -20,7 +20,7 @@ from translator.message import DeclaredTable, Limits, Skip, TableName, Writer
     [("tombstone", None), ("empty", b""), ("empty", b" \r\n"), ("null", b"null"), ("null", b" null\n")],
 )
 def test_records_without_a_message_are_skipped(reason: str, value: bytes | None) -> None:
-    """Tombstones, empty bodies and the literal null are counted, each under its word."""
+    """Tombstones, empty bodies and the literal null are counted, each under its own name."""
     assert Skip(reason) == canal().decode(message(value))
 
 
@@ -42,14 +42,14 @@ def test_records_without_a_message_are_skipped(reason: str, value: bytes | None)
     ],
 )
 def test_what_is_not_one_json_object_is_refused(code: str, value: bytes) -> None:
-    """Broken, foreign and doubtful text is a dead letter; a member named twice is doubtful."""
+    """Malformed, foreign and ambiguous text becomes a dead letter. A duplicate member is ambiguous."""
     with pytest.raises(MessageError) as caught:
         canal().decode(message(value))
     assert code == caught.value.code
 
 
 def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
-    """The parser would count from the start of the text they stand in, which is no place in the message."""
+    """The parser would count from the start of the enclosing text, which is not a position in the message."""
     with pytest.raises(MessageError) as caught:
         canal().decode(message(b'{"type":"INSERT","table":"t\xff"}'))
     assert "not JSON: a string in it is not UTF-8" == caught.value.reason
@@ -60,7 +60,7 @@ def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
 
 @pytest.mark.requirement("canal.accept.1")
 def test_the_head_of_a_row() -> None:
-    """Table, times, position, writer and key are those of the message; the order of members does not matter."""
+    """Table, times, position, writer and key are those of the message, in any order of its members."""
     change = row({name: UPDATE[name] for name in reversed([*UPDATE])})
     assert TableName("shop", None, "orders") == change.table
     assert (1700000000000000, 1700000000123000) == (change.ts_commit_us, change.ts_capture_us)
@@ -71,19 +71,19 @@ def test_the_head_of_a_row() -> None:
 
 @pytest.mark.requirement("canal.accept.1")
 def test_missing_members_are_null() -> None:
-    """Only type, table and rows are needed; what is absent elsewhere is unknown, not wrong."""
+    """Only type, table and rows are required. Other missing members are unknown, not errors."""
     change = row({"type": "INSERT", "table": "t", "data": [{"a": "1"}], "more": {"x": 1}})
     assert TableName(None, None, "t") == change.table
     assert (None, None, None) == (change.ts_commit_us, change.ts_capture_us, change.pos_native)
     assert ((), "none", None) == (change.key_columns, change.key_kind, change.schema)
     assert {"a": "1"} == change.after
-    assert ["UNTYPED", "VARIANT_CONFLICT"] == change.notes  # for canal sends id, es, ts and sqlType
+    assert ["UNTYPED", "VARIANT_CONFLICT"] == change.notes  # because canal sends id, es, ts and sqlType
 
 
 @pytest.mark.requirement("canal.accept.1", "canal.accept.2")
 @pytest.mark.parametrize("member", ["database", "mysqlType", "pkNames", "sql", "isDdl", "gtid", "es", "ts", "id"])
 def test_null_members_are_missing_members(member: str) -> None:
-    """A null reads like an absent member (§15)."""
+    """A null counts as an absent member (§15)."""
     absent = {name: value for name, value in UPDATE.items() if name != member}
     assert decode(absent) == decode(update(**{member: None}))
 
@@ -119,7 +119,7 @@ def test_null_members_are_missing_members(member: str) -> None:
     ],
 )
 def test_a_member_of_the_wrong_form_is_refused(code: str, members: dict[str, Any]) -> None:
-    """What the head cannot mean is a dead letter that says where."""
+    """A head member of the wrong form leads to a dead letter with its place."""
     error = refused(update(**members))
     assert code == error.code
     assert next(iter(members)) in error.path
@@ -127,7 +127,7 @@ def test_a_member_of_the_wrong_form_is_refused(code: str, members: dict[str, Any
 
 @pytest.mark.requirement("canal.reject.2")
 def test_an_unknown_type_names_what_is_known() -> None:
-    """The reason carries the value and all types that this release translates."""
+    """The reason has the value and all types that this release translates."""
     reason = refused(update(type="UPDAET")).reason
     assert "unknown type 'UPDAET' (did you mean UPDATE?)" in reason
     assert "CREATE" in reason
@@ -136,20 +136,20 @@ def test_an_unknown_type_names_what_is_known() -> None:
 
 @pytest.mark.parametrize("type_", ["XAROLLBACK", "GTID", "MHEARTBEAT", "TIDB_WATERMARK"])
 def test_types_that_are_known_and_not_translated(type_: str) -> None:
-    """They are refused by name, not as unknown."""
+    """They are rejected by name and not as unknown."""
     assert "UNSUPPORTED_SHAPE" == refused(of_type(type_, sql="1")).code
 
 
 @pytest.mark.parametrize("mark", ["_tidb", "pgType", "opType", "updateBefore"])
 def test_messages_of_other_writers_are_refused(mark: str) -> None:
-    """A member that only another writer sends makes the declared profile wrong (§6.5)."""
+    """A member that only another writer sends proves that the declared profile is wrong (§6.5)."""
     error = refused(update(**{mark: None}))
     assert ("UNSUPPORTED_SHAPE", f"$.{mark}") == (error.code, error.path)
 
 
 @pytest.mark.requirement("canal.do_not.1")
 def test_the_gtid_names_a_transaction_for_dts_only() -> None:
-    """open-source canal writes the set of executed GTIDs, which is no transaction (§1)."""
+    """Open-source canal writes the set of executed GTIDs, which is not a transaction (§1)."""
     gtid = "3e11fa47-71ca-11e1-9e33-c80aa9429562:23"
     assert Tx(gtid) == row(update(gtid=gtid), profile="dts").tx
     assert row(update(gtid=gtid)).tx is None
@@ -160,7 +160,7 @@ def test_the_gtid_names_a_transaction_for_dts_only() -> None:
 
 
 def test_a_declared_key_stands_in_for_pk_names() -> None:
-    """`tables:` gives the key where the message has none, and gives way where it has one."""
+    """`tables:` provides the key if the message has none, and is ignored otherwise."""
     dialect = canal(DeclaredTable("shop.*", key=("name",)))
     configured = row(update(pkNames=None), dialect)
     assert (("name",), "configured") == (configured.key_columns, configured.key_kind)
@@ -176,7 +176,7 @@ def test_a_declared_key_stands_in_for_pk_names() -> None:
     ],
 )
 def test_limits(limits: Limits, path: str) -> None:
-    """More rows or columns than configured is a dead letter, not a long wait."""
+    """A message with more rows or columns than allowed becomes a dead letter quickly."""
     body = of_type("INSERT", [{"id": "1", "name": "a", "n": "1"}] * 2)
     error = refused(body, canal(limits=limits))
     assert ("LIMIT_EXCEEDED", path) == (error.code, error.path)
@@ -184,6 +184,6 @@ def test_limits(limits: Limits, path: str) -> None:
 
 @pytest.mark.requirement("canal.accept.3", "canal.do_not.8")
 def test_rows_keep_their_order_and_number() -> None:
-    """One change per row, in the order of the array."""
+    """Each row becomes one change, in array order."""
     changes = rows(of_type("INSERT", [{"id": str(i)} for i in range(3)]))
     assert [(0, 3, {"id": 0}), (1, 3, {"id": 1}), (2, 3, {"id": 2})] == [(c.row, c.rows, c.after) for c in changes]

@@ -1,4 +1,4 @@
-"""Canal: the samples, all the way through the core to events."""
+"""Canal: the samples, translated through the core to events."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from translator.translation.translate import Events, Translator
 
 
 def test_the_flink_sample_gives_the_rows_that_flink_expects() -> None:
-    """All lines of canal-data.txt, translated, are the 26 rows of Flink's own test (canal-data.expected.txt)."""
+    """All lines of canal-data.txt translate to the 26 rows of Flink's own test (canal-data.expected.txt)."""
     translator = Translator("s", canal(), Limits())
     signs = {"c": ("+I",), "u": ("-U", "+U"), "d": ("-D",)}
     met = []
@@ -58,7 +58,7 @@ FLINK_EXPECTED = """\
 
 @pytest.mark.requirement("canal.produce.2")
 def test_a_key_change_is_seen_with_its_old_key() -> None:
-    """The key column in `old` with another value makes key_old (§4)."""
+    """A key column in `old` with another value sets key_old (§4)."""
     body = update(old=[{"id": "6"}])
     result = Translator("s", canal(), Limits()).translate(message(json.dumps(body).encode()))
     assert isinstance(result, Events)
@@ -67,7 +67,7 @@ def test_a_key_change_is_seen_with_its_old_key() -> None:
 
 @pytest.mark.requirement("canal.reject.5")
 def test_the_vendors_delete_without_its_key_gets_through() -> None:
-    """The legacy DELETE sample lacks its key column: an event without a key, which says so."""
+    """The legacy DELETE sample lacks its key column and becomes an event without a key, with a note."""
     sample = (CASES / "canal" / "dts_delete_legacy" / "message.json").read_bytes()
     result = Translator("s", canal(profile="dts_legacy"), Limits()).translate(message(sample))
     assert isinstance(result, Events)

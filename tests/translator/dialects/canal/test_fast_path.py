@@ -1,4 +1,4 @@
-"""The quick way of reading canal's row messages against the plain one: the same changes, or the same refusal."""
+"""The fast path for canal's row messages gives the same changes or refusals as the plain one."""
 
 import json
 from typing import Any
@@ -35,7 +35,7 @@ ODD = st.sampled_from([None, "", "x", 0, -1, 1.5, 10**20, True, False, [], {}, [
 
 @st.composite
 def common(draw: st.DrawFn) -> dict[str, Any]:
-    """A message as canal writes it."""
+    """Generate a message as canal writes it."""
     type_ = draw(st.sampled_from(["INSERT", "UPDATE", "DELETE"]))
     names = draw(st.lists(st.sampled_from(NAMES), min_size=1, unique=True))
     row = st.fixed_dictionaries(dict.fromkeys(names, CELLS))
@@ -70,7 +70,7 @@ TIDB: list[Any] = [
 
 @st.composite
 def bent(draw: st.DrawFn) -> dict[str, Any]:
-    """The same with members that are missing, odd or unknown."""
+    """Generate such a message with missing, odd or unknown members."""
     body = draw(common())
     for name in draw(st.lists(st.sampled_from([*UPDATE, "unknown", "_tidb"]), max_size=2)):
         body[name] = draw(ODD)
@@ -84,7 +84,7 @@ def bent(draw: st.DrawFn) -> dict[str, Any]:
 
 @st.composite
 def texts(draw: st.DrawFn) -> bytes:
-    """A message as writers spell it, or with blanks, escapes, or a member that comes twice."""
+    """Generate a message as writers spell it, or with whitespace, escapes or a duplicate member."""
     body = draw(common() | bent())
     compact, ascii_only, twice = draw(
         st.just((True, False, "")) | st.tuples(st.booleans(), st.booleans(), st.sampled_from(["", *TWICE]))
@@ -97,7 +97,7 @@ TWICE = ['"id":1,', '"table":"t",', '"mysqlType":{"id":"int","id":"int"},']
 
 
 def result(read: Any) -> object:
-    """The outcome, or what the refusal says."""
+    """Return the outcome, or the text of the refusal."""
     try:
         return read()
     except MessageError as error:
@@ -112,7 +112,7 @@ def result(read: Any) -> object:
 @example(canal(), b'{"type":"INSERT","table":"t","mysqlType":{},"data":[{"a":"1"}]}')
 @example(canal(), json.dumps({**UPDATE, "sqlType": {"a": [1]}}, separators=(",", ":")).encode())
 def test_both_ways_agree(dialect: Canal, value: bytes) -> None:
-    """Whatever comes, `decode` says what the plain way says."""
+    """For any input, `decode` gives the plain path's result."""
     assert result(lambda: dialect.decode_plainly(message(value))) == result(lambda: dialect.decode(message(value)))
 
 
@@ -132,7 +132,7 @@ def spelled(body: Any) -> bytes:
     ids=["update", "insert", "delete", "two rows", "fewer members"],
 )
 def test_the_common_message_is_read_quickly(body: dict[str, Any]) -> None:
-    """What all known writers write goes the quick way: without this, the property above would prove nothing."""
+    """Messages of all known writers take the fast path. Otherwise the property above would prove nothing."""
     value = spelled(body)
     dialect = canal()
     dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
@@ -141,7 +141,7 @@ def test_the_common_message_is_read_quickly(body: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("member", [{}, {"_tidb": {"commitTs": 429918007904436226}}])
 def test_a_row_of_ticdc_is_read_quickly(member: dict[str, Any]) -> None:
-    """TiCDC writes id 0, and its member if it is told to."""
+    """TiCDC writes id 0, and its own member if configured."""
     value = spelled({**UPDATE, "id": 0, "es": 1700000000001, "old": [FULL], **member})
     dialect = canal(profile="ticdc")
     dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
@@ -159,7 +159,7 @@ def test_a_row_of_ticdc_is_read_quickly(member: dict[str, Any]) -> None:
     ids=["member", "cell", "type", "sql type"],
 )
 def test_nothing_is_overlooked(value: bytes) -> None:
-    """A member that comes twice has two readings, wherever it stands."""
+    """A duplicate member makes a message ambiguous, wherever it appears."""
     with pytest.raises(MessageError, match="occurs twice"):
         canal().decode(message(value))
 
@@ -170,7 +170,7 @@ def test_nothing_is_overlooked(value: bytes) -> None:
     ids=["rows", "columns"],
 )
 def test_limits_hold_for_the_smallest_messages(limits: Limits, row: dict[str, None], rows: int) -> None:
-    """Rows and columns that take next to no bytes are counted too."""
+    """Rows and columns that take almost no bytes are counted too."""
     body = {"type": "INSERT", "table": "t", "mysqlType": {}, "data": [row] * rows}
     with pytest.raises(MessageError, match="300 are allowed"):
         canal(limits=limits).decode(message(spelled(body)))

@@ -1,4 +1,4 @@
-"""Proofs of another form than the declared one: what is one, and what only looks like one (§6.5 B, D)."""
+"""Proofs of another form than the declared one, and what only looks like one (§6.5 B, D)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ KEYLESS = {"pkNames": None}
 
 
 def found(*bodies: Mapping[str, Any], **options: Any) -> list[Finding]:
-    """The findings of the guard about messages, in their order."""
+    """Return the guard's findings about messages, in order."""
     dialect = canal(**options)
     guard, findings = dialect.guard(), []
     assert guard is not None
@@ -45,7 +45,7 @@ def found(*bodies: Mapping[str, Any], **options: Any) -> list[Finding]:
     ids=["one column", "all but the key", "nothing", "without a key", "and another row"],
 )
 def test_canal_lists_no_unchanged_column_in_a_first_row(body: Mapping[str, Any]) -> None:
-    """A full `old` with its key unchanged is of another writer, and may be the row after."""
+    """A full `old` with an unchanged key is from another writer, and may be the new row."""
     finding, *_ = found(UPDATE, body, profile="oss")
     assert finding.fatal
     for said in (
@@ -63,14 +63,14 @@ def test_canal_lists_no_unchanged_column_in_a_first_row(body: Mapping[str, Any])
 @pytest.mark.parametrize(
     ("body", "options"),
     [
-        # Row 1 of a message that a partitioner split: what changed in row 0 is listed there.
+        # Row 1 of a message that a partitioner split: the columns changed in row 0 are listed there.
         (update(data=[ROW], old=[{"name": "old", "n": "1"}]), {}),
         (update(data=[ROW, ROW], old=[{"name": "old"}, BEFORE]), {}),
-        # The statement changed the keys of the rows before, and this one may have been split off.
+        # The statement changed the keys of earlier rows, and this one may have been split off.
         (update(data=[ROW], old=[{**BEFORE, "id": "6"}]), {}),
         (update(data=[ROW], old=[{**BEFORE, "id": "6"}], pkNames=["id", "n"]), {}),
         (update(data=[ROW], old=[{"id": "6", "name": "old", "n": "2"}], **KEYLESS), {}),
-        # Under MINIMAL and NOBLOB canal compares columns by their place in images of different columns.
+        # Under MINIMAL and NOBLOB, canal compares columns by position in images with different columns.
         (update(data=[ROW], old=[BEFORE]), {"row_image": "partial"}),
         *((update(data=[ROW], old=[BEFORE]), {"profile": name}) for name in ("dts", "drs", "ticdc", "flink_cdc")),
     ],
@@ -80,7 +80,7 @@ def test_what_other_streams_have_too_proves_nothing(body: Mapping[str, Any], opt
 
 
 def test_a_mark_of_another_writer_alone_is_no_proof_of_a_form() -> None:
-    """It is noted, and two full images are a dead letter where a legacy instance may have sent them."""
+    """The mark is noted. Two full images become a dead letter if a legacy instance may have sent them."""
     assert [] == found(update(id=0), of_type("DELETE", [ROW], id=0), update(es=1700000000001), profile="oss")
 
 

@@ -1,4 +1,4 @@
-"""Canal: tables that a server writes to show that it is alive (§3.3)."""
+"""Canal: heartbeat tables, which a server writes to show that it is alive (§3.3)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PATTERNS = ["mysql.ha_health_check", "test.heart*"]
     ids=["update", "two rows", "delete", "full load", "ambiguous", "no types", "plain way"],
 )
 def test_a_message_of_a_heartbeat_table_is_one_watermark(body: Any) -> None:
-    """One event for each message, and never a row, whatever its rows are."""
+    """Each message becomes one event and never a row, whatever its rows are."""
     instance = {"created": "2021-05-01T00:00+08:00", "restarted": ["2023-11-14T22:13:20Z"]}
     body = {**body, "database": HEALTH.db, "table": HEALTH.table, "gtid": "a:1"}
     change = other(body, profile="dts", instance=instance, heartbeat_tables=PATTERNS)
@@ -45,7 +45,7 @@ def test_a_message_of_a_heartbeat_table_is_one_watermark(body: Any) -> None:
 
 
 def test_the_quick_way_knows_heartbeat_tables() -> None:
-    """The same message as its writer spells it, without a blank: it is read in one step."""
+    """The same message without whitespace, as its writer spells it, is read in one step."""
     value = json.dumps(update(database=HEALTH.db, table=HEALTH.table), separators=(",", ":")).encode()
     dialect = canal(heartbeat_tables=PATTERNS)
     dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
@@ -68,7 +68,7 @@ def test_the_quick_way_knows_heartbeat_tables() -> None:
     ],
 )
 def test_other_tables_have_rows(patterns: list[str], db: str, table: str) -> None:
-    """Only * and ? are special, the whole name counts, and nothing is a heartbeat table unless it is declared."""
+    """Only * and ? are special, the whole name must match, and no table is a heartbeat table unless declared."""
     assert TableName(db, None, table) == row(update(database=db, table=table), heartbeat_tables=patterns).table
 
 
@@ -76,18 +76,18 @@ def test_other_tables_have_rows(patterns: list[str], db: str, table: str) -> Non
     ("pattern", "db", "table"), [("test.h?", "test", "hb"), ("h*", None, "hb"), ("*.h[b", "x", "h[b")]
 )
 def test_patterns(pattern: str, db: str | None, table: str) -> None:
-    """A table without a database is its name alone."""
+    """Without a database, the pattern matches the table name only."""
     assert "watermark" == other(update(database=db, table=table), heartbeat_tables=[pattern]).kind
 
 
 def test_ddl_of_a_heartbeat_table_is_told() -> None:
-    """A changed structure is no sign of life."""
+    """A schema change is not a heartbeat."""
     sql = "ALTER TABLE heartbeat ADD c INT"
     change = other(of_type("ALTER", sql=sql, database="test", table="heartbeat"), heartbeat_tables=PATTERNS)
     assert Ddl("ALTER", sql, ["test.heartbeat"], True) == change.ddl
 
 
 def test_a_message_that_cannot_be_read_is_none() -> None:
-    """A heartbeat is read as strictly as rows are, up to its images."""
+    """A heartbeat is parsed as strictly as rows are, up to its images."""
     assert "INVALID_FIELD" == refused(update(table="t", data=[1]), heartbeat_tables=["*"]).code
     assert "MISSING_FIELD" == refused({**UPDATE, "data": [], "old": [], "table": "t"}, heartbeat_tables=["*"]).code

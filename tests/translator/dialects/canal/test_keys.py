@@ -1,4 +1,4 @@
-"""Canal: `pkNames` that spells a key column otherwise than the rows do."""
+"""Canal: `pkNames` that spells a key column differently than the rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.translation.translate import Events, Translator
 
 
 def inserted(columns: list[str], pk_names: list[str], **members: Any) -> dict[str, Any]:
-    """An INSERT of a row with these columns."""
+    """Return an INSERT of a row with these columns."""
     types = dict.fromkeys(columns, "bigint(20)")
     data = [dict.fromkeys(columns, "7")]
     return {**UPDATE, "type": "INSERT", "old": None, "data": data, "mysqlType": types, "pkNames": pk_names, **members}
@@ -44,21 +44,21 @@ def event(body: dict[str, Any], *, plainly: bool = True, **options: Any) -> Chan
 def test_the_case_of_a_key_column(
     plainly: bool, columns: list[str], pk_names: list[str], key: str | None, notes: list[str] | None
 ) -> None:
-    """Taken where exactly one column fits, and noted; several, or none, are no key, as always."""
+    """If exactly one column matches, it is used with a note. Several or none mean that there is no key, as always."""
     found = event(inserted(columns, pk_names), plainly=plainly)
     assert (key, notes) == (found.key, found.notes)
     assert "full" == found.after_state or key is None
 
 
 def test_it_is_the_key_of_the_schema_too() -> None:
-    """Readers of the schemas topic find the key under the name that the rows have."""
+    """The schemas topic has the key under its name in the rows."""
     schema = row(inserted(["Id", "a"], ["ID"])).schema
     assert schema is not None
     assert (("Id",), "primary") == (schema.key_columns, schema.key_kind)
 
 
 def test_every_operation() -> None:
-    """The key of a row is the same one whatever happens to it, without types too."""
+    """The key of a row is the same in every operation, even without types."""
     old = {"Id": "7", "a": "1"}
     for type_, data, before in (("UPDATE", {"Id": "8", "a": "1"}, old), ("DELETE", old, None), ("INIT", old, None)):
         body = inserted([], ["ID"], type=type_, data=[data], old=before and [before], mysqlType=None)

@@ -1,4 +1,4 @@
-"""Canal: damaged messages are dead letters, never crashes."""
+"""Canal: damaged messages become dead letters and never crashes."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ SAMPLES = [
 
 
 def survives(value: bytes) -> None:
-    """Every profile gives an outcome or refuses; any other exception fails the test."""
+    """Check that every profile gives an outcome or a refusal. Any other exception fails the test."""
     for dialect in DIALECTS.values():
         with contextlib.suppress(MessageError):
             dialect.decode(message(value))
@@ -55,7 +55,7 @@ def survives(value: bytes) -> None:
 @pytest.mark.requirement("canal.reject.1")
 @pytest.mark.parametrize("sample", SAMPLES, ids=range(len(SAMPLES)))
 def test_every_truncation(sample: bytes) -> None:
-    """A message cut at any byte is refused or read, never a crash."""
+    """A message truncated at any byte is rejected or read."""
     for end in range(len(sample)):
         survives(sample[:end])
 
@@ -64,7 +64,7 @@ def test_every_truncation(sample: bytes) -> None:
     st.sampled_from(SAMPLES), st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), min_size=1, max_size=4)
 )
 def test_random_bytes(sample: bytes, flips: list[tuple[int, int]]) -> None:
-    """So is a message in which some bytes are others."""
+    """So is a message with some bytes changed."""
     damaged = bytearray(sample)
     for place, byte in flips:
         damaged[place % len(damaged)] = byte
@@ -80,7 +80,7 @@ JSON = st.recursive(
 
 @given(st.sampled_from([UPDATE, WIDE]), st.dictionaries(st.sampled_from([*UPDATE, "_tidb"]), JSON, max_size=4))
 def test_random_members(body: dict[str, Any], members: dict[str, Any]) -> None:
-    """And one whose members are anything that JSON can hold."""
+    """So is one with any JSON values as members."""
     survives(json.dumps({**body, **members}).encode())
 
 
@@ -97,7 +97,7 @@ def test_random_cells_and_types(cells: dict[str, str], types: dict[str, str]) ->
 
 @given(st.sampled_from(SAMPLES))
 def test_the_same_message_gives_the_same_outcome(sample: bytes) -> None:
-    """Nothing is remembered between messages that could show in a result."""
+    """No state between messages affects a result."""
     for name, options in PROFILES.items():
         outcomes = []
         for dialect in (canal(**options), DIALECTS[name], DIALECTS[name]):

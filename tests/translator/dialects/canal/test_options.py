@@ -1,4 +1,4 @@
-"""Canal: the options, and what construction refuses."""
+"""Canal: the options, and which ones are rejected."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ from translator.message import Setup
     ],
 )
 def test_wrong_options_stop_the_start(options: dict[str, Any], words: str) -> None:
-    """A mistake in the configuration is named before the first message."""
+    """A configuration mistake is reported before the first message."""
     with pytest.raises(ConfigError, match=words):
         canal(**options)
 
 
 def test_options_come_as_text_too() -> None:
-    """On the command line every option is text."""
+    """On the command line, every option is text."""
     assert "dts" == row(UPDATE, profile="dts", restart_tolerance="600", tinyint1_as_boolean="true").writer.variant
 
 
 def test_nothing_is_learned() -> None:
-    """A metadata document cannot be ours."""
+    """Canal has no metadata documents."""
     with pytest.raises(FatalError):
         canal().learn("key", b"{}")
 
 
 @pytest.mark.requirement("canal.accept.6")
 def test_the_manual_lists_every_option() -> None:
-    """The table of options in docs/dialects/canal.md has a row for each, in their order, and no other."""
+    """The table in docs/dialects/canal.md has exactly one row per option, in order."""
     manual = (Path(__file__).parents[4] / "docs" / "dialects" / "canal.md").read_text()
     section = manual.partition("## Options")[2].partition("\n## ")[0]
     assert [field.name for field in msgspec.structs.fields(Options)] == re.findall(
@@ -63,7 +63,7 @@ def test_the_manual_lists_every_option() -> None:
 
 
 def test_times_without_seconds() -> None:
-    """An instance may be dated as people write it, and as the documentation does."""
+    """A time can be written without seconds, as people and the documentation do."""
     instance = {"created": "2021-05-01T00:00+08:00", "restarted": ["2023-01-01T10:30Z"]}
     Canal(Setup("shop"), {"profile": "dts", "instance": instance})
     with pytest.raises(ConfigError, match="created"):

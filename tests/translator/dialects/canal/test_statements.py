@@ -1,4 +1,4 @@
-"""Canal: messages with SQL text in place of rows (§9)."""
+"""Canal: messages with SQL text instead of rows (§9)."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OF_CLOUD = ("DDL", "INIT_DDL")
 @pytest.mark.parametrize("type_", OF_CLOUD)
 @pytest.mark.parametrize("sql", ["ALTER TABLE orders ADD c INT", "TRUNCATE TABLE orders", "TRUNCATE TABLE orders, b"])
 def test_a_statement_of_another_writer(type_: str, sql: str) -> None:
-    """canal has no such type (§6.5): the statement is read all the same, and the conflict noted."""
+    """canal has no such type (§6.5). The statement is read, with a note about the conflict."""
     for change in decode(of_type(type_, sql=sql)).changes:  # type: ignore[union-attr]
         assert "VARIANT_CONFLICT" in (change.notes or ())
     for change in decode(of_type(type_, sql=sql), profile="dts").changes:  # type: ignore[union-attr]
@@ -32,7 +32,7 @@ def test_a_statement_of_another_writer(type_: str, sql: str) -> None:
 @pytest.mark.parametrize("type_", sorted(STATEMENTS))
 @pytest.mark.parametrize("is_ddl", [True, False, None])
 def test_statements_are_schema_changes(type_: str, is_ddl: bool | None) -> None:
-    """SQL text is carried verbatim, never as rows, whatever isDdl says (§3.2); canal#1408: it may be null."""
+    """SQL text is kept verbatim and never becomes rows, whatever isDdl says (§3.2). canal#1408: it can be null."""
     sql = "/* x */ ALTER TABLE orders ADD c INT"
     body = of_type(type_, sql=sql, isDdl=is_ddl, mysqlType=None, pkNames=None)
     change = other(body, profile="dts" if type_ in OF_CLOUD else "oss")
@@ -43,7 +43,7 @@ def test_statements_are_schema_changes(type_: str, is_ddl: bool | None) -> None:
 
 
 def test_a_statement_without_a_table() -> None:
-    """CREATE DATABASE and what canal could not parse name no table (§9)."""
+    """CREATE DATABASE, and statements that canal could not parse, have no table (§9)."""
     change = other(of_type("QUERY", sql="create database x", database="", table=""))
     assert (None, None) == (change.db, change.table)
     assert Ddl("QUERY", "create database x", [], True) == change.ddl
@@ -62,8 +62,9 @@ def test_a_statement_without_a_table() -> None:
     ],
 )
 def test_affected_tables(type_: str, table: str, sql: str, tables: list[str]) -> None:
-    """canal names the first table alone. A database that the text lacks is known where the one table is the message's;
-    of several tables it is lost (§9)."""
+    """canal names only the first table. A database missing in the text is known if the only table is the message's. For
+    several tables it is lost (§9).
+    """
     database = "other" if sql.startswith("ALTER TABLE other") else "shop"
     change = other(of_type(type_, sql=sql, table=table, database=database))
     assert Ddl(type_, sql, tables, True) == change.ddl
@@ -110,7 +111,7 @@ GONE, DROPPED = ["STATEMENT_NOT_APPLIED"], ["TABLE_DROPPED"]
 def test_one_event_for_each_table_whose_rows_change(
     type_: str, table: str, sql: str, tables: list[str] | None, events: dict[str | None, Any]
 ) -> None:
-    """No reader has to take `ddl.tables` apart. The writer's own word counts where the text is not understood."""
+    """No reader has to parse `ddl.tables`. If the text is not understood, the writer's own type counts."""
     body = of_type(type_, sql=sql, table=table)
     assert events == others(body)
     outcome = decode(body)
@@ -121,7 +122,7 @@ def test_one_event_for_each_table_whose_rows_change(
 
 
 def test_a_statement_without_a_database_concerns_all_of_the_source() -> None:
-    """The name alone says nothing of where the table is."""
+    """The name alone does not say where the table is."""
     assert {None: (None, GONE)} == others(of_type("QUERY", sql="TRUNCATE orders", database="", table=""))
 
 
@@ -147,13 +148,13 @@ def test_a_statement_without_a_database_concerns_all_of_the_source() -> None:
     ],
 )
 def test_values_that_an_alter_changes(sql: str, after: Any, notes: list[str] | None) -> None:
-    """The value of a constant default stands in the image, in the form that rows have it."""
+    """A constant default is in the image, in the form that rows have."""
     change = other(of_type("ALTER", sql=f"ALTER TABLE orders {sql}"))
     assert (after, notes) == (change.after, change.notes)
 
 
 def test_the_default_as_the_source_is_read() -> None:
-    """Options decide about values of a statement as about those of rows."""
+    """Options apply to values in a statement as in rows."""
     body = of_type("ALTER", sql="ALTER TABLE orders ADD b tinyint(1) DEFAULT 1")
     assert ({"b": True}, ["DEFAULT_FILLED=b:boolean"]) == (
         (change := other(body, tinyint1_as_boolean=True)).after,
@@ -169,12 +170,12 @@ def test_the_default_as_the_source_is_read() -> None:
     ],
 )
 def test_cascades_are_a_note_on_the_child(sql: str) -> None:
-    """InnoDB runs them below the binary log: no message comes of what they do."""
+    """InnoDB executes them below the binary log, so no message contains their changes."""
     assert ["CASCADE_NOT_LOGGED"] == other(of_type("ALTER", sql=sql)).notes
 
 
 def test_tidb_sends_what_cascades_change() -> None:
-    """They are changes of rows there, as all others."""
+    """There, they are normal row changes."""
     sql = "CREATE TABLE orders (p int, FOREIGN KEY (p) REFERENCES parent (id) ON DELETE CASCADE)"
     change = other(of_type("CREATE", sql=sql, _tidb={"commitTs": 1}), profile="ticdc")
     assert change.notes is None
@@ -189,7 +190,7 @@ def test_tidb_sends_what_cascades_change() -> None:
     ],
 )
 def test_truncates_without_an_event_t(type_: str, sql: str, tables: list[str]) -> None:
-    """Whatever the type, a truncate that empties no table by an event says that it changed rows."""
+    """A truncate of any type without a truncate event has a note that it changed rows."""
     outcome = decode(of_type(type_, sql=sql), profile="dts" if type_ in OF_CLOUD else "oss")
     assert isinstance(outcome, Changes)
     assert len(tables) == len(outcome.changes)
@@ -210,19 +211,19 @@ def test_truncates_without_an_event_t(type_: str, sql: str, tables: list[str]) -
     ],
 )
 def test_what_no_parser_understands_is_text(sql: str) -> None:
-    """Tables are named only where the whole text was understood (§9)."""
+    """Tables are listed only if the whole text was understood (§9)."""
     assert Ddl("ALTER", sql, None, False) == other(of_type("ALTER", sql=sql)).ddl
 
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE xj_.orders (a INT)", "CREATE TABLE `order` (a INT)"])
 def test_samples_themselves_sql_and_table_disagree(sql: str) -> None:
-    """Section 12, "samples themselves": Flink's have such messages. The event has what was sent, and a note."""
+    """Section 12, "samples themselves": Flink's contain such messages. The event has what was sent, and a note."""
     change = other(of_type("CREATE", sql=sql))
     assert (TableName("shop", None, "orders"), ["SQL_NAMES_ANOTHER_TABLE"]) == (change.table, change.notes)
 
 
 def test_a_dropped_table_of_another_name() -> None:
-    """The task may map names: then the rows of the message's table are those of the named one."""
+    """The task can map names. Then the rows of the message's table are those of the named one."""
     notes = ["TABLE_DROPPED", "SQL_NAMES_ANOTHER_TABLE"]
     expected = {"a": ("shop", notes), "b": ("shop", notes), "orders": ("shop", notes)}
     assert expected == others(of_type("ERASE", sql="DROP TABLE a, b"))
@@ -236,7 +237,7 @@ ECHO = {"database": "", "table": "", "isDdl": False}
     "sql", ["UPDATE orders SET n = 1", "insert into `orders` values (1)", "/* x */ DELETE FROM orders"]
 )
 def test_rows_query_echo(sql: str) -> None:
-    """The text beside row events is of type QUERY and without a table (§2); its rows come as rows."""
+    """The text next to row events has type QUERY and no table (§2). Its rows arrive as rows."""
     assert Skip("statement_of_rows") == decode(of_type("QUERY", sql=sql, **ECHO))
 
 
@@ -251,12 +252,12 @@ def test_rows_query_echo(sql: str) -> None:
     ],
 )
 def test_what_is_no_echo_of_rows(members: dict[str, Any], notes: list[str] | None) -> None:
-    """canal has no type for a statement that its parser does not know, and sends it as a QUERY with its database."""
+    """canal sends a statement that its parser does not know as a QUERY with its database."""
     assert notes == other(of_type("QUERY", **members)).notes
 
 
 def test_an_echo_in_a_record_of_several_messages() -> None:
-    """It is left out, and the others count."""
+    """The echo is omitted, and the other messages count."""
     bodies = [of_type("QUERY", sql="DELETE FROM orders", **ECHO), of_type("DELETE", [{"id": "1"}])]
     value = "\n".join(map(json.dumps, bodies)).encode()
     outcome = Canal(Setup("s"), {"profile": "oss", "newline_batches": True}).decode(Message("t", 0, 0, 0, None, value))
@@ -274,7 +275,7 @@ def test_an_echo_in_a_record_of_several_messages() -> None:
     ],
 )
 def test_a_statement_has_text_and_no_rows(code: str, members: dict[str, Any]) -> None:
-    """A statement without text says nothing, and one with rows says two things."""
+    """A statement without text is empty, and one with rows is contradictory."""
     assert code == refused({**of_type("ALTER", sql="ALTER TABLE t ADD c INT"), **members}).code
 
 
@@ -286,7 +287,7 @@ DML = {"INSERT": "insert into orders values (1)", "UPDATE": "update orders set n
 @pytest.mark.parametrize(("data", "old"), [(None, None), ([], None), (None, [{}])])
 @pytest.mark.parametrize("is_ddl", [False, None])
 def test_a_statement_in_place_of_rows(type_: str, data: Any, old: Any, is_ddl: bool | None) -> None:
-    """binlog_format STATEMENT (§6.5): rows changed, and none can be applied; the event says so."""
+    """binlog_format STATEMENT (§6.5): rows changed but cannot be applied, and the event says so."""
     sql = DML[type_]
     change = other(of_type(type_, data, old, sql=sql, isDdl=is_ddl, mysqlType=None, pkNames=None))
     assert ("schema", TableName("shop", None, "orders")) == (change.kind, change.table)
@@ -296,7 +297,7 @@ def test_a_statement_in_place_of_rows(type_: str, data: Any, old: Any, is_ddl: b
 
 
 def test_a_statement_of_several_tables_in_place_of_rows() -> None:
-    """Which of them it changed is not known: it may be any of the database."""
+    """It is unknown which tables changed, possibly any of the database."""
     sql = "update orders join items on orders.id = items.o set n = 1"
     change = other(of_type("UPDATE", sql=sql))
     assert (Ddl("UPDATE", sql), GONE, None, "shop") == (change.ddl, change.notes, change.table, change.db)
@@ -320,19 +321,19 @@ def test_neither_rows_nor_a_statement(code: str, body: Any) -> None:
 
 
 def test_sql_beside_rows_changes_nothing() -> None:
-    """A text beside rows is a comment: the rows count."""
+    """A text next to rows is a comment, and the rows count."""
     assert 1 == len(rows(of_type("DELETE", [{"id": "1"}], sql="delete from orders")))
 
 
 @pytest.mark.parametrize(("sql", "tx"), [("X'6162',X'',1", Tx("X'6162',X'',1")), ("", None), (None, None)])
 def test_the_end_of_an_xa_transaction(sql: str | None, tx: Tx | None) -> None:
-    """XACOMMIT: the rows sent at its prepare stand. The text is the xid, or empty (§2)."""
+    """XACOMMIT: the rows sent at its prepare are final. The text is the xid, or empty (§2)."""
     change = other(of_type("XACOMMIT", sql=sql, database="", table=""))
     assert ("tx", tx, ["XA_COMMITTED"], None) == (change.kind, change.tx, change.notes, change.ddl)
 
 
 def test_a_rolled_back_xa_transaction_is_for_the_operator() -> None:
-    """XAROLLBACK: rows that were sent never came to be. No event undoes them, so that a dead letter tells it."""
+    """XAROLLBACK: the rows sent before were rolled back. No event undoes them, so a dead letter reports it."""
     error = refused(of_type("XAROLLBACK", sql="X'6162',X'',1"))
     assert "UNSUPPORTED_SHAPE" == error.code
     assert "never committed" in error.reason
@@ -349,7 +350,7 @@ def test_a_rolled_back_xa_transaction_is_for_the_operator() -> None:
 )
 @pytest.mark.parametrize(("type_", "profile"), [("TRUNCATE", "oss"), ("DDL", "dts")])
 def test_a_truncate_of_the_named_table_empties_it(sql: str, type_: str, profile: str) -> None:
-    """One statement, one table, and the table of the message: op t."""
+    """One statement for exactly the message's table becomes op t."""
     change = row(of_type(type_, sql=sql, isDdl=True), profile=profile)
     assert ("t", TableName("shop", None, "orders"), None, None) == (
         change.op,
@@ -379,7 +380,7 @@ def test_a_truncate_of_the_named_table_empties_it(sql: str, type_: str, profile:
     ],
 )
 def test_a_truncate_that_is_anything_more_stays_text(sql: str) -> None:
-    """What does not agree with the message to the letter empties no table."""
+    """A statement that does not match the message exactly empties no table."""
     outcome = decode(of_type("TRUNCATE", sql=sql))
     assert isinstance(outcome, Changes)
     noted = {}
@@ -395,7 +396,7 @@ def test_a_truncate_that_is_anything_more_stays_text(sql: str) -> None:
 
 @given(st.text(max_size=40), st.sampled_from([*sorted(STATEMENTS), *DML]))
 def test_no_text_refuses_a_statement(sql: str, type_: str) -> None:
-    """Whatever the text: events, or a truncate of the one table."""
+    """Any text gives events, or a truncate of the only table."""
     outcome = decode(of_type(type_, sql=sql or "?"), profile="dts")
     assert isinstance(outcome, Changes)
     assert outcome.changes

@@ -1,4 +1,4 @@
-"""The swap of March 2022 in a stream: the right declaration gives the table, a wrong one stops in time."""
+"""The swap of March 2022 in a stream: the right declaration gives the table, and a wrong one stops in time."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def stream(history: History, swap: int, again: int, current: CanalForm) -> list[
 
 
 class TestStream:
-    """One topic that changes from the legacy to the current form, with a batch that is sent again (issue 5)."""
+    """One topic that changes from the legacy to the current form, with a resent batch (issue 5)."""
 
     def history(self) -> History:
         history = History()
@@ -58,14 +58,14 @@ class TestStream:
     @pytest.mark.parametrize("current", [DTS, DTS_FULL], ids=["changed", "full"])
     @pytest.mark.parametrize("again", [0, 1, 4, 9])
     def test_the_right_declaration_gives_the_table(self, current: CanalForm, again: int) -> None:
-        """Every message is read right, those that are sent again in the other form too."""
+        """Every message is read right, including those resent in the other form."""
         history = self.history()
         result = translated(messages(stream(history, 9, again, current)), **RIGHT)
         assert (None, [], []) == (result.stopped, result.dead, result.warnings)
         assert table_of(history) == result.rows
 
     def test_read_as_current_it_stops_at_the_first_legacy_update(self) -> None:
-        """Its row was known from INIT: nothing was read wrong before it."""
+        """The row was known from INIT, so nothing before it was read wrong."""
         result = translated(messages(stream(self.history(), 9, 2, DTS_FULL)), profile="dts")
         assert [0, 1] == result.offsets
         assert result.stopped is not None
@@ -74,7 +74,7 @@ class TestStream:
 
     @pytest.mark.requirement("canal.reject.8")
     def test_read_as_legacy_it_stops_after_the_restart(self) -> None:
-        """What is sent again may be read either way; the offsets of those messages are named."""
+        """Resent messages can be read either way, and the error lists their offsets."""
         result = translated(messages(stream(self.history(), 9, 1, DTS_FULL)), profile="dts_legacy")
         assert result.stopped is not None
         assert "offset 11 (row 0) contradicts the change at offset 9" in result.stopped
@@ -83,18 +83,20 @@ class TestStream:
         assert 10 == result.offsets[-1]
 
     def test_without_the_rows_before(self) -> None:
-        """Two updates of one key are enough; the first, written by then, is named. Other rows may be wrong as well."""
+        """Two updates of one key are enough. The error lists the first, already written one. Other rows can be wrong
+        too.
+        """
         history = self.history()
         part = sent((change, DTS_LEGACY, None) for change in history.changes[2:9])
         result = translated(messages(part), profile="dts")
         assert result.stopped is not None
-        # update 1, update 2, its no-op, whose row is certain and not the one that update 2 seemed to leave
+        # update 1, update 2, and its no-op, whose row is certain and differs from the apparent result of update 2
         assert "offset 2 (row 0) contradicts the change at offset 1" in result.stopped
         assert [0, 1] == offsets_named(result.stopped)
         assert [0, 1] == result.offsets
 
     def test_the_direction_of_legacy_updates(self) -> None:
-        """`legacy_update_direction` is refuted too, and named."""
+        """`legacy_update_direction` is also refuted, and named."""
         part = messages(sent((change, DTS_LEGACY, None) for change in self.history().changes))
         result = translated(part, profile="dts_legacy", legacy_update_direction="old_is_before")
         assert result.stopped is not None
@@ -107,7 +109,7 @@ class TestStream:
 def test_a_right_declaration_is_never_contradicted(
     history: History, swap: int, again: int, current: CanalForm, start: int
 ) -> None:
-    """Rows that come back, many changes in a second, a batch sent again, a start in the middle: no evidence."""
+    """Returning rows, many changes in a second, a resent batch and a start in the middle are not evidence."""
     stream_ = messages(stream(history, swap, again, current))
     result = translated(stream_, **RIGHT)
     assert (None, []) == (result.stopped, result.dead)
@@ -119,11 +121,11 @@ WRONG: list[dict[str, Any]] = [{"profile": "dts"}, {"profile": "dts_legacy"}]
 
 
 def first_contrary(stream_: Sequence[Sent], declared_legacy: bool, current: CanalForm) -> tuple[int | None, list[int]]:
-    """The offset at which it must stop, and those that were read wrong before: by what the writer meant alone.
+    """Return the offset at which it must stop and those read wrong before, based only on the writer's intent.
 
-    Rows never come back, and no two changes share a second. A message contradicts what is known if it or the last
-    one of its key was read wrong; not if it is older than that, for then it was sent again. A message that only the
-    other form has is a proof, whatever is known.
+    Rows never return, and no two changes share a second. A message contradicts what is known if it or the previous one
+    of its key was read wrong. A message older than that was resent and does not count. A message that only the other
+    form can have is always proof.
     """
     last: dict[int, tuple[Any, bool]] = {}
     wrong: list[int] = []
@@ -163,9 +165,9 @@ def _all_changed(change: Any) -> bool:
 def test_a_wrong_declaration_stops_at_the_first_contrary_row(
     history: History, swap: int, again: int, current: CanalForm, wrong: dict[str, Any]
 ) -> None:
-    """Nothing of it or after it comes out, and the offsets to repair are those that were read wrong.
+    """Nothing is written from the contrary message on, and the offsets to repair are those read wrong.
 
-    A proof of the other form comes before updates that were read right could be confirmed: it names those too.
+    A proof of the other form can come before correctly read updates are confirmed. The error then lists those too.
     """
     stream_ = stream(history, swap, again, current)
     result = translated(messages(stream_), **wrong)
@@ -175,7 +177,7 @@ def test_a_wrong_declaration_stops_at_the_first_contrary_row(
         assert f"offset {stop} (row 0)" in result.stopped
         named = offsets_named(result.stopped)
         assert misread == named or (" contradicts " not in result.stopped and set(misread) <= set(named))
-        # An UPDATE that changed nothing has nothing in old: it may be the row before the change, and is a dead letter.
+        # An UPDATE without changes has nothing in old. It may be the old row, so it is a dead letter.
         empty = {one.message.offset for one in stream_ if one.change.op == "update" and not one.two_images}
         written = [offset for offset in range(int(stop or 0)) if offset in result.offsets or offset not in empty]
         assert written == result.offsets
@@ -186,10 +188,10 @@ _OF_THE_WRITER = ("variant", "variant_basis", "notes", "before_state")
 
 
 def canonical(sent_: Sequence[Sent], profile: str) -> list[dict[str, Any]]:
-    """The events without what names the writer or depends on it.
+    """Return the events without fields that identify the writer or depend on it.
 
-    Open-source canal has no word for a row of a full load. Of an update that changes nothing, it has an empty `old`:
-    then the row before is not known.
+    Open-source canal has no type for a row of a full load. For an update without changes, it has an empty `old`, and
+    then the old row is unknown.
     """
     result = translated(messages(sent_), profile=profile)
     assert (None, []) == (result.stopped, result.dead)
@@ -204,7 +206,7 @@ def canonical(sent_: Sequence[Sent], profile: str) -> list[dict[str, Any]]:
 
 @given(histories(), st.booleans())
 def test_one_history_in_all_forms_is_one_sequence_of_rows(history: History, twice: bool) -> None:
-    """Open-source canal, DTS of both kinds, and full images in `old`: the same rows, before and after."""
+    """Open-source canal, both kinds of DTS and full images in `old` give the same old and new rows."""
     forms = {
         "oss": OSS,
         "dts": DTS_FULL if twice else DTS,

@@ -1,4 +1,4 @@
-"""Times whose unit no message names: told by their size, with a note; 0 is no time."""
+"""Times without a unit: their size decides, with a note, and 0 is no time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ INSTANT = 1_700_000_000_000_000
 def test_the_unit_is_told_by_the_size(
     sent: int | None, micros: int | None, unit: str | None, profile: str, separators: tuple[str, str]
 ) -> None:
-    """On the short cut, which reads the shortest spelling alone, and on the whole way."""
+    """This holds on the fast path, which reads only the shortest spelling, and on the plain path."""
     value = json.dumps(update(es=sent, ts=sent), separators=separators).encode()
     outcome = canal(profile=profile).decode(message(value))
     assert isinstance(outcome, Changes)
@@ -52,7 +52,7 @@ def test_each_time_has_a_unit_of_its_own() -> None:
 
 
 def test_seconds_are_no_mark_of_another_writer_than_canal() -> None:
-    """Only milliseconds that are not whole seconds are."""
+    """Only milliseconds that are not whole seconds are a mark."""
     assert "VARIANT_CONFLICT" not in (row(update(es=1_700_000_001), profile="oss").notes or ())
 
 

@@ -1,4 +1,4 @@
-"""Canal: messages that name no table, as Flink's and SeaTunnel's own sinks write them (§1)."""
+"""Canal: messages without a table, as Flink's and SeaTunnel's own sinks write them (§1)."""
 
 from __future__ import annotations
 
@@ -42,15 +42,16 @@ def refused(body: Any, dialect: Canal, topic: str = "raw.orders") -> MessageErro
     ],
 )
 def test_the_topic_names_the_table(profile: str, topics: Any, table: TableName) -> None:
-    """In the forms that the option of the same name has for Qlik; the first pattern that matches counts."""
+    """The option has the same forms as its namesake for Qlik, and the first matching pattern counts."""
     change = read(BARE, canal(profile=profile, topics=topics))
     assert (table, "c", {"id": "7", "name": "new"}) == (change.table, change.op, change.after)
 
 
 @pytest.mark.parametrize("profile", ["flink_cdc", "auto"])
 def test_both_sinks(profile: str) -> None:
-    """Flink writes an array of one row, SeaTunnel the row or, lately, the array and a table that may be null; an UPDATE
-    is a DELETE and an INSERT in both. The key and the types are those of `tables:`."""
+    """Flink writes an array of one row, SeaTunnel the row or, in newer versions, the array and a nullable table. In
+    both, an UPDATE is a DELETE and an INSERT. Key and types come from `tables:`.
+    """
     declared = DeclaredTable("shop.orders", ("id",), {"id": "int64", "name": "string"})
     dialect = canal(declared, profile=profile, topics="shop.orders", object_rows=True)
     for type_, op in (("INSERT", "c"), ("DELETE", "d")):
@@ -70,7 +71,7 @@ def test_both_sinks(profile: str) -> None:
 
 
 def test_a_message_that_names_its_table() -> None:
-    """It is of that one, whatever its topic. What it names alone, a database, stands where the option names none."""
+    """The message's table takes precedence over its topic. A database alone counts if the option has none."""
     dialect = canal(profile="flink_cdc", topics="x")
     assert ORDERS == read({**BARE, "database": "shop", "table": "orders"}, dialect).table
     assert TableName("shop", None, "x") == read({**BARE, "database": "shop", "table": ""}, dialect).table
@@ -78,7 +79,7 @@ def test_a_message_that_names_its_table() -> None:
 
 
 def test_what_holds_a_table_back_knows_it_too() -> None:
-    """A refused message is held back with those of its table."""
+    """A rejected message is held with those of its table."""
     dialect = canal(profile="flink_cdc", topics="raw.orders=shop.orders")
     bad = msgspec.structs.replace(message(b'{"data":[1],"type":"INSERT"}'), topic="raw.orders")
     assert [ORDERS] == dialect.tables(bad)
@@ -97,7 +98,7 @@ def test_what_holds_a_table_back_knows_it_too() -> None:
     ],
 )
 def test_the_refusal_names_the_option(options: dict[str, Any], words: list[str]) -> None:
-    """Nobody finds it otherwise."""
+    """Otherwise nobody would find the option."""
     error = refused({**BARE, "data": [{"id": "7"}]}, canal(**options))
     assert ("TABLE_UNKNOWN", "$.table") == (error.code, error.path)
     assert [] == [word for word in words if word not in error.reason]
@@ -120,6 +121,6 @@ def test_the_refusal_of_a_row_without_its_array_names_the_option() -> None:
     ],
 )
 def test_wrong_options(options: dict[str, Any], words: str) -> None:
-    """Named before the first message."""
+    """Wrong options are reported before the first message."""
     with pytest.raises(ConfigError, match=words):
         canal(**options)

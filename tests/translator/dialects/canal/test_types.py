@@ -1,4 +1,4 @@
-"""Canal: the grammar of mysqlType, and the schema that it makes (§7.3)."""
+"""Canal: the grammar of mysqlType, and the resulting schema (§7.3)."""
 
 from __future__ import annotations
 
@@ -116,13 +116,13 @@ def canonical(text: str, **spelling: Any) -> str:
     ],
 )
 def test_the_canonical_type_of_a_mysql_type(type_: str, text: str) -> None:
-    """Case and blanks outside quotes mean nothing; what is outside the grammar has no type, and no guess."""
+    """Case and whitespace outside quotes do not matter. A text outside the grammar has no type, not even a guess."""
     assert type_ == canonical(text)
 
 
 @pytest.mark.requirement("canal.accept.6")
 def test_options_choose_two_types() -> None:
-    """A zone makes TIMESTAMP an instant; tinyint(1) is a boolean only when asked."""
+    """A zone makes TIMESTAMP an instant. tinyint(1) is a boolean only on request."""
     assert "timestamptz" == canonical("timestamp(6)", timezone="+08:00")
     assert "timestamp" == canonical("datetime(6)", timezone="+08:00")
     for text in ("tinyint(1)", "bool", "BOOLEAN"):
@@ -133,7 +133,7 @@ def test_options_choose_two_types() -> None:
 
 @pytest.mark.requirement("canal.accept.5")
 def test_labels_keep_quotes_commas_and_brackets() -> None:
-    """A label may hold whatever a type is made of; doubled quotes are one (§7.3)."""
+    """A label can contain any character of a type, and doubled quotes are one (§7.3)."""
     parsed = parse("Enum('it''s','a,b','x) y','', 'UPPER') CHARSET utf8mb4")
     assert parsed is not None
     assert ("it's", "a,b", "x) y", "", "UPPER") == parsed.labels
@@ -142,14 +142,14 @@ def test_labels_keep_quotes_commas_and_brackets() -> None:
 
 
 def test_spellings_of_one_type_are_one_text() -> None:
-    """The fingerprint of a schema does not move with case and blanks."""
+    """The fingerprint of a schema does not depend on case and whitespace."""
     texts = ("DECIMAL(8, 0)  UNSIGNED", "decimal(8,0) unsigned", " Decimal ( 8,0 ) unsigned ")
     assert {"decimal(8,0) unsigned"} == {parsed.text for parsed in map(parse, texts) if parsed}
 
 
 def test_a_hostile_type_text_costs_no_time() -> None:
-    """The grammar is linear: no text makes it search."""
-    start = time.thread_time()  # of the processor: what else the machine does is not the text's fault
+    """The grammar is linear, so no text causes backtracking."""
+    start = time.thread_time()  # CPU time, because the load of the machine is not the text's fault
     for text in ("'" * 100_001, "enum(" + "'a'," * 100_000, "(" * 100_000, "a " * 100_000, " " * 100_000 + "!"):
         assert "unknown" == canonical(text)
     assert time.thread_time() - start < 5
@@ -159,7 +159,7 @@ def test_a_hostile_type_text_costs_no_time() -> None:
 
 
 def test_the_types_of_a_row_make_the_schema() -> None:
-    """Columns in the order of mysqlType, with type, key position, native text, length and charset."""
+    """Columns are in the order of mysqlType, with type, key position, native text, length and charset."""
     types = {"b": "VARCHAR(9) CHARACTER SET utf8", "a": "int(11) unsigned", "c": ""}
     schema = row(of_type("INSERT", [{"b": "x", "a": "1", "c": None}], mysqlType=types, pkNames=["a", "b"])).schema
     assert schema is not None
@@ -187,14 +187,14 @@ def test_the_types_of_a_row_make_the_schema() -> None:
     ],
 )
 def test_an_incomplete_column_list_makes_no_schema(members: dict[str, Any]) -> None:
-    """Without a type for every column and key column of the row, the list is not complete."""
+    """If a column or key column of the row has no type, the list is incomplete."""
     assert row(UPDATE).schema is not None
     assert row(update(**members)).schema is None
 
 
 @pytest.mark.requirement("canal.accept.5")
 def test_columns_without_a_type_are_named() -> None:
-    """A column that mysqlType misses, or whose type nobody knows, is text and says so."""
+    """A column missing in mysqlType or of unknown type is text, with a note."""
     types = {"id": "int", "name": "vector(3)"}
     change = row(of_type("INSERT", [{"id": "1", "name": "x", "n": "2"}], mysqlType=types))
     assert {"id": 1, "name": "x", "n": "2"} == change.after
@@ -202,7 +202,7 @@ def test_columns_without_a_type_are_named() -> None:
 
 
 def test_a_schema_is_compiled_once() -> None:
-    """Messages of one table share it."""
+    """Messages of one table share a schema."""
     dialect = canal()
     first, second = row(UPDATE, dialect), row(update(data=[{"id": "8", "name": "x", "n": "4"}]), dialect)
     assert first.schema is second.schema
@@ -219,7 +219,7 @@ CELLS = {"id": "7", "at": "2024-05-06 07:08:09", "raw": "\u00ff", "state": "2", 
 
 
 def test_declared_columns_stand_in_for_mysql_type() -> None:
-    """Without mysqlType the operator's columns give types and schema, in canal's spelling of values."""
+    """Without mysqlType, the operator's columns provide types and schema, for values in canal's spelling."""
     dialect = canal(DECLARED, timezone="+08:00")
     change = row(of_type("INSERT", [CELLS], mysqlType=None, pkNames=None), dialect)
     assert {"id": "7", "at": "2024-05-05T23:08:09Z", "raw": "/w==", "doc": "{}"} == change.after
@@ -230,7 +230,7 @@ def test_declared_columns_stand_in_for_mysql_type() -> None:
 
 
 def test_mysql_type_is_the_better_reader_of_a_declared_column() -> None:
-    """With partial images the columns are declared; a sent type that agrees still brings its labels."""
+    """With partial images, the columns are declared. A sent type that matches still provides its labels."""
     dialect = canal(DECLARED, row_image="partial")
     types = {"id": "int", "state": "enum('open','done')"}
     change = row(of_type("INSERT", [{"id": "7", "state": "2"}], mysqlType=types), dialect)
@@ -239,14 +239,14 @@ def test_mysql_type_is_the_better_reader_of_a_declared_column() -> None:
 
 
 def test_declared_columns_give_way_to_a_complete_mysql_type() -> None:
-    """The message knows its table as it was then."""
+    """The message knows the state of its table at that time."""
     dialect = canal(DECLARED)
     assert {"id": 7, "name": "new", "n": None} == row(UPDATE, dialect).after
     assert ["id", "name", "n"] == [column.name for column in rows(UPDATE, dialect)[0].schema.columns]  # type: ignore[union-attr]
 
 
 def test_names_of_several_words_have_arguments() -> None:
-    """The longest name that fits is the name, so that its length is found behind it."""
+    """The longest matching name counts, so that the length after it is found."""
     parsed = parse("NATIONAL CHARACTER VARYING (9) collate utf8_bin")
     assert parsed is not None
     assert ("national character varying", (9,)) == (parsed.name, parsed.numbers)

@@ -1,4 +1,4 @@
-"""Canal: what is printed in a cell -> canonical scalar, or an issue (§7)."""
+"""Canal: text of a cell -> canonical scalar or issue (§7)."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from translator.values import Unrepresentable
 
 
 def convert(type_: str, text: str, **spelling: Any) -> object:
-    """The canonical scalar, or the code of the issue in angle brackets."""
+    """Return the canonical scalar, or the code of the issue in angle brackets."""
     try:
         return coding(parse(type_), Spelling(**spelling)).convert(text)
     except Unrepresentable as bad:
@@ -70,7 +70,7 @@ def convert(type_: str, text: str, **spelling: Any) -> object:
     ],
 )
 def test_numbers(value: object, type_: str, text: str) -> None:
-    """Exact, in the range of the column's type; what is not is an issue, an empty text too."""
+    """Numbers are exact and within the column's range. Anything else is an issue, including an empty text."""
     assert value == convert(type_, text)
 
 
@@ -94,7 +94,7 @@ def test_numbers(value: object, type_: str, text: str) -> None:
     ],
 )
 def test_dates_and_times(value: object, type_: str, text: str) -> None:
-    """Digits as sent; a date that no calendar has, and a time outside MySQL's range, are issues."""
+    """Digits are kept as sent. Dates outside the calendar and times outside MySQL's range are issues."""
     assert value == convert(type_, text)
 
 
@@ -121,14 +121,14 @@ def test_timestamps_in_a_configured_zone(value: object, text: str) -> None:
     ],
 )
 def test_a_local_time_that_happened_twice_or_never(text: str, instant: str, note: str) -> None:
-    """Where clocks are set, the printed time has two readings or none (§7.1): the row says what was taken."""
+    """When clocks change, a printed time can have two readings or none (§7.1). The row notes which was used."""
     body = of_type("INSERT", [{"at": text}], mysqlType={"at": "timestamp"}, pkNames=None)
     read = row(body, timezone="Europe/Berlin")
     assert ({"at": instant}, ["TZ_ASSUMED=Europe/Berlin", note]) == (read.after, read.notes)
 
 
 def test_the_zone_is_noted() -> None:
-    """Every row of a table with a TIMESTAMP says what was assumed of it; DATETIME needs no zone."""
+    """Every row of a table with a TIMESTAMP notes the assumed zone. DATETIME needs none."""
     body = of_type("INSERT", [{"at": "2024-05-06 07:08:09"}], mysqlType={"at": "timestamp"}, pkNames=None)
     assert ["TZ_UNKNOWN"] == row(body).notes
     assert ["TZ_ASSUMED=+08:00"] == row(body, timezone="+08:00").notes
@@ -157,7 +157,7 @@ def b64(raw: bytes) -> str:
     ],
 )
 def test_bytes(value: str, type_: str, text: str) -> None:
-    """One character is one byte; BINARY(n) gets the zeros back that canal leaves out; an SRID has no place."""
+    """One character is one byte. BINARY(n) gets back the zeros that canal omits, and an SRID is not kept."""
     assert value == convert(type_, text)
 
 
@@ -177,7 +177,7 @@ def test_bytes(value: str, type_: str, text: str) -> None:
     ],
 )
 def test_json_documents(value: str, text: str) -> None:
-    """A document stays as printed; a partial update is no document."""
+    """A document stays as printed, but a partial update is not a document."""
     assert value == convert("json", text)
 
 
@@ -202,7 +202,7 @@ def test_json_documents(value: str, text: str) -> None:
     ],
 )
 def test_labels_of_open_source_canal(value: str, type_: str, text: str) -> None:
-    """ENUM is a 1-based index, SET a bit mask: numbers into the labels, always (§7.1)."""
+    """ENUM is always a 1-based index into the labels and SET a bit mask (§7.1)."""
     assert value == convert(type_, text)
 
 
@@ -225,13 +225,13 @@ def test_labels_of_open_source_canal(value: str, type_: str, text: str) -> None:
     ],
 )
 def test_labels_of_dts(value: str, type_: str, text: str) -> None:
-    """DTS does not document its form: index or label is read, and what both could be is an issue (§6.3)."""
+    """DTS does not document its form. An index or label is read, and a value that could be both is an issue (§6.3)."""
     assert value == convert(type_, text, labels="either")
 
 
 @given(st.integers(0, 2**6 - 1))
 def test_every_mask_names_its_labels(mask: int) -> None:
-    """The labels of a mask, put back together, are the mask."""
+    """Joining the labels of a mask gives back the mask."""
     labels = ["a", "b", "c", "d", "e", "f"]
     text = convert("set('a','b','c','d','e','f')", str(mask))
     assert isinstance(text, str)
@@ -239,7 +239,7 @@ def test_every_mask_names_its_labels(mask: int) -> None:
 
 
 def test_dts_bytes_are_an_assumption() -> None:
-    """DTS does not document how it prints bytes; what is assumed is noted."""
+    """DTS does not document how it prints bytes, so the assumption is noted."""
     body = of_type("INSERT", [{"raw": "ÿ"}], mysqlType={"raw": "blob"}, pkNames=None)
     assert ["BINARY_ASSUMED=latin1"] == row(body, profile="dts").notes
     assert row(body).notes is None
@@ -247,7 +247,7 @@ def test_dts_bytes_are_an_assumption() -> None:
 
 @pytest.mark.requirement("canal.produce.4")
 def test_an_issue_leaves_the_column_out_and_keeps_its_text() -> None:
-    """The raw text stays with the event, cut to the limit, and nothing stands in for it."""
+    """The raw text is kept with the event, truncated to the limit, and no value replaces it."""
     types = {"id": "int", "day": "date"}
     dialect = canal(limits=Limits(issue_raw_chars=4))
     change = row(of_type("INSERT", [{"id": "1", "day": "0000-00-00"}], mysqlType=types), dialect)
@@ -255,7 +255,7 @@ def test_an_issue_leaves_the_column_out_and_keeps_its_text() -> None:
 
 
 def test_issues_belong_to_their_row() -> None:
-    """One bad value says nothing about the other rows; two full images repeat it once."""
+    """A bad value does not affect other rows. With two full images, it is reported once."""
     types = {"id": "int", "day": "date"}
     data = [{"id": "1", "day": "0000-00-00"}, {"id": "2", "day": "2024-01-01"}]
     first, second = rows(of_type("INSERT", data, mysqlType=types))

@@ -17,7 +17,7 @@ CONFLICT = ["VARIANT_CONFLICT"]
 
 
 def read(body: dict[str, Any], profile: str) -> tuple[Any, ...]:
-    """Variant, basis and notes of a row, or the code of the refusal alone."""
+    """Return the variant, basis and notes of a row, or only the code of the refusal."""
     try:
         change = row(body, profile=profile)
     except MessageError as error:
@@ -26,7 +26,7 @@ def read(body: dict[str, Any], profile: str) -> tuple[Any, ...]:
 
 
 def read_images(body: dict[str, Any], profile: str) -> object:
-    """Operation, row after and row before, or the code of the refusal."""
+    """Return the operation, new row and old row, or the code of the refusal."""
     try:
         change = row(body, profile=profile)
     except MessageError as error:
@@ -78,7 +78,7 @@ TABLE_A = [
     ("`id`,`es`,`ts`,`sqlType` all missing", without("id", "es", "ts"), "oss", ("oss", "declared", None)),
     ("`id`,`es`,`ts`,`sqlType` all missing", BARE, "flink_cdc", ("flink_cdc", "declared", ["UNTYPED"])),
     ("`id`,`es`,`ts`,`sqlType` all missing", BARE, "auto", ("flink_cdc", "inferred", ["UNTYPED"])),
-    # Marks that are inferred decide nothing.
+    # Inferred marks decide nothing.
     ("`mysqlType` without parameters", update(mysqlType=PLAIN), "oss", ("oss", "declared", None)),
     ("DTS messages with `ts` < 2022-03-20", update(ts=1600000000000), "dts", ("dts", "declared", None)),
 ]
@@ -87,7 +87,7 @@ TABLE_A = [
 @pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize(("line", "body", "profile", "expected"), TABLE_A, ids=[f"{a[0]}-{a[2]}" for a in TABLE_A])
 def test_table_a_marks(line: str, body: dict[str, Any], profile: str, expected: tuple[Any, ...]) -> None:
-    """What one message says of its writer, under each declaration that the line bears on."""
+    """Marks in a single message identify its writer, under each declaration that the line concerns."""
     assert expected == read(body, profile)
 
 
@@ -174,7 +174,7 @@ def test_table_b_deleted_row_in_old(data: Any, profile: str) -> None:
 def test_a_deleted_row_in_old_is_not_of_dts_where_its_marks_exclude_it(
     row_in_old: dict[str, Any], profile: str, basis: str
 ) -> None:
-    """No DTS instance leaves `id`, `es` and `ts` out, so that the place of the row tells nothing of its form."""
+    """DTS never omits `id`, `es` and `ts`, so the place of the row does not reveal its form."""
     change = row({**BARE, "type": "DELETE", "data": None, "old": [row_in_old]}, profile=profile)
     assert ("d", {"id": "7"}, ["UNTYPED"]) == (change.op, change.before, change.notes)
     assert ("flink_cdc", basis) == (change.writer.variant, change.writer.variant_basis)
@@ -204,7 +204,7 @@ def test_table_b_sparse_old(profile: str) -> None:
 
 
 def test_table_b_one_sparse_row_tells_of_all() -> None:
-    """… for some i: the other rows of the message may have all columns (§4.3), `auto` reads them too."""
+    """… for some i: the message's other rows can have all columns (§4.3), and `auto` reads them too."""
     first, second = rows(update(data=[NEW, NEW], old=[{"name": "old"}, FULL]), profile="auto")
     assert ({"name": "old"}, BEFORE) == (first.before, second.before)
     assert ("oss", "inferred") == (second.writer.variant, second.writer.variant_basis)
@@ -225,14 +225,14 @@ def test_table_b_one_sparse_row_tells_of_all() -> None:
 def test_table_b_update_without_old(old: Any, code: str | None, profile: str) -> None:
     """UPDATE | no O (null, absent, all `{}`), D | after = data, before unknown | OSS ≤1.1.6 or MINIMAL
 
-    Where a legacy instance may have written it, `data` alone may be the row before.
+    If a legacy instance may have written it, `data` alone may be the old row.
     """
     assert (code or ("u", AFTER, None)) == read_images(shaped("UPDATE", [NEW], old), profile)
 
 
 @pytest.mark.parametrize("profile", ["dts_legacy", "auto"])
 def test_table_b_lengths_that_differ_are_refused_with_their_own_reason(profile: str) -> None:
-    """There are rows in `old`, so that the reason is not that there are none."""
+    """`old` has rows, so the reason is not that it has none."""
     error = refused(update(data=[NEW, NEW]), profile=profile)
     assert "AMBIGUOUS_VARIANT" == error.code
     assert "data and old of an UPDATE differ in length (2 and 1)" in error.reason
@@ -271,7 +271,7 @@ def test_table_b_two_full_images(old: dict[str, str]) -> None:
 @pytest.mark.requirement("canal.accept.6")
 @pytest.mark.parametrize("mark", [{}, {"id": 0}, {"es": 1}, {"id": None, "es": None, "ts": None, "sqlType": None}])
 def test_auto_never_emits_an_ambiguous_update(mark: dict[str, Any]) -> None:
-    """Only a member that names the writer settles which image is which; the reason says what to do."""
+    """Only a member that identifies the writer decides which image is which. The reason gives advice."""
     error = refused(update(old=[FULL], **mark), profile="auto")
     assert "AMBIGUOUS_VARIANT" == error.code
     assert "declare the writer" in error.reason
@@ -279,14 +279,14 @@ def test_auto_never_emits_an_ambiguous_update(mark: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("member", [{"_tidb": TIDB}, {"pgType": None}])
 def test_auto_reads_two_images_of_a_writer_that_names_itself(member: dict[str, Any]) -> None:
-    """TiCDC and Volcengine have the image after in `data`, always."""
+    """TiCDC and Volcengine always have the new row in `data`."""
     change = row(update(old=[FULL], **member), profile="auto")
     assert (BEFORE, AFTER) == (change.before, change.after)
 
 
 @pytest.mark.requirement("canal.reject.8")
 def test_two_images_against_the_declaration_are_refused() -> None:
-    """canal has `es` in whole seconds, and DTS need not: under `oss` it may be a legacy instance that wrote them."""
+    """canal has `es` in whole seconds, but DTS may not. Under `oss`, a legacy instance may have written them."""
     error = refused(update(old=[FULL], es=1700000000001), profile="oss")
     assert "AMBIGUOUS_VARIANT" == error.code
     assert "es not in whole seconds" in error.reason
@@ -296,5 +296,5 @@ def test_two_images_against_the_declaration_are_refused() -> None:
 
 @pytest.mark.requirement("canal.reject.8")
 def test_two_contradictions_are_one_conflict() -> None:
-    """A mark and the shape speak against `oss`: the note comes once."""
+    """A mark and the shape contradict `oss`, but the note appears once."""
     assert CONFLICT == row(of_type("DELETE", None, [FULL], id=0), profile="oss").notes

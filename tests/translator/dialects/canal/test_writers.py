@@ -1,4 +1,4 @@
-"""Canal: what is peculiar to TiCDC, the Flink family, clouds and forks (§1, 10, 11)."""
+"""Canal: peculiarities of TiCDC, the Flink family, clouds and forks (§1, 10, 11)."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def event(body: dict[str, Any], dialect: Canal | None = None, **options: Any) ->
 @pytest.mark.requirement("canal.accept.2")
 @pytest.mark.parametrize("extension", [True, False])
 def test_ticdc_update(extension: bool) -> None:
-    """id 0; es in real milliseconds; default UPDATE `old` = full before image (§10)."""
+    """id 0; es in real milliseconds; `old` of a default UPDATE = full before image (§10)."""
     body = ticdc() if extension else {name: value for name, value in TICDC.items() if name != "_tidb"}
     found = event(body, profile="ticdc")
     assert ("ticdc", "declared", None) == (found.variant, found.variant_basis, found.notes)
@@ -71,31 +71,31 @@ def test_ticdc_update(extension: bool) -> None:
 
 @pytest.mark.requirement("canal.produce.1")
 def test_ticdc_update_with_changed_columns_only() -> None:
-    """`only_output_updated_columns` or content-compatible mode = changed only (§10)."""
+    """`only_output_updated_columns` or content-compatible mode = changed columns only (§10)."""
     found = event(ticdc(old=[{"name": "old"}]), profile="ticdc")
     assert ('{"id":7,"name":"old","n":null}', "merged") == (found.before, found.before_state)
 
 
 def test_tiflow_4597_insert_with_null_in_old() -> None:
-    """TiCDC 5.1 INSERT wrote `old:[null]`."""
+    """TiCDC 5.1 wrote `old:[null]` for an INSERT."""
     found = event(ticdc(type="INSERT", old=[None]), profile="ticdc")
     assert ("c", None, '{"id":7,"name":"new","n":null}') == (found.op, found.before, found.after)
 
 
 def test_ticdc_delete_with_two_equal_images() -> None:
-    """TiCDC before 5.4 DELETE wrote `old` equal to `data`."""
+    """TiCDC before 5.4 wrote `old` equal to `data` for a DELETE."""
     found = event(ticdc(type="DELETE", data=[FULL], old=[FULL]), profile="ticdc")
     assert ("d", '{"id":7,"name":"old","n":1}', "ticdc") == (found.op, found.before, found.variant)
 
 
 def test_ticdc_delete_with_the_key_alone() -> None:
-    """delete-only-handle-key: DELETE with key columns only."""
+    """delete-only-handle-key: a DELETE has only key columns."""
     found = event(ticdc(type="DELETE", data=[{"id": "7"}], old=None), profile="ticdc")
     assert ('{"id":7}', "key", '{"id":7}') == (found.before, found.before_state, found.key)
 
 
 def key_only(type_: str = "INSERT", key: str = "4711", old: str | None = None, **members: Any) -> dict[str, Any]:
-    """What TiCDC sends of a row that is too large: `sqlType` and `mysqlType` are of the key too."""
+    """Return what TiCDC sends for an oversized row. `sqlType` and `mysqlType` cover only the key too."""
     return ticdc(
         type=type_,
         data=[{"id": key}],
@@ -108,15 +108,16 @@ def key_only(type_: str = "INSERT", key: str = "4711", old: str | None = None, *
 
 
 COLUMNS = {"n": "int32", "id": "string", "name": "string"}
-"""Declared in the order of the table; the key with another type than TiCDC sends."""
+"""Declared in table order, with another type for the key than TiCDC sends."""
 
 
 @pytest.mark.requirement("canal.reject.7")
 @pytest.mark.parametrize(("type_", "old"), [("INSERT", None), ("UPDATE", "4711"), ("UPDATE", "9")])
 @pytest.mark.parametrize("profile", ["ticdc", "auto"])
 def test_ticdc_rows_with_their_key_only(profile: str, type_: str, old: str | None) -> None:
-    """`_tidb.onlyHandleKey` = oversized row, only key columns (§10): no event claims a row that was not sent.
-    The reason says what to do, and holds no data."""
+    """`_tidb.onlyHandleKey` = oversized row, only key columns (§10). No event claims a row that was not sent. The
+    reason gives advice and contains no data.
+    """
     for dialect in (canal(profile=profile), canal(DeclaredTable("shop.orders", ("id",), COLUMNS), profile=profile)):
         error = refused(key_only(type_, old=old), dialect)
         assert ("ROW_NOT_SENT", "$._tidb.onlyHandleKey") == (error.code, error.path)
@@ -137,8 +138,9 @@ def test_ticdc_rows_with_their_key_only(profile: str, type_: str, old: str | Non
 def test_ticdc_rows_with_their_key_only_as_an_option(
     profile: str, type_: str, old: str | None, before: Any, key_old: str | None
 ) -> None:
-    """Where `tables:` lists the columns: every column that was not sent is unavailable. The key is of the type that it
-    has in the other messages, as it must be the same key."""
+    """If `tables:` lists the columns, every column that was not sent is unavailable. The key has its type from other
+    messages, because it must be the same key.
+    """
     table = DeclaredTable("shop.orders", ("id",), COLUMNS)
     options = {"profile": profile, "handle_key_only": "unavailable"}
     found = event(key_only(type_, old=old), canal(table, **options))
@@ -168,14 +170,14 @@ def test_ticdc_rows_with_their_key_only_as_an_option(
 )
 @pytest.mark.parametrize("row_image", ["full", "partial"])
 def test_ticdc_rows_with_their_key_only_need_the_whole_list(row_image: str, tables: Any, words: str) -> None:
-    """What nobody lists cannot be named as unavailable, and would be missed."""
+    """An unlisted column could not be marked as unavailable and would be missed."""
     error = refused(key_only(), canal(*tables, profile="ticdc", row_image=row_image, handle_key_only="unavailable"))
     assert "ROW_NOT_SENT" == error.code
     assert words in error.reason
 
 
 def test_ticdc_rows_with_their_key_only_of_partial_images() -> None:
-    """The declared types are those of all messages of the table there, and the list is the same."""
+    """The declared types are those of all messages of the table, and so is the list."""
     table = DeclaredTable("shop.orders", ("id",), COLUMNS)
     found = event(key_only(), canal(table, profile="ticdc", row_image="partial", handle_key_only="unavailable"))
     assert ('{"id":"4711"}', ["n", "name"]) == (found.after, found.unavailable)
@@ -183,7 +185,7 @@ def test_ticdc_rows_with_their_key_only_of_partial_images() -> None:
 
 @pytest.mark.parametrize("option", ["dead_letter", "unavailable"])
 def test_ticdc_delete_of_a_row_that_is_too_large(option: str) -> None:
-    """The key is all that a DELETE needs."""
+    """A DELETE needs only the key."""
     found = event(key_only("DELETE"), profile="ticdc", handle_key_only=option)
     assert ("d", '{"id":4711}', "key", '{"id":4711}') == (found.op, found.before, found.before_state, found.key)
     assert (["HANDLE_KEY_ONLY"], None) == (found.notes, found.unavailable)
@@ -193,8 +195,9 @@ def test_ticdc_delete_of_a_row_that_is_too_large(option: str) -> None:
 @pytest.mark.parametrize("profile", ["ticdc", "auto"])
 @pytest.mark.parametrize("alone", [True, False])
 def test_ticdc_claim_check(alone: bool, profile: str) -> None:
-    """`_tidb.claimCheckLocation` = row is elsewhere; the reason names what to set, and neither place nor data. Some
-    versions send that member alone, or with the key."""
+    """`_tidb.claimCheckLocation` = the row is elsewhere. The reason says what to set, without the location or data.
+    Some versions send that member alone, or with the key.
+    """
     tidb = {"_tidb": {"commitTs": COMMIT, "onlyHandleKey": False, "claimCheckLocation": "s3://secret/place.json"}}
     error = refused(tidb if alone else ticdc(**tidb), profile=profile, handle_key_only="unavailable")
     assert ("ROW_NOT_SENT", "$._tidb.claimCheckLocation") == (error.code, error.path)
@@ -205,7 +208,7 @@ def test_ticdc_claim_check(alone: bool, profile: str) -> None:
 @pytest.mark.requirement("canal.accept.2", "canal.produce.5", "canal.reject.7")
 @pytest.mark.parametrize(("basis", "profile"), [("declared", "ticdc"), ("certain", "auto")])
 def test_ticdc_watermark(basis: str, profile: str) -> None:
-    """TIDB_WATERMARK is progress, not data (§15); it names no table."""
+    """TIDB_WATERMARK is progress and not data (§15). It has no table."""
     body = {
         **ticdc(type="TIDB_WATERMARK", data=None, old=None, database="", table="", pkNames=None),
         "_tidb": {"watermarkTs": COMMIT},
@@ -228,7 +231,7 @@ def test_ticdc_watermark(basis: str, profile: str) -> None:
     ],
 )
 def test_ticdc_watermark_without_its_time(code: str, tidb: Any) -> None:
-    """A watermark that does not say up to where is none."""
+    """A watermark without its time is not a watermark."""
     assert code == refused(ticdc(type="TIDB_WATERMARK", data=None, old=None, _tidb=tidb), profile="ticdc").code
 
 
@@ -244,7 +247,7 @@ def test_ticdc_watermark_without_its_time(code: str, tidb: Any) -> None:
     ],
 )
 def test_tiflow_985_values_of_ticdc(value: object, type_: str, text: str) -> None:
-    """TiCDC keeps BINARY padding, plain-decimal floats, latin-1 binary (§7.1)."""
+    """TiCDC keeps BINARY padding, plain-decimal floats and latin-1 binary (§7.1)."""
     found = row(
         ticdc(type="INSERT", old=None, data=[{"c": text}], mysqlType={"c": type_}, pkNames=None), profile="ticdc"
     )
@@ -252,7 +255,7 @@ def test_tiflow_985_values_of_ticdc(value: object, type_: str, text: str) -> Non
 
 
 def test_tiflow_10581_timestamps_in_the_zone_of_the_server() -> None:
-    """TIMESTAMP in its server zone: the option, as for canal's JVM."""
+    """TIMESTAMP is in the server's zone, set by the option as for canal's JVM."""
     body = ticdc(
         type="INSERT", old=None, data=[{"c": "2024-05-06 07:08:09"}], mysqlType={"c": "timestamp"}, pkNames=None
     )
@@ -275,7 +278,7 @@ def decoded(value: bytes, dialect: Canal) -> list[Any]:
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 def test_newline_batches(end: str) -> None:
-    """Several objects joined by newline/CRLF (§10): rows are counted through the record, order kept."""
+    """Several objects are joined by newline/CRLF (§10). Rows are counted through the record in order."""
     watermark = ticdc(type="TIDB_WATERMARK", data=None, old=None, _tidb={"watermarkTs": 1})
     two = ticdc(type="INSERT", data=[NEW, {**NEW, "id": "8"}], old=None)
     changes = decoded(batch(TICDC, watermark, two, end=end), canal(profile="ticdc", newline_batches=True))
@@ -287,7 +290,7 @@ def test_newline_batches(end: str) -> None:
 
 @pytest.mark.requirement("canal.reject.1")
 def test_newline_batches_are_an_option() -> None:
-    """Several objects in one record unless newline batches are enabled: quarantine (§15); one is always fine."""
+    """Several objects in one record become a dead letter unless newline batches are enabled (§15)."""
     with pytest.raises(MessageError) as caught:
         decoded(batch(TICDC, TICDC), canal(profile="ticdc"))
     assert "MALFORMED_JSON" == caught.value.code
@@ -313,7 +316,7 @@ def test_one_bad_message_refuses_its_batch(code: str, value: bytes) -> None:
 
 
 def test_an_empty_batch_is_skipped() -> None:
-    """What is no message without batches is none with them."""
+    """A record without a message counts as such with and without batches."""
     for reason, value in (("empty", b"\r\n"), ("null", b"null\n")):
         assert Skip(reason) == canal(newline_batches=True).decode(message(value))
 
@@ -328,12 +331,12 @@ FLINK: dict[str, Any] = {
     "table": "orders",
     "pkNames": ["id"],
 }
-"""An UPDATE as Flink-CDC writes it: `old` has all columns, cells are native, no types are sent."""
+"""An UPDATE as Flink-CDC writes it: `old` has all columns, cells are native, and no types are sent."""
 
 
 @pytest.mark.requirement("canal.reject.3")
 def test_flink_cdc_update() -> None:
-    """Native JSON numbers and booleans; numbers keep their exact digits as text where no type is known."""
+    """Cells are JSON numbers and booleans. Without a known type, numbers keep their exact digits as text."""
     change = row(FLINK, profile="flink_cdc")
     assert {"id": "7", "name": "old", "price": "3.14", "ok": None} == change.before
     assert {"id": "7", "name": "new", "price": "3.15", "ok": True} == change.after
@@ -342,7 +345,7 @@ def test_flink_cdc_update() -> None:
 
 
 def test_flink_cdc_with_declared_types() -> None:
-    """`tables:` gives the types that the message lacks."""
+    """`tables:` provides the types that the message lacks."""
     columns = {"id": "int64", "name": "string", "price": "decimal(10,3)", "ok": "boolean"}
     change = row(FLINK, canal(DeclaredTable("shop.orders", ("id",), columns), profile="flink_cdc"))
     assert {"id": 7, "name": "new", "price": "3.150", "ok": True} == change.after
@@ -350,14 +353,14 @@ def test_flink_cdc_with_declared_types() -> None:
 
 
 def test_bytes_of_the_flink_family() -> None:
-    """JSON of Flink has bytes as base64; that is an assumption, and noted."""
+    """Flink's JSON has bytes as base64. That is an assumption, with a note."""
     dialect = canal(DeclaredTable("shop.orders", (), {"c": "bytes", "e": "enum"}), profile="flink_cdc")
     change = row({**FLINK, "type": "INSERT", "old": None, "data": [{"c": "AP8=", "e": "x"}]}, dialect)
     assert ({"c": "AP8=", "e": "x"}, ["BINARY_ASSUMED=base64"]) == (change.after, change.notes)
 
 
 def nested(cells: str, *, key: str = "") -> bytes:
-    """An INSERT of Flink with a row of this text."""
+    """Return an INSERT of Flink with a row of this text."""
     return f'{{"data":[{{"id":7,{cells}}}],"type":"INSERT","database":"shop","table":"orders"{key}}}'.encode()
 
 
@@ -367,7 +370,9 @@ ARRAY, OBJECT = '[ 1.0, "x", [] ]', '{"a" : {"\\u00e9": 1e2},"b":null}'
 @pytest.mark.parametrize("profile", ["flink_cdc", "auto"])
 @pytest.mark.parametrize("cell", [ARRAY, OBJECT, "[]", "{}"])
 def test_nested_cells_are_json_where_the_column_is(profile: str, cell: str) -> None:
-    """ARRAY, MAP and ROW are legal columns in the Flink family: JSON text as sent, in a column that is declared so."""
+    """ARRAY, MAP and ROW are legal columns in the Flink family. In a column declared as JSON, they are JSON text as
+    sent.
+    """
     columns = {"id": "int64", "c": "json", "d": "json"}
     dialect = canal(DeclaredTable("shop.orders", ("id",), columns), profile=profile)
     (change,) = decoded(nested(f'"c":{cell},"d":"[1]"'), dialect)
@@ -378,7 +383,7 @@ def test_nested_cells_are_json_where_the_column_is(profile: str, cell: str) -> N
 @pytest.mark.parametrize("cell", [ARRAY, OBJECT, "[]", "{}"])
 @pytest.mark.parametrize("type_", [None, *(name for name in CANONICAL_TYPES if name != "json"), "decimal(9,2)"])
 def test_nested_cells_are_an_issue_elsewhere(profile: str, cell: str, type_: str | None) -> None:
-    """In a column of another type, or of none, nothing says what they mean: the column is left out, the row goes on."""
+    """In a column of another or unknown type, the meaning is unclear. The column is omitted, and the row continues."""
     columns = {"id": "int64", **({} if type_ is None else {"c": type_})}
     dialect = canal(DeclaredTable("shop.orders", ("id",), columns), profile=profile)
     (change,) = decoded(nested(f'"c":{cell}'), dialect)
@@ -387,7 +392,7 @@ def test_nested_cells_are_an_issue_elsewhere(profile: str, cell: str, type_: str
 
 
 def test_nested_cells_that_did_not_change() -> None:
-    """Both images of an UPDATE are compared as text."""
+    """The two images of an UPDATE are compared as text."""
     body = nested(f'"c":{ARRAY},"d":{OBJECT}').replace(b"INSERT", b"UPDATE")
     body = body.replace(b'"type"', f'"old":[{{"id":7,"c":{ARRAY},"d":[]}}],"type"'.encode())
     dialect = canal(
@@ -398,7 +403,7 @@ def test_nested_cells_that_did_not_change() -> None:
 
 
 def test_a_nested_cell_in_the_key() -> None:
-    """A key column with an issue names no row: a dead letter, as for every such value."""
+    """A key column with an issue cannot identify a row, so it becomes a dead letter, as always."""
     message_ = message(nested('"c":[1]', key=',"pkNames":["c"]'))
     result = Translator("s", canal(profile="flink_cdc"), Limits()).translate(message_)
     assert isinstance(result, DeadLetter)
@@ -415,7 +420,7 @@ def test_nested_cells_are_refused_elsewhere() -> None:
 
 @pytest.mark.requirement("canal.reject.3")
 def test_the_rows_of_seatunnel_are_an_option() -> None:
-    """`data` as an object, not an array (§1): object form only in opt-in SeaTunnel mode."""
+    """`data` as an object instead of an array (§1) is accepted only in opt-in SeaTunnel mode."""
     body = {**FLINK, "data": FLINK["data"][0], "old": FLINK["old"][0]}
     assert rows(FLINK, profile="flink_cdc") == rows(body, profile="flink_cdc", object_rows=True)
     assert "INVALID_FIELD" == refused(body, profile="flink_cdc").code
@@ -431,7 +436,7 @@ def inserted(type_: str, cell: str | None, **options: Any) -> RowChange:
 
 
 def test_tencent_values() -> None:
-    """Binary as hex text, TIMESTAMP with "+00:00" (§7.1): both are options."""
+    """Binary as hex text and TIMESTAMP with "+00:00" (§7.1) are both options."""
     assert {"c": "AP8="} == inserted("varbinary(9)", "00ff", binary="hex").after
     assert [Issue("c", "NOT_HEX", "0x1")] == inserted("blob", "0x1", binary="hex").issues
     assert {"c": "YWIA"} == inserted("binary(4)", "616200", binary="hex").after
@@ -442,7 +447,7 @@ def test_tencent_values() -> None:
 
 @pytest.mark.requirement("canal.accept.6")
 def test_oceanbase_values() -> None:
-    """ENUM/SET as labels, `mysqlType` "" for null columns (§7.1)."""
+    """ENUM/SET are labels, and `mysqlType` is "" for null columns (§7.1)."""
     assert {"c": "2"} == inserted("enum('2','1')", "2", labels="text").after
     assert {"c": "2"} == inserted("set('2','1')", "2", labels="text").after
     assert {"c": "2,1"} == inserted("set('2','1')", "2,1", labels="text").after
@@ -454,13 +459,13 @@ def test_oceanbase_values() -> None:
 
 @pytest.mark.requirement("canal.accept.6")
 def test_a_declared_form_of_bytes_is_no_assumption() -> None:
-    """What the operator says needs no note; what DTS does not document does."""
+    """A declaration by the operator needs no note, but an undocumented form of DTS does."""
     assert ["BINARY_ASSUMED=latin1"] == inserted("blob", "a", profile="dts").notes
     assert inserted("blob", "a", profile="dts", binary="latin1").notes is None
 
 
 def test_huawei_and_tencent_full_load() -> None:
-    """INIT for full load (§3.1); `sqlType` and `mysqlType` may be left empty."""
+    """INIT is a full load (§3.1). `sqlType` and `mysqlType` can be empty."""
     change = row(
         of_type("INIT", [NEW], sqlType={}, mysqlType={"id": "int", "name": "varchar", "n": "int"}), profile="dts"
     )
@@ -468,7 +473,7 @@ def test_huawei_and_tencent_full_load() -> None:
 
 
 def test_other_formats_are_not_taken_for_canal() -> None:
-    """DataWorks "aliyun-json" has `schema` and `payload`; Pulsar wraps an array; protobuf is no text (§11)."""
+    """DataWorks "aliyun-json" has `schema` and `payload`, Pulsar wraps an array, and protobuf is not text (§11)."""
     assert "DataWorks" in refused({"schema": {}, "payload": {"after": {"dataColumn": {"id": 1}}}}).reason
     assert "MISSING_FIELD" == refused([{"id": 1}]).code
     assert "UNSUPPORTED_SHAPE" == refused([["id", 1]]).code
@@ -485,7 +490,7 @@ def test_other_formats_are_not_taken_for_canal() -> None:
     ],
 )
 def test_other_formats_are_named(name: str, body: dict[str, Any]) -> None:
-    """By a member that they have and Canal JSON has not; a message with a type of canal is canal's."""
+    """A format is recognized by a member that Canal JSON lacks. A message with a canal type is canal's."""
     found = refused(body)
     assert "UNSUPPORTED_SHAPE" == found.code
     assert name in found.reason
@@ -493,7 +498,7 @@ def test_other_formats_are_named(name: str, body: dict[str, Any]) -> None:
 
 
 def test_foreign_members_are_named() -> None:
-    """Refused by name: the reason says who wrote it and what to declare."""
+    """The reason says who wrote the message and what to declare."""
     assert "TiCDC wrote it (member _tidb), but profile oss is declared; declare profile ticdc" in refused(TICDC).reason
     assert "InLong wrote it" in refused({**UPDATE, "opType": "UPDATE"}, profile="auto").reason
     assert "PostgreSQL" in refused({**UPDATE, "pgType": {"id": "int4"}}, profile="auto").reason

@@ -1,4 +1,4 @@
-"""Replay on the real broker: what was poison becomes the events that it would have been, once, in order."""
+"""A replay on the real broker writes the missing events once and in order."""
 
 import json
 from collections import defaultdict
@@ -26,7 +26,7 @@ def yard(broker: Broker) -> Iterator[Yard]:
 
 @pytest.fixture
 def poisoned(yard: Yard) -> Yard:
-    """Two partitions with poison among what can be read; translated by the wrong configuration."""
+    """Two partitions with unreadable messages among good ones, translated with the wrong configuration."""
     of_old = [("h", b"\xff"), ("cdc-error-output", b"a projection of old")]
     yard.feed(0, update(1), update(2, both=False), update(3), b"{]", headers=of_old)
     yard.feed(2, *(update(row) for row in range(10, 30)))
@@ -35,7 +35,7 @@ def poisoned(yard: Yard) -> Yard:
 
 
 def test_the_events_are_those_of_a_run_from_scratch(poisoned: Yard) -> None:
-    """Same bytes, key, headers and partition as if the configuration had been right, in the order of their offsets."""
+    """Bytes, key, headers and partition are as with the right configuration from the start, in offset order."""
     before = poisoned.read(f"{poisoned.name}-out")
     report = poisoned.replay(poisoned.settings(CLEAR))
     scratch = poisoned.settings(CLEAR, output={"topic": f"{poisoned.name}-scratch"})
@@ -52,7 +52,7 @@ def test_the_events_are_those_of_a_run_from_scratch(poisoned: Yard) -> None:
 
 
 def test_twice_writes_once(poisoned: Yard) -> None:
-    """The second run knows what the first has delivered, and leaves it."""
+    """The second run recognizes what the first has delivered and skips it."""
     settings = poisoned.settings(CLEAR)
     poisoned.replay(settings)
     events = len(poisoned.read(settings.output.topic))
@@ -62,7 +62,7 @@ def test_twice_writes_once(poisoned: Yard) -> None:
 
 
 def test_after_a_crash_before_the_marks(poisoned: Yard) -> None:
-    """Letters whose marks were not written are replayed again: the same bytes, in the same order."""
+    """Letters whose marks were not written are replayed again, with the same bytes in the same order."""
     settings = poisoned.settings(CLEAR)
     before = len(poisoned.read(settings.output.topic))
     poisoned.replay(settings)
@@ -80,7 +80,7 @@ def test_after_a_crash_before_the_marks(poisoned: Yard) -> None:
 
 
 def test_a_dry_run_writes_nothing(poisoned: Yard) -> None:
-    """It counts what would be, and changes no topic."""
+    """A dry run counts what a replay would do and changes no topic."""
     settings = poisoned.settings(CLEAR)
     before = {topic: len(poisoned.read(topic)) for topic in settings.written_topics}
     report = poisoned.replay(settings, execute=False)
@@ -92,7 +92,7 @@ def test_a_dry_run_writes_nothing(poisoned: Yard) -> None:
 
 
 def test_what_stays_dead_lies_there_once(poisoned: Yard) -> None:
-    """A letter that is still poison is neither written again nor marked, and the code it would have now is said."""
+    """A letter that remains dead is neither written again nor marked, and its current code is reported."""
     settings = poisoned.settings(AMBIGUOUS)
     report = poisoned.replay(settings)
     assert {("shop", code, code): count for code, count in (("AMBIGUOUS_VARIANT", 22), ("MALFORMED_JSON", 1))} == dict(
@@ -103,7 +103,7 @@ def test_what_stays_dead_lies_there_once(poisoned: Yard) -> None:
 
 
 def test_a_part_of_them(poisoned: Yard) -> None:
-    """Filters choose; `limit` takes the first in the order of replay and goes on where the last run ended."""
+    """Filters select letters. `limit` takes the first in replay order, and the next run continues there."""
     settings = poisoned.settings(CLEAR)
     few = LetterFilter(codes=["AMBIGUOUS_VARIANT"], limit=3)
     before = {identity(record) for record in poisoned.read(settings.output.topic)}
@@ -123,7 +123,7 @@ def test_a_part_of_them(poisoned: Yard) -> None:
 
 
 def test_letters_of_two_incarnations(yard: Yard) -> None:
-    """A topic that is made again has the same offsets: each letter keeps the scope of its own topic."""
+    """Offsets repeat in a recreated topic, so each letter keeps the scope of its own topic."""
     for row in (1, 2):
         yard.feed(0, update(row))
         yard.translate(yard.settings(AMBIGUOUS))
@@ -137,7 +137,7 @@ def test_letters_of_two_incarnations(yard: Yard) -> None:
 
 
 def test_a_letter_that_was_written_twice(poisoned: Yard, monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a crash a letter may lie there twice: its message is replayed once, and both are done."""
+    """After a crash, a letter can exist twice. Its message is replayed once, and both are marked."""
     monkeypatch.setattr("translator.operations.dlq.replay.AT_ONCE", 5)
     poisoned.translate(poisoned.settings(AMBIGUOUS))
     settings = poisoned.settings(CLEAR)
@@ -149,7 +149,9 @@ def test_a_letter_that_was_written_twice(poisoned: Yard, monkeypatch: pytest.Mon
 
 
 def test_a_letter_of_a_projection(yard: Yard) -> None:
-    """What only a projection lacks goes there alone; what was dead as a whole and is refused there is a new letter."""
+    """A message dead for a projection only is written there only. One that was dead as a whole and is now rejected
+    there becomes a new letter.
+    """
     out, shown = f"{yard.name}-out", f"{yard.name}-shown"
     yard.make(shown, 1, 3_000)
     yard.feed(0, update(1, both=False, name="x" * 5_000), update(2, name="x" * 5_000))
@@ -168,7 +170,9 @@ def test_a_letter_of_a_projection(yard: Yard) -> None:
 
 
 def test_each_row_goes_to_the_topic_of_its_table(yard: Yard) -> None:
-    """As in a run from scratch: topic, partition and bytes. A dry run makes no topic, the run the missing ones."""
+    """Topic, partition and bytes are as in a run from scratch. A dry run creates no topic, and the run creates missing
+    ones.
+    """
     yard.feed(0, update(1), update(2, both=False), update(3, table="u"))
     yard.feed(1, *(update(row, table=table) for row, table in enumerate("utttuu")))
     routed, scratch = (f"{yard.name}-{which}-rows.{{table}}" for which in ("routed", "scratch"))
@@ -192,7 +196,7 @@ def test_each_row_goes_to_the_topic_of_its_table(yard: Yard) -> None:
 
 
 def test_a_letter_of_a_projection_by_table(yard: Yard) -> None:
-    """It names the template, and its row goes to the topic of the table, and to no other output."""
+    """The letter contains the template. Its row goes to the table's topic and to no other output."""
     routed = f"{yard.name}-rows.{{table}}"
     yard.feed(0, update(1, both=False, name="x" * 5_000))
     small = {"topic": routed, "codec": "json", "config": {"max.message.bytes": "3000"}}
@@ -207,7 +211,7 @@ def test_a_letter_of_a_projection_by_table(yard: Yard) -> None:
 
 
 def test_metadata_that_came_later(yard: Yard) -> None:
-    """Rows that nobody could read are replayed by the metadata that the topic holds now, and not waited for without."""
+    """Unreadable rows are replayed with the metadata now in the topic. Without it, the replay does not wait."""
     settings = yard.settings({}, "qlik", timing={"metadata_wait": 0, "broker_wait": 20, "delivery": 20})
     yard.feed(0, json.dumps(QLIK_ROW).encode())
     yard.translate(settings)
@@ -219,7 +223,7 @@ def test_metadata_that_came_later(yard: Yard) -> None:
 
 
 def test_what_cannot_be_replayed(yard: Yard) -> None:
-    """A letter without its body, of a source or a projection that is gone, or of a topic without id: each by name."""
+    """The report lists letters without a body, of a removed source or projection, or of a topic without an id."""
     settings = yard.settings(CLEAR)
     yard.translate(settings)
     message = Message(yard.raw, 0, 90, 1, None, b"x" * 9_000, (), "id")
@@ -248,7 +252,9 @@ MASKS = {"rules": [{"column": "NAME", "mask": "set_null"}]}
 
 
 def test_messages_that_letters_leave_out(yard: Yard) -> None:
-    """Of a source with masks they are read at their origin, and masked like all others; so is what was too large."""
+    """For a masked source, the messages are read at their origin and masked like all others. The same applies to
+    messages that were too large.
+    """
     wrong, clear = (yard.settings(options, masks=MASKS) for options in (AMBIGUOUS, CLEAR))
     yard.feed(
         1, update(1, name=SECRET), update(2, both=False), update(3, name=SECRET), headers=[("h", SECRET.encode())]
@@ -281,7 +287,7 @@ def test_messages_that_letters_leave_out(yard: Yard) -> None:
 
 
 def test_marks_of_letters_that_are_gone(poisoned: Yard) -> None:
-    """They are taken back, so that the metadata topic does not grow with every letter there ever was."""
+    """Such marks are removed, so that the metadata topic does not grow with every letter ever written."""
     settings = poisoned.settings(CLEAR)
     poisoned.write(settings.output.metadata_topic, [Record(mark_key("another", 0, 0).encode(), b"{}", [])])
     poisoned.replay(settings, LetterFilter(limit=1))
@@ -292,7 +298,7 @@ def test_marks_of_letters_that_are_gone(poisoned: Yard) -> None:
 
 
 def test_letters_are_no_evidence_against_each_other(yard: Yard) -> None:
-    """Between two letters others lay: a guard that held one against the other would stop over nothing."""
+    """Other messages came between two letters, so a guard that compared the letters would stop without a reason."""
     legacy = {"profile": "dts", "instance": {"created": "2023-01-01T00:00:00+08:00"}}
     yard.feed(0, update(1, name="a"), update(1, name="b"))
     yard.translate(yard.settings(AMBIGUOUS))

@@ -1,4 +1,4 @@
-"""AtLeastOnceDelivery on the real broker: acknowledged in order, only when delivered; an error acknowledges nothing."""
+"""AtLeastOnceDelivery on the real broker acknowledges in order, only after delivery, and nothing after an error."""
 
 import asyncio
 import os
@@ -41,7 +41,7 @@ def delivery(broker: Broker, accounted: list[BatchAccount]) -> AtLeastOnceDelive
 
 
 def delivering(broker: Broker, accounted: list[BatchAccount], seconds: float) -> AtLeastOnceDelivery:
-    """A delivery whose producer gives a record up after that time."""
+    """A delivery whose producer fails a record after that time."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, seconds, limits=[1_000_000])
     return AtLeastOnceDelivery(RecordProducer.from_config(config), accounted.append)
 
@@ -60,7 +60,7 @@ async def reap_until(delivery: AtLeastOnceDelivery, done: list[str], count: int)
 
 
 def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, accounted: list[BatchAccount]) -> None:
-    """A record that the broker does not take stops the process; its batch is never acknowledged."""
+    """A record that the broker rejects stops the process, and its batch is never acknowledged."""
     delivery = delivering(broker, accounted, 5)
     done: list[str] = []
 
@@ -79,16 +79,16 @@ def test_a_delivery_error_is_fatal_and_acknowledges_nothing(broker: Broker, acco
 
 
 def unreached(port: int, seconds: float) -> AtLeastOnceDelivery:
-    """A delivery whose broker is at a port of this machine where nobody listens yet."""
+    """A delivery whose broker is at a local port where nobody listens yet."""
     address = {"bootstrap.servers": f"127.0.0.1:{port}", "log_level": 0}
     connection = address | {"reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 50}
     return open_delivery(connection, [1_000_000], lambda _: None, Bounds(), seconds)
 
 
 def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, broker: Broker) -> None:
-    """It is not dropped while a later one is still sent, however late the process looks.
+    """A timed-out record is not dropped while a later one is still being sent, however late the process looks.
 
-    The next process begins with what was not written: it would stand behind the later record, out of order.
+    The next process starts with the missing record, which would then follow the later one, out of order.
     """
     reader = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": "unused"})
     reader.assign([TopicPartition(topic, 0, 0)])
@@ -100,7 +100,7 @@ def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, broker:
         time.sleep(3)  # noqa: ASYNC251  the loop is busy with something else, and nobody looks
         await batch.send(topic, 0, [record(1)])
         time.sleep(2.5)  # noqa: ASYNC251  the time of the first is over, that of the second is not
-        gate.open()  # clients ask there for brokers, and go on to the broker's own port
+        gate.open()  # clients ask this port for brokers, and continue at the broker's own port
         first = reader.poll(30)
         assert first is not None
         assert first.value() == b"0"
@@ -112,7 +112,7 @@ def test_nothing_is_written_past_a_record_whose_time_is_over(topic: str, broker:
 
 
 def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> None:
-    """The error names the topic and where to look, for a batch and for what is confirmed."""
+    """The error names the topic and where to look, for a batch and for a confirmed record."""
     delivery = unreached(free_port, 1)
     done: list[str] = []
 
@@ -133,7 +133,7 @@ def test_a_record_that_is_not_acknowledged_in_time_is_fatal(free_port: int) -> N
 
 
 def test_a_batch_that_waits_for_something_else_is_not_late(free_port: int) -> None:
-    """Time counts while reports are to come: a message may wait for its metadata as long as it likes."""
+    """Time counts only while reports are outstanding. A message can wait for its metadata indefinitely."""
     delivery = unreached(free_port, 0.2)
 
     async def scenario() -> None:
@@ -146,7 +146,7 @@ def test_a_batch_that_waits_for_something_else_is_not_late(free_port: int) -> No
 
 
 def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[BatchAccount]) -> None:
-    """A schema that cannot be written stops the process: its rows must not be written either."""
+    """If a schema cannot be written, the process stops, because its rows must not be written either."""
     delivery = delivering(broker, accounted, 60)
     name = f"small-{uuid.uuid4().hex[:8]}"
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -157,7 +157,7 @@ def test_confirm_raises_when_the_broker_refuses(broker: Broker, accounted: list[
 
 
 class Counting(Producer):
-    """The real producer, which counts how often reports are asked for."""
+    """The real producer, counting requests for reports."""
 
     polls = 0
 
@@ -167,7 +167,7 @@ class Counting(Producer):
 
 
 def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[BatchAccount]) -> None:
-    """With room for two records in the producer, many are delivered nevertheless, and confirmed ones too."""
+    """With room for two records in the producer, many are still delivered, including confirmed ones."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 20, [1_000_000])
     delivery = AtLeastOnceDelivery(
         RecordProducer.from_config(config | {"queue.buffering.max.messages": 2}), accounted.append
@@ -189,7 +189,7 @@ def test_a_full_queue_is_waited_for(topic: str, broker: Broker, accounted: list[
 
 
 def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> None:
-    """Who waits for a report, or wants to write, waits for the end of the process without asking again and again."""
+    """Code that waits for a report or for room waits for the end of the process without polling."""
     producer = Counting({"bootstrap.servers": f"127.0.0.1:{free_port}", "log_level": 0})
     delivery = AtLeastOnceDelivery(RecordProducer(producer), lambda _: None)
 
@@ -208,12 +208,12 @@ def test_after_the_end_nothing_is_produced_and_nobody_spins(free_port: int) -> N
         assert not any(task.done() for task in tasks)
 
     asyncio.run(scenario())
-    producer.poll(0)  # the report about the record that was purged
+    producer.poll(0)  # the report about the purged record
     assert 0 == len(producer), "nothing was produced after the end"
 
 
 def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, accounted: list[BatchAccount]) -> None:
-    """The broker refuses a batch that is larger than its topic allows, however small the records in it."""
+    """The broker rejects a batch above its topic's limit, however small its records are."""
     names = small, large = [f"size-{size}-{uuid.uuid4().hex[:8]}" for size in ("small", "large")]
     limits = {small: 10_000, large: 900_000}
     admin = AdminClient({"bootstrap.servers": broker.bootstrap})
@@ -240,7 +240,7 @@ def test_batches_fit_the_smallest_topic_and_records_the_largest(broker: Broker, 
 def test_there_is_room_again_when_something_was_delivered(
     topic: str, broker: Broker, accounted: list[BatchAccount], bounds: Bounds
 ) -> None:
-    """At a bound nothing is taken on; a delivery makes room."""
+    """At a limit, no record is accepted until a delivery makes room."""
     config = producer_config({"bootstrap.servers": broker.bootstrap, "log_level": 0}, 600, [1_000_000], bounds)
     # It keeps records until it is flushed, however long this process or the machine pauses before that.
     producer = Producer(config | {"linger.ms": 300_000})
@@ -265,14 +265,14 @@ def test_there_is_room_again_when_something_was_delivered(
 
 
 def test_one_record_of_the_largest_size_always_has_room() -> None:
-    """A producer whose queue is smaller than a record would never take it."""
+    """Otherwise a record larger than the producer's queue would never be accepted."""
     config = producer_config({}, 20, [10_000, 5_000_000], Bounds(bytes=1024))
     assert config["queue.buffering.max.kbytes"] * 1024 > 5_000_000 + 10_000
     assert 100_000 == config["queue.buffering.max.messages"]
 
 
 def test_the_reason_names_topic_and_cause() -> None:
-    """What an operator looks at, beside the library's own words; an error without a known cause stands alone."""
+    """The reason says what to check and has the library's text. An unknown cause has only the text."""
     said = write_failure("cdc.canonical", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert said.startswith("cannot write to cdc.canonical: ")
     assert said.endswith(" (this user may not write to it)")

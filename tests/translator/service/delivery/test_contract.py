@@ -1,4 +1,4 @@
-"""What every delivery keeps, in memory and to a broker: the pipeline cannot tell one from another."""
+"""The contract of every delivery, in memory and with a broker, which look the same to the pipeline."""
 
 import asyncio
 import random
@@ -25,8 +25,8 @@ from translator.service.metrics import BatchAccount
 
 RAW, OUT = "raw", "out"
 SECONDS = 60.0
-"""After which a producer gives a record up; a broker that answers takes milliseconds."""
-LARGE = random.Random(1).randbytes(10_000)  # which does not compress
+"""The time after which a producer fails a record. A working broker needs milliseconds."""
+LARGE = random.Random(1).randbytes(10_000)  # incompressible
 
 
 class World(Protocol):
@@ -35,14 +35,14 @@ class World(Protocol):
     accounts: list[BatchAccount]
     out: str
     refusing: str
-    """A topic that takes no record of `records(LARGE)`."""
+    """A topic that rejects every record of `records(LARGE)`."""
     raw: str
     membership: bytes
 
     def delivery(self, bounds: Bounds = ...) -> Delivery: ...
 
     def visible(self, partition: int) -> list[bytes | None]:
-        """The values that a reader of committed records sees."""
+        """Return the values that a reader of committed records sees."""
         ...
 
 
@@ -66,7 +66,7 @@ class Memory:
 
 
 class Brokered:
-    """A delivery to a real broker, with topics of its own and a member of a group of its own."""
+    """A delivery to a real broker, with its own topics and a member of its own group."""
 
     def __init__(self, broker: Broker, *, transactions: bool) -> None:
         name = uuid.uuid4().hex[:8]
@@ -142,7 +142,7 @@ def records(*values: bytes) -> list[Record]:
 
 
 async def until(delivery: Delivery, ready: Callable[[], bool]) -> None:
-    """Reaps, as the service does, until something is so; only a hang takes so long."""
+    """Reap like the service until a condition holds. Only a hang takes this long."""
     for _ in range(24_000):
         delivery.reap()
         if ready():
@@ -163,7 +163,7 @@ def begin(world: World, delivery: Delivery, done: list[str], name: str = "batch"
 
 
 def test_acknowledged_when_everything_is_readable(world: World) -> None:
-    """An open batch is not acknowledged; a closed one is, with its account, and then a reader finds its records."""
+    """A batch is acknowledged, with its account, after it is closed and its records are readable."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(), list[str]()
@@ -184,7 +184,7 @@ def test_acknowledged_when_everything_is_readable(world: World) -> None:
 
 
 def test_acknowledged_in_order(world: World) -> None:
-    """A later batch of a partition waits for an earlier one; those of other partitions do not."""
+    """A later batch of a partition waits for an earlier one, but not for those of other partitions."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(), list[str]()
@@ -206,7 +206,7 @@ def test_acknowledged_in_order(world: World) -> None:
 
 
 def test_records_keep_their_order(world: World) -> None:
-    """Those of a partition lie in the order in which they were sent, over messages and batches."""
+    """The records of a partition are stored in the order of sending, across messages and batches."""
     values = [b"%d" % number for number in range(40)]
 
     async def scenario() -> None:
@@ -225,7 +225,7 @@ def test_records_keep_their_order(world: World) -> None:
 
 
 def test_the_place_of_a_record_is_told(world: World) -> None:
-    """The offset at which a reader finds it, before its batch is acknowledged."""
+    """The delivery reports the offset at which a reader finds a record before it acknowledges the batch."""
 
     async def scenario() -> list[int]:
         delivery, done, places = world.delivery(), list[str](), list[int]()
@@ -242,7 +242,7 @@ def test_the_place_of_a_record_is_told(world: World) -> None:
 
 
 def test_an_abandoned_batch_is_never_acknowledged(world: World) -> None:
-    """Nor does it stand in the way of what comes after it."""
+    """It does not block later batches either."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(), list[str]()
@@ -258,7 +258,7 @@ def test_an_abandoned_batch_is_never_acknowledged(world: World) -> None:
 
 
 def test_what_is_confirmed_is_readable(world: World) -> None:
-    """At once, while the records of open batches may not be."""
+    """A confirmed record is readable immediately, although records of open batches might not be."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(), list[str]()
@@ -271,7 +271,7 @@ def test_what_is_confirmed_is_readable(world: World) -> None:
 
 
 def test_progress_is_told_while_something_is_to_come(world: World) -> None:
-    """None means that silence is no sign of trouble."""
+    """None means that a lack of progress is no sign of trouble."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(), list[str]()
@@ -288,7 +288,7 @@ def test_progress_is_told_while_something_is_to_come(world: World) -> None:
 
 
 def test_a_record_that_is_refused_is_fatal(world: World) -> None:
-    """The topic is named; neither its batch nor a later one is acknowledged."""
+    """The error names the topic, and neither its batch nor a later one is acknowledged."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(), list[str]()
@@ -307,7 +307,7 @@ def test_a_record_that_is_refused_is_fatal(world: World) -> None:
 
 
 def test_after_the_end_nothing_moves(world: World) -> None:
-    """What is closed is not acknowledged any more, and who wants to write waits."""
+    """Closed batches are no longer acknowledged, and writers wait."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(), list[str]()
@@ -331,7 +331,7 @@ def test_after_the_end_nothing_moves(world: World) -> None:
 
 
 def test_room_comes_with_acknowledgement(world: World) -> None:
-    """At the bound of batches nothing is taken on before one is done."""
+    """At the limit of batches, no batch is accepted before one is done."""
 
     async def scenario() -> None:
         delivery, done = world.delivery(Bounds(batches=2)), list[str]()

@@ -1,4 +1,4 @@
-"""Transactions on the real broker: whole messages with their offsets or nothing; nothing for who lost partitions."""
+"""Transactions on the real broker write whole messages with their offsets or nothing, and nothing after a rebalance."""
 
 import asyncio
 import threading
@@ -29,7 +29,7 @@ from translator.service.start_offsets import AddedTopic, StartOffsets
 
 
 class Bench:
-    """A raw topic and one of events, a group with one member, and a process that writes transactions."""
+    """A raw topic, an event topic, a group with one member, and a process that writes transactions."""
 
     def __init__(self, broker: Broker) -> None:
         name = uuid.uuid4().hex[:8]
@@ -42,7 +42,7 @@ class Bench:
         for number in range(20):
             producer.produce(self.raw, b"x", partition=number % 2)
         assert 0 == producer.flush(20)
-        # It would commit the offset of its own after five seconds, over that of a transaction.
+        # After five seconds, it would commit its own offset over that of a transaction.
         member = {"group.id": self.group, "auto.offset.reset": "earliest", "enable.auto.commit": False}
         self.member = Consumer(self.client | member)
         self.member.subscribe([self.raw])
@@ -84,7 +84,7 @@ class Bench:
         return to.begin(account, lambda: self.done.append(what), self.membership)
 
     def visible(self) -> list[bytes]:
-        """What a reader of committed records sees of partition 0."""
+        """Return what a reader of committed records sees in partition 0."""
         reader = Consumer(self.client | TO_THE_END)
         reader.assign([TopicPartition(self.out, 0, OFFSET_BEGINNING)])
         found: list[bytes] = []
@@ -94,17 +94,17 @@ class Bench:
         return found
 
     def committed(self) -> dict[int, tuple[int, str]]:
-        """Offsets and notes of the raw topic, by partition."""
+        """Return offsets and notes of the raw topic, by partition."""
         found = self.stable(self.group)
         return {place[1]: (at.offset, at.note.partition(";")[0]) for place, at in found.items()}
 
     def stable(self, group: str) -> dict[tuple[str, int], Committed]:
-        """The offsets of a group. The broker tells the coordinator of the end of a transaction a moment after us."""
+        """Return the group's offsets. The coordinator learns of the end of a transaction a moment after us."""
         places = [(self.raw, 0), (self.raw, 1)]
         return retry_until("offset", lambda _: self.topics.committed(group, places), 20, lambda _: None)
 
     def ends_with(self, *values: bytes) -> None:
-        """A reader of committed records sees exactly these; the marks of a transaction are written after its end."""
+        """Check that a reader of committed records sees exactly these. Transaction markers follow the end."""
         deadline = time.monotonic() + 60
         while len(self.visible()) < len(values) and time.monotonic() < deadline:
             time.sleep(0.05)
@@ -128,14 +128,14 @@ async def until(ready: Callable[[], bool], to: ExactlyOnceDelivery) -> None:
 
 
 async def beside(to: ExactlyOnceDelivery, work: Awaitable[Any]) -> Any:
-    """Reaps while something waits, as the service does."""
+    """Reap while something waits, as the service does."""
     task = asyncio.ensure_future(work)
     await until(task.done, to)
     return task.result()
 
 
 def test_group_metadata_are_those_of_librdkafka(bench: Bench) -> None:
-    """The bytes that we write of a member are those that its own consumer gives. Nobody is never written."""
+    """The bytes that we write for a member match those of librdkafka's consumer. A missing member is not written."""
     generation = int.from_bytes(bench.membership[7:11], "little")
     assert generation > 0
     assert bench.membership == group_metadata(bench.group, generation, bench.member.memberid() or "")
@@ -145,7 +145,7 @@ def test_group_metadata_are_those_of_librdkafka(bench: Bench) -> None:
 
 
 def test_the_broker_takes_a_member_of_aiokafka(bench: Bench) -> None:
-    """Written by us, a member that aiokafka holds may commit; with another generation or name it may not."""
+    """A member held by aiokafka and written by us can commit. With another generation or name, it cannot."""
 
     async def scenario() -> None:
         group = f"{bench.group}-aio"
@@ -168,7 +168,7 @@ def test_the_broker_takes_a_member_of_aiokafka(bench: Bench) -> None:
 
 
 def test_records_and_offsets_are_there_together(bench: Bench) -> None:
-    """Before the end of the transaction there is nothing, and nothing is acknowledged; then all, and the note."""
+    """Before the transaction ends, nothing is visible or acknowledged. Afterwards everything is, with the note."""
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -187,7 +187,7 @@ def test_records_and_offsets_are_there_together(bench: Bench) -> None:
 
 
 def test_a_message_that_is_not_sealed_is_in_no_transaction(bench: Bench) -> None:
-    """A transaction ends between messages, also while a batch is under way; the batch is done with its last one."""
+    """A transaction ends between messages, even within a batch. The last message completes the batch."""
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -209,7 +209,7 @@ def test_a_message_that_is_not_sealed_is_in_no_transaction(bench: Bench) -> None
 
 
 def test_a_batch_that_is_given_back_stands_as_far_as_it_came(bench: Bench) -> None:
-    """Whole messages stand with their offset and are accounted for; of the one that waits nothing does."""
+    """Complete messages are committed and accounted for. Nothing of the waiting message is."""
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -234,10 +234,10 @@ def test_where_ends_take_long_there_are_fewer_transactions(end: float, seconds: 
 
 
 def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Held tables: what came before is readable then, and where a record lies is told; others go on."""
+    """For held tables, the partition's earlier records are then readable with known offsets, and others continue."""
     monkeypatch.setattr(
         "translator.service.delivery.exactly_once.TRANSACTION_SECONDS", 3600.0
-    )  # only who waits ends a transaction
+    )  # only a waiting caller ends a transaction
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -257,7 +257,7 @@ def test_what_a_partition_gave_can_be_waited_for(bench: Bench, monkeypatch: pyte
 
 
 def test_another_generation_is_refused(bench: Bench) -> None:
-    """Of a process that has lost its partitions nothing becomes visible, nothing is acknowledged, and it ends."""
+    """After losing its partitions, a process makes nothing visible, acknowledges nothing and ends."""
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -276,7 +276,7 @@ def test_another_generation_is_refused(bench: Bench) -> None:
 
 
 def test_the_cause_is_told_and_not_what_was_dropped_for_it(bench: Bench) -> None:
-    """librdkafka may report the records that it drops before the one that it drops them for."""
+    """librdkafka can report the dropped records before the one that caused it."""
 
     class Sent:
         def topic(self) -> str:
@@ -292,7 +292,7 @@ def test_the_cause_is_told_and_not_what_was_dropped_for_it(bench: Bench) -> None
 
 
 def test_one_generation_a_transaction(bench: Bench) -> None:
-    """A message of a later generation waits until the transaction of the earlier one has ended."""
+    """A message of a later generation waits for the end of the earlier generation's transaction."""
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -312,7 +312,7 @@ def test_one_generation_a_transaction(bench: Bench) -> None:
 
 
 def test_what_others_must_read_is_outside(bench: Bench) -> None:
-    """A schema is readable before the transaction ends, and stays when it is aborted."""
+    """A schema is readable before the transaction ends, and remains when it is aborted."""
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -328,7 +328,7 @@ def test_what_others_must_read_is_outside(bench: Bench) -> None:
 
 
 def test_the_first_place_is_committed_before_reading(bench: Bench) -> None:
-    """It is there with its note when `place` returns, and the next transaction goes on behind it."""
+    """It is committed with its note when `place` returns, and the next transaction continues from there."""
 
     async def scenario() -> None:
         to = bench.transactions()
@@ -344,7 +344,7 @@ def test_the_first_place_is_committed_before_reading(bench: Bench) -> None:
 
 
 def test_an_open_transaction_is_waited_for(bench: Bench) -> None:
-    """Who is assigned a partition does not read on from an offset that another process is about to commit."""
+    """A newly assigned process does not start from an offset that another process is about to replace."""
     (facts,) = bench.topics.describe([bench.raw]).values()
 
     async def unused(_: Record) -> None:
@@ -369,7 +369,7 @@ def test_an_open_transaction_is_waited_for(bench: Bench) -> None:
 
 
 def test_the_same_name_again_ends_the_older_process(bench: Bench) -> None:
-    """What it had open is aborted when the newer one opens; it learns of that at its next commit."""
+    """Opening the newer process aborts the older one's transaction. The older one notices at its next commit."""
 
     async def scenario() -> None:
         name = uuid.uuid4().hex
@@ -391,7 +391,7 @@ def test_the_same_name_again_ends_the_older_process(bench: Bench) -> None:
 
 
 def test_whoever_waits_is_told_why_in_our_words(bench: Bench) -> None:
-    """librdkafka gives its fatal error to the first poll, whosever it is: here of one that waits for delivery."""
+    """librdkafka returns its fatal error to the first caller that polls, here one that waits for delivery."""
 
     async def scenario() -> None:
         name = uuid.uuid4().hex
@@ -412,10 +412,10 @@ def test_whoever_waits_is_told_why_in_our_words(bench: Bench) -> None:
 
 
 def test_a_record_that_cannot_be_delivered_is_fatal(bench: Bench) -> None:
-    """The topic is named; nothing is committed."""
+    """The error names the topic, and nothing is committed."""
 
     async def scenario() -> None:
-        to = bench.transactions(seconds=8)  # within which the record before must be delivered
+        to = bench.transactions(seconds=8)  # time limit for the delivery of the earlier record
         batch = bench.begin(to)
         await bench.message(to, batch, 0, b"a")
         await batch.send("no-such-topic", 0, [Record(b"k", b"b", [])])
@@ -433,12 +433,12 @@ def test_a_record_that_cannot_be_delivered_is_fatal(bench: Bench) -> None:
 def test_a_call_that_overstays_its_time_is_fatal(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, *, placing: bool
 ) -> None:
-    """The process ends then, and does not wait for the call; nothing of the transaction is there."""
+    """The process ends without waiting for the call, and nothing of the transaction is visible."""
     monkeypatch.setattr("translator.service.delivery.exactly_once._OVERSTAY_SECONDS", 0.1)
     coordinator_is_back = threading.Event()
 
     class Waiting(Producer):
-        """As librdkafka 2.16 where the coordinator of the group goes, whatever time the call is given."""
+        """Blocks like librdkafka 2.16 while the group's coordinator moves, whatever the time limit of the call."""
 
         def send_offsets_to_transaction(self, *_: Any) -> None:
             coordinator_is_back.wait()
@@ -461,7 +461,7 @@ def test_a_call_that_overstays_its_time_is_fatal(
 
 
 def test_at_the_bound_of_batches_it_does_not_wait_for_the_time(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Reading that waits for room hurries the end of the transaction."""
+    """Reading that waits for room ends the transaction early."""
     monkeypatch.setattr("translator.service.delivery.exactly_once.TRANSACTION_SECONDS", 3600.0)
 
     async def scenario() -> None:
@@ -477,7 +477,7 @@ def test_at_the_bound_of_batches_it_does_not_wait_for_the_time(bench: Bench, mon
 
 
 def test_a_full_queue_is_waited_for(bench: Bench) -> None:
-    """A message of more records than the producer has room for is in one transaction all the same."""
+    """A message with more records than the producer's queue is still in one transaction."""
 
     async def scenario() -> None:
         to = bench.transactions(Bounds(events=2))
