@@ -1,7 +1,7 @@
-"""Composes DTS records, because no real bytes exist anywhere: only decoded text was ever published.
+"""Compose DTS records, because no real bytes are available: only decoded text was ever published.
 
-`python -m tests.translator.dialects.dts_avro.composer` writes `message.bin` of the cases; a test keeps them equal.
-The schema is our own; `test_dts_avro_reader` compares it with the vendor's list of fields, enums and branches.
+`python -m tests.translator.dialects.dts_avro.composer` writes `message.bin` of the cases, and a test compares them. The
+schema is our own. `test_dts_avro_reader` compares it with the vendor's list of fields, enums and branches.
 """
 
 import io
@@ -74,7 +74,7 @@ def text(value: str, type_: str = "TEXT") -> Cell:
     return f"{NAMESPACE}.TextObject", {"type": type_, "value": value}
 
 
-# fastavro writes a bare text as EmptyObject: no other branch of an image element takes it.
+# fastavro writes plain text as EmptyObject, because no other branch of an image element accepts it.
 NULL: Any = "NULL"
 NONE: Any = "NONE"
 
@@ -84,7 +84,7 @@ def fields(**numbers: int) -> list[dict[str, Any]]:
 
 
 def record(operation: str, **given: Any) -> dict[str, Any]:
-    """A record of a MySQL source in the form of the published ones of October 2023; `given` overrides fields."""
+    """Return a record of a MySQL source in the form published in October 2023. `given` overrides fields."""
     source_type, version = given.pop("source", ("MySQL", "8.0.28"))
     return {
         "version": 0,
@@ -107,19 +107,19 @@ def record(operation: str, **given: Any) -> dict[str, Any]:
 
 
 def encode(datum: dict[str, Any], version: str) -> bytes:
-    """The bytes of a record in the schema of a version."""
+    """Return the bytes of a record in the schema of a version."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, {"v2": V2, "v3": V3}[version], datum)
     return out.getvalue()
 
 
 def compose(operation: str, *, schema: str = "v3", **given: Any) -> bytes:
-    """The bytes of a record; see `record`."""
+    """Return the bytes of a record (see `record`)."""
     return encode(record(operation, **given), schema)
 
 
 def row(operation: str, columns: dict[str, tuple[int, Cell]], **given: Any) -> bytes:
-    """A record with one image: column name -> (dataTypeNumber, cell)."""
+    """Return a record with one image: column name -> (dataTypeNumber, cell)."""
     image = [cell for _, cell in columns.values()]
     side = "beforeImages" if operation == "DELETE" else "afterImages"
     numbers = fields(**{name: number for name, (number, _) in columns.items()})
@@ -161,7 +161,7 @@ _ORACLE = fields(ID=2, NAME=1, CREATED=12, AT=180, WHEN=181, SPAN=183, RATE=100)
 
 
 def cases() -> dict[str, bytes]:
-    """Case folder -> message."""
+    """Return case folder -> message."""
     rows: dict[str, Any] = {"fields": _ORDERS, "tags": _KEYED}
     return {
         "mysql_insert": compose("INSERT", afterImages=_ORDER, **rows),

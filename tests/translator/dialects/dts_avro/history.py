@@ -1,4 +1,4 @@
-"""A table that changes, as DTS records of one partition, and what comes out of the translator."""
+"""A changing table as DTS records of one partition, and the translator's output."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _date(value: date) -> Cell:
 
 
 def _midnight(value: date) -> Cell:
-    """Oracle's DATE has a clock."""
+    """Return midnight, because Oracle's DATE has a clock time."""
     return local(value.year, value.month, value.day, 0, 0, 0)
 
 
@@ -63,7 +63,7 @@ def _instant(value: datetime) -> Cell:
 
 
 Spelling = tuple[int, Callable[[Any], Cell], Callable[[Any], Any]]
-"""dataTypeNumber, the cell of a value, and the canonical value that it must become."""
+"""dataTypeNumber, the cell of a value, and its expected canonical value."""
 
 
 def _same(value: Any) -> Any:
@@ -143,16 +143,16 @@ ORACLE = Source(
         "blob": (113, binary, _base64),
     },
 )
-"""In a charset and with units of its own; its integers are decimals."""
+"""With its own charset and units, and decimals as integers."""
 
 SOURCES = {"mysql": MYSQL, "mysql_zoned": MYSQL_ZONED, "postgresql": POSTGRESQL, "oracle": ORACLE}
 
 
 @dataclass(frozen=True)
 class Form:
-    """How a task writes: from which source, in which schema version, with marks between rows or without.
+    """How a task writes: the source, the schema version, and marks between rows or none.
 
-    `before`: what an update tells of the row before: `full` image, `key` (the rest is NONE), or none at all.
+    `before`: what an update contains of the old row: the `full` image, its `key` (the rest is NONE), or nothing.
     """
 
     source: Source = MYSQL
@@ -165,13 +165,13 @@ _OPERATIONS = {"load": "INIT", "insert": "INSERT", "update": "UPDATE", "delete":
 
 
 def rendered(changes: Iterable[ShopChange], form: Form = Form(), topic: str = "raw.t") -> list[Message]:
-    """Changes as the messages of one partition."""
+    """Return changes as the messages of one partition."""
     values = [value for change in changes for value in _values(change, form)]
     return [Message(topic, 0, offset, 0, None, value) for offset, value in enumerate(values)]
 
 
 def messages(history: History, form: Form = Form()) -> list[Message]:
-    """A history as DTS sends it."""
+    """Return a history as DTS sends it."""
     return rendered(history.changes, form)
 
 
@@ -227,7 +227,7 @@ def _image(table: ShopTable, row: Mapping[str, Any] | None, source: Source) -> l
 
 
 def canonical(table: ShopTable, row: Mapping[str, Any], source: Source) -> dict[str, Any]:
-    """The row as a consumer must have it."""
+    """Return the row as a consumer must get it."""
     return {
         column.name: None if row[column.name] is None else source.kinds[column.kind][2](row[column.name])
         for column in table.columns
@@ -235,7 +235,7 @@ def canonical(table: ShopTable, row: Mapping[str, Any], source: Source) -> dict[
 
 
 def translated(sent: Iterable[Message], **options: Any) -> list[dict[str, Any]]:
-    """The events of messages, none of which may be a dead letter."""
+    """Return the events of messages, none of which may become a dead letter."""
     translator = Translator("s", DtsAvro(Setup("s"), options), Limits())
     events: list[dict[str, Any]] = []
     for message in sent:
@@ -249,7 +249,7 @@ def translated(sent: Iterable[Message], **options: Any) -> list[dict[str, Any]]:
 
 
 def tables_of(events: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    """The rows of each table that a consumer makes of events, by key."""
+    """Return the rows of each table that a consumer derives from events, by key."""
     tables: dict[str, ReadTable] = {}
     for event in events:
         if event["kind"] == "row":

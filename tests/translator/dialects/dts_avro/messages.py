@@ -1,4 +1,4 @@
-"""What the tests of DTS Avro share: a message -> its one change, a cell -> its one value."""
+"""Helpers for the tests of DTS Avro: a message -> its one change, a cell -> its one value."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -24,12 +24,12 @@ SQL_SERVER = ("SQLServer", "2019")
 
 
 def decode(value: bytes | None, *, tables: Sequence[DeclaredTable] = (), **options: Any) -> Outcome:
-    """The outcome of one message under these options."""
+    """Return the outcome of one message with these options."""
     return DtsAvro(Setup("src", tables=tuple(tables)), options).decode(Message("raw", 0, 0, 0, None, value))
 
 
 def row_of(value: bytes, *, tables: Sequence[DeclaredTable] = (), **options: Any) -> RowChange:
-    """The row that a message must carry."""
+    """Return the only row of a message."""
     outcome = decode(value, tables=tables, **options)
     assert isinstance(outcome, Changes)
     (change,) = outcome.changes
@@ -38,7 +38,7 @@ def row_of(value: bytes, *, tables: Sequence[DeclaredTable] = (), **options: Any
 
 
 def other_of(value: bytes, **options: Any) -> OtherChange:
-    """What a message must carry that is no row: a statement, or a mark."""
+    """Return the only change of a message that is not a row: a statement or a mark."""
     outcome = decode(value, **options)
     assert isinstance(outcome, Changes)
     (change,) = outcome.changes
@@ -47,7 +47,7 @@ def other_of(value: bytes, **options: Any) -> OtherChange:
 
 
 def refused(value: bytes) -> tuple[ErrorCode, str]:
-    """Code and path of the dead letter that a message must become."""
+    """Return the code and path of a message's dead letter."""
     with pytest.raises(MessageError) as caught:
         decode(value)
     return caught.value.code, caught.value.path
@@ -58,7 +58,7 @@ _SYMBOLS = ("NULL", "NONE")
 
 
 def as_fastavro(record: DtsRecord) -> dict[str, Any]:
-    """A record as fastavro returns it with `return_named_type`."""
+    """Return a record as fastavro returns it with `return_named_type`."""
     found: dict[str, Any] = {
         "version": record.version,
         "id": record.id,
@@ -98,7 +98,7 @@ def value_of(
     options: Mapping[str, str] | None = None,
     **given: str,
 ) -> tuple[object, object]:
-    """Type of a column with its value, or with the code and the raw text of its issue."""
+    """Return the type of a column with its value, or with the code and raw text of its issue."""
     tables = [DeclaredTable("*", columns={"c": declared})] if declared else []
     change = row_of(row("INSERT", {"c": (number, cell)}, source=source, **given), tables=tables, **(options or {}))
     assert change.schema is not None

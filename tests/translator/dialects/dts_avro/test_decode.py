@@ -1,4 +1,4 @@
-"""Records -> changes: operations, images, tables, keys, schemas, times (§3, 5 and 6)."""
+"""Records -> changes: operations, images, tables, keys, schemas and times (§3, 5 and 6)."""
 
 from typing import Any, cast
 
@@ -32,7 +32,7 @@ COLUMNS = fields(a=3, b=3)
 
 @pytest.mark.requirement("dts_avro.map.2")
 def test_every_operation_of_the_schema_has_its_line() -> None:
-    """No operation of the wire format falls through, and no line is without an operation."""
+    """The tables cover exactly the operations of the wire format."""
     (operation,) = [field for field in cast(dict[str, Any], V3)["fields"] if field["name"] == "operation"]
     assert set(operation["type"]["symbols"]) == OPERATIONS
 
@@ -53,7 +53,7 @@ def test_every_operation_of_the_schema_has_its_line() -> None:
     ],
 )
 def test_what_carries_no_change_is_skipped_by_name(expected: str, operation: str) -> None:
-    """The operation decides, never the length of the record."""
+    """The operation decides, and never the length of the record."""
     assert Skip(expected) == decode(compose(operation, objectName=None))
     assert Skip(expected) == decode(compose(operation, sourcePosition="x" * 500))
 
@@ -63,7 +63,7 @@ def test_what_carries_no_change_is_skipped_by_name(expected: str, operation: str
     ("expected", "value"), [("tombstone", None), ("empty", b""), ("empty", b"\0"), ("empty", b"{}")]
 )
 def test_a_mock_value_is_skipped(expected: str, value: bytes | None) -> None:
-    """Null, or at most two bytes: it only moves the offset."""
+    """A null or a value of at most two bytes only moves the offset."""
     assert Skip(expected) == decode(value)
 
 
@@ -87,7 +87,7 @@ def test_row_operations(op: str, before: object, after: object, operation: str, 
 
 @pytest.mark.requirement("dts_avro.map.1")
 def test_an_initial_row_may_come_in_the_before_image() -> None:
-    """INIT was never seen: the one image it has is the row, and a note says where it was."""
+    """INIT was never observed. Its only image is the row, and a note says where it was."""
     change = row_of(compose("INIT", fields=COLUMNS, beforeImages=[A, B]))
     assert ("r", None, {"a": 1, "b": 2}) == (change.op, change.before, change.after)
     assert ["INIT_FROM_BEFORE"] == change.notes
@@ -122,7 +122,7 @@ def test_an_initial_row_may_come_in_the_before_image() -> None:
     ],
 )
 def test_contradictory_records_are_dead_letters(code: str, path: str, operation: str, given: dict[str, Any]) -> None:
-    """A record whose parts do not fit its operation is refused, with the place; none is repaired."""
+    """A record whose parts do not fit its operation is rejected with the place and never repaired."""
     assert (code, path) == refused(compose(operation, **{"fields": COLUMNS, **given}))
 
 
@@ -131,7 +131,7 @@ def test_contradictory_records_are_dead_letters(code: str, path: str, operation:
 
 @pytest.mark.requirement("dts_avro.map.4")
 def test_null_absent_and_withheld_stay_three_things() -> None:
-    """Branch null and EmptyObject.NULL are null; EmptyObject.NONE is absent and unavailable, whichever image."""
+    """Branch null and EmptyObject.NULL are null. EmptyObject.NONE is absent and unavailable in either image."""
     columns, cells = fields(a=3, b=3, c=3, d=3), [A, None, NULL, NONE]
     expected = {"a": 1, "b": None, "c": None}
     inserted = row_of(compose("INSERT", fields=columns, afterImages=cells))
@@ -142,13 +142,13 @@ def test_null_absent_and_withheld_stay_three_things() -> None:
 
 @pytest.mark.requirement("dts_avro.map.5")
 def test_what_an_update_withholds_is_told_by_its_after_image() -> None:
-    """A column that only the before image lacks is there to be written."""
+    """A column that only the before image lacks can be written."""
     change = row_of(compose("UPDATE", fields=COLUMNS, beforeImages=[A, NONE], afterImages=[NONE, B]))
     assert ({"a": 1}, {"b": 2}, ["a"]) == (change.before, change.after, change.unavailable)
 
 
 def test_an_issue_of_both_images_is_one() -> None:
-    """A value that did not change and has no form is reported once."""
+    """An unchanged value without a form is reported once."""
     zero = local(0, 0, 0, 0, 0, 0)
     change = row_of(compose("UPDATE", fields=fields(a=3, t=12), beforeImages=[A, zero], afterImages=[A, zero]))
     assert [Issue("t", "ZERO_DATE", "0000-00-00T00:00:00")] == change.issues
@@ -169,7 +169,7 @@ def test_an_issue_of_both_images_is_one() -> None:
     ],
 )
 def test_names(expected: TableName, name: str) -> None:
-    """Parts are split at dots; a dot inside a name is six characters with a capital E; case is kept."""
+    """Names are split at dots. A dot inside a name is encoded in six characters with a capital E, and case is kept."""
     assert expected == row_of(row("INSERT", {"a": (3, A)}, objectName=name)).table
 
 
@@ -187,13 +187,13 @@ def test_names(expected: TableName, name: str) -> None:
     ],
 )
 def test_a_row_without_a_table_is_a_dead_letter(code: str, name: str | None) -> None:
-    """A row needs a database and a table, and no part may be empty."""
+    """A row needs a database and a table, and neither part can be empty."""
     assert (code, "$.objectName") == refused(row("INSERT", {"a": (3, A)}, objectName=name))
 
 
 @pytest.mark.requirement("dts_avro.map.7")
 def test_logical_names_of_sharded_sources() -> None:
-    """By option the tags name the table; the physical name stays in a note."""
+    """With the option, the tags provide the table, and a note keeps the physical name."""
     value = row("INSERT", {"a": (3, A)}, objectName="db_0005.t_11", tags={"l_db_name": "db", "l_tb_name": "t"})
     assert (TableName("db_0005", None, "t_11"), None) == (row_of(value).table, row_of(value).notes)
     logical = row_of(value, logical_names=True)
@@ -217,7 +217,7 @@ def test_logical_names_of_sharded_sources() -> None:
     ],
 )
 def test_the_time_of_the_commit(expected: int | None, timestamp: int) -> None:
-    """Seconds, or milliseconds from 10^10 up; 0 and what is no time are unknown."""
+    """Times are seconds, or milliseconds from 10^10 on. 0 and invalid times are unknown."""
     assert expected == row_of(row("INSERT", {"a": (3, A)}, sourceTimestamp=timestamp)).ts_commit_us
 
 
@@ -233,13 +233,15 @@ def test_the_time_of_the_commit(expected: int | None, timestamp: int) -> None:
     ],
 )
 def test_the_time_of_the_capture(expected: int | None, tags: dict[str, str]) -> None:
-    """readerThroughoutTime is milliseconds."""
+    """readerThroughoutTime is in milliseconds."""
     assert expected == row_of(row("INSERT", {"a": (3, A)}, tags=tags)).ts_capture_us
 
 
 @pytest.mark.requirement("dts_avro.decode.5", "dts_avro.map.9")
 def test_writer_position_and_transaction() -> None:
-    """Version certain, product and server as the source says, position verbatim; MySQL's transaction `0` is none."""
+    """The version is certain, product and server are the source's, and the position is verbatim. MySQL's transaction
+    `0` is none.
+    """
     change = row_of(row("INSERT", {"a": (3, A)}))
     assert ("v3", "certain", "MySQL", "1921057203") == (
         change.writer.variant,
@@ -254,7 +256,7 @@ def test_writer_position_and_transaction() -> None:
 
 @pytest.mark.requirement("dts_avro.decode.5", "dts_avro.map.9")
 def test_extras_keep_what_has_no_field() -> None:
-    """By option: numbers, recovery position, transaction id and every tag, known or not."""
+    """With the option, these are numbers, recovery position, transaction id and every tag, known or not."""
     value = row("INSERT", {"a": (3, A)}, tags={"traceid": "x", "new": "y"})
     assert {
         "version": "0",
@@ -275,14 +277,14 @@ def test_extras_keep_what_has_no_field() -> None:
     [(("MySQL", "8"), "72469@78@1"), (("MySQL", "8"), "1<->2"), (("MySQL", "8"), ""), (ORACLE, "72469@78")],
 )
 def test_a_position_of_another_form_is_opaque(source: tuple[str, str], position: str) -> None:
-    """Only MySQL's is known to be an offset and a file."""
+    """Only MySQL's position is known to be an offset and a file."""
     ext = row_of(row("INSERT", {"a": (3, A)}, source=source, sourcePosition=position), extras=True).ext
     assert ext is not None
     assert not {"binlogOffset", "binlogFile"} & ext.keys()
 
 
 def test_a_record_of_version_2_has_no_born_timestamp_in_its_extras() -> None:
-    """Absent, not 0."""
+    """The member is absent and not 0."""
     ext = row_of(row("INSERT", {"a": (3, A)}, schema="v2"), extras=True).ext
     assert ext is not None
     assert "bornTimestamp" not in ext
@@ -299,7 +301,7 @@ def test_a_record_of_version_2_has_no_born_timestamp_in_its_extras() -> None:
     ],
 )
 def test_the_transaction(expected: Tx | None, txid: str, tags: dict[str, str]) -> None:
-    """sourceTxid, unless it is MySQL's `0`; then the tag GTID, where the source writes it."""
+    """The transaction is sourceTxid unless that is MySQL's `0`, and otherwise the tag GTID if the source writes it."""
     assert expected == row_of(row("INSERT", {"a": (3, A)}, sourceTxid=txid, tags=tags)).tx
 
 
@@ -308,7 +310,7 @@ def test_the_transaction(expected: Tx | None, txid: str, tags: dict[str, str]) -
 
 @pytest.mark.requirement("dts_avro.reject.4")
 def test_a_document_of_mongodb_is_its_value_and_its_id() -> None:
-    """`fields` is null, and images hold `_value` and `_id`; the id is the key, and a note says what the row is."""
+    """`fields` is null, and images have `_value` and `_id`. The id is the key, and a note explains the row."""
     cells = [text('{"a": 1}', "JSON"), text("5f1e", "XTYPE")]
     source = {"source": ("MongoDB", "6.0"), "objectName": "shop.orders"}
     change = row_of(compose("UPDATE", beforeImages=[None, cells[1]], afterImages=cells, **source))
@@ -318,7 +320,7 @@ def test_a_document_of_mongodb_is_its_value_and_its_id() -> None:
 
 
 def test_columns_of_mongodb_are_columns() -> None:
-    """With `fields` it is a row as any other."""
+    """With `fields`, it is a normal row."""
     change = row_of(compose("INSERT", source=("MongoDB", "6.0"), fields=COLUMNS, afterImages=[A, B]))
     assert ({"a": "1", "b": "2"}, (), None) == (change.after, change.key_columns, change.notes)
 
@@ -328,12 +330,12 @@ def test_columns_of_mongodb_are_columns() -> None:
 
 @pytest.mark.parametrize("options", [{"fraction_units": "nanos"}, {"fraction_unit": "millis"}, {"extras": "perhaps"}])
 def test_wrong_options_stop_at_the_start(options: dict[str, Any]) -> None:
-    """An unknown option or value is an error of the configuration."""
+    """An unknown option or value is a configuration error."""
     with pytest.raises(ConfigError):
         DtsAvro(Setup("src"), options)
 
 
 def test_there_is_nothing_to_learn() -> None:
-    """Every record describes itself; a metadata document for this dialect is a mix-up."""
+    """Every record describes itself, so a metadata document for this dialect is a mistake."""
     with pytest.raises(FatalError):
         DtsAvro(Setup("src"), {}).learn("key", b"{}")

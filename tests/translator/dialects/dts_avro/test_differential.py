@@ -1,4 +1,4 @@
-"""The reader against others: fastavro and the reference package `avro` for what a record says, `scan` for damage."""
+"""The reader compared with fastavro and the reference package `avro`, and with `scan` for damaged records."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ LIMITS = Limits()
 READER = RecordReader(LIMITS)
 _scan = compile_scan(V2, LIMITS.columns)
 
-# -- records of any content
+# -- records with any content
 
 _INTS = st.integers(-(2**31), 2**31 - 1)
 _LONGS = st.integers(-(2**63), 2**63 - 1)
@@ -46,7 +46,7 @@ _NAMED: dict[str, Any] = {branch["name"]: branch for branch in BRANCHES[1:]}
 
 
 def _of(schema: Any) -> st.SearchStrategy[Any]:
-    """Anything that the schema of a field inside an image allows."""
+    """Generate any value that the schema of an image field allows."""
     if isinstance(schema, list):
         return st.one_of([_of(branch) for branch in schema])
     if isinstance(schema, str):
@@ -56,7 +56,7 @@ def _of(schema: Any) -> st.SearchStrategy[Any]:
     return st.fixed_dictionaries({field["name"]: _of(field["type"]) for field in schema["fields"]})
 
 
-# fastavro takes a bare text for an EmptyObject: no other branch fits.
+# fastavro takes plain text for an EmptyObject, because no other branch fits.
 CELLS = st.one_of(
     [st.none()]
     + [
@@ -89,7 +89,7 @@ RECORDS = st.fixed_dictionaries(
 
 @st.composite
 def records(draw: st.DrawFn) -> dict[str, Any]:
-    """Records, of which some are updates that change little."""
+    """Generate records, including updates with few changes."""
     record: dict[str, Any] = draw(RECORDS)
     if draw(st.booleans()) and isinstance(record["beforeImages"], list):
         cells = record["beforeImages"]
@@ -119,7 +119,7 @@ def by_reference(value: bytes, version: str) -> Any:
 
 
 def without_branches(record: dict[str, Any]) -> dict[str, Any]:
-    """The reference package does not tell which branch a value came in."""
+    """Drop the branch names, which the reference package does not return."""
 
     def bare(image: Any) -> Any:
         return [cell and cell[1] for cell in image] if isinstance(image, list) else image
@@ -131,7 +131,7 @@ def without_branches(record: dict[str, Any]) -> dict[str, Any]:
 @examples(3)
 @given(records(), st.sampled_from(sorted(SCHEMAS)))
 def test_three_readers_agree(record: dict[str, Any], version: str) -> None:
-    """Whatever a record holds, it is read as fastavro and the reference package read it, and as it was written."""
+    """Whatever a record contains, all three read it as it was written."""
     value = encode(record, version)
     found = READER.read(value)
     assert version == found.schema
@@ -142,7 +142,7 @@ def test_three_readers_agree(record: dict[str, Any], version: str) -> None:
 @pytest.mark.requirement("dts_avro.tests.1")
 @pytest.mark.parametrize("name", sorted(set(cases()) - {"damaged", "json_for_another_dialect"}))
 def test_three_readers_agree_on_the_cases(name: str) -> None:
-    """So are the records of the cases."""
+    """The same holds for the records of the cases."""
     value = cases()[name]
     found = READER.read(value)
     assert by_fastavro(value, found.schema) == as_fastavro(found)
@@ -153,7 +153,7 @@ def test_three_readers_agree_on_the_cases(name: str) -> None:
 
 
 def scanned(value: bytes) -> str | None:
-    """The version by the strict walk, which fastavro needs before it; None for what it refuses."""
+    """Return the version according to the strict walk that fastavro needs first, or None if it rejects the bytes."""
     try:
         end = _scan(value, 0)
         if end == len(value):
@@ -164,7 +164,7 @@ def scanned(value: bytes) -> str | None:
 
 
 def plainly(value: bytes) -> Any:
-    """What scan and fastavro make of the bytes; None where one of them refuses."""
+    """Return what scan and fastavro read, or None if one of them rejects the bytes."""
     version = scanned(value)
     if version is None:
         return None
@@ -175,7 +175,7 @@ def plainly(value: bytes) -> Any:
 
 
 def quickly(value: bytes) -> Any:
-    """What the reader makes of them."""
+    """Return what the reader reads."""
     try:
         return as_fastavro(READER.read(value))
     except MessageError:
@@ -183,7 +183,7 @@ def quickly(value: bytes) -> Any:
 
 
 def spliced(value: bytes, edits: list[tuple[int, int, bytes]]) -> bytes:
-    """The bytes with some of them replaced."""
+    """Return the bytes with some of them replaced."""
     damaged = bytearray(value)
     for at, length, new in edits:
         at %= len(damaged) + 1
@@ -207,15 +207,15 @@ EDITS = st.lists(
 @examples(7)
 @given(st.sampled_from(sorted(cases().values())) | records().map(lambda record: encode(record, "v3")), EDITS)
 def test_damage_is_judged_alike(value: bytes, edits: list[tuple[int, int, bytes]]) -> None:
-    """The reader refuses exactly what the strict walk or fastavro refuses, and reads the rest as they do."""
+    """The reader rejects exactly what the strict walk or fastavro rejects, and reads the rest as they do."""
     damaged = spliced(value, edits)
-    # As text: NaN is not equal to itself.
+    # As text, because NaN is not equal to itself.
     assert str(plainly(damaged)) == str(quickly(damaged))
 
 
 @pytest.mark.requirement("dts_avro.decode.7")
 def test_every_bit_is_judged_alike() -> None:
-    """And so it is with every byte of an update, changed in four ways."""
+    """The same holds for every byte of an update, changed in four ways."""
     value = cases()["mysql_update"]
     for at in range(len(value)):
         for bit in (1, 2, 0x40, 0x80):
@@ -225,7 +225,7 @@ def test_every_bit_is_judged_alike() -> None:
 
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_what_the_reader_remembers_changes_nothing() -> None:
-    """Columns kept from another record of the table are used for the same bytes only: a fresh reader reads the same."""
+    """Cached columns of another record are used only for the same bytes, so a new reader gives the same result."""
     values = [value for value in cases().values() if plainly(value) is not None]
     for value in [*values, *reversed(values)]:
         assert as_fastavro(RecordReader(LIMITS).read(value)) == as_fastavro(READER.read(value))
@@ -234,7 +234,7 @@ def test_what_the_reader_remembers_changes_nothing() -> None:
 @pytest.mark.requirement("dts_avro.tests.2")
 @pytest.mark.parametrize("name", ["mysql_insert", "mysql_withheld"])
 def test_an_index_in_two_bytes_is_that_index(name: str) -> None:
-    """Avro does not ask for the shortest form: the cell is the same, and so is a whole image of them."""
+    """Avro does not require the shortest form. The cell is the same, and so is a whole image of them."""
     value = cases()[name]
     record = READER.read(value)
     assert isinstance(record.after, list)

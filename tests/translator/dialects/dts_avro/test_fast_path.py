@@ -1,4 +1,4 @@
-"""The quick ways of reading cells against the plain one: the same value, issue or note (dts_avro/fast_path.py)."""
+"""The fast paths for cells give the same values, issues and notes as the plain path (dts_avro/fast_path.py)."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ TYPES = [*CANONICAL_TYPES, "decimal(10,2)", "decimal(3,0)"]
 
 
 def encoded(cell: Cell) -> bytes:
-    """The bytes of a cell."""
+    """Return the bytes of a cell."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, cast(Any, fastavro.parse_schema(BRANCHES)), cell)
     return out.getvalue()
 
 
 def result(read: CellReader, cell: bytes) -> object:
-    """The value, or what takes its place; with its type, for 1 is not true."""
+    """Return the value or its replacement, with its type, because 1 is not true."""
     try:
         value = read(cell)
     except Unrepresentable as issue:
@@ -59,12 +59,12 @@ def result(read: CellReader, cell: bytes) -> object:
 
 
 def both(canonical_type: str, reading: Reading, cell: bytes) -> tuple[object, object]:
-    """What the quick and the plain reader make of it."""
+    """Return the results of the fast and the plain reader."""
     plain = plain_readers(canonical_type, reading)[cell[0]]
     return result(cell_readers(canonical_type, reading)[cell[0]], cell), result(plain, cell)
 
 
-# -- values as sources send them, and others near to them
+# -- values as sources send them, and similar ones
 
 _NUMBERS = st.integers(-(2**65), 2**65) | st.integers(-200, 200) | st.sampled_from([2**31, 2**63, -(2**63), 10**18])
 _NUMBER_TEXTS = _NUMBERS.map(str) | st.sampled_from(
@@ -81,7 +81,7 @@ _ZONES = ["+08:00", "-03:30", "UTC", "GMT+8", "8", "", "Europe/Berlin", "Mars/Ba
 
 @st.composite
 def date_times(draw: st.DrawFn) -> dict[str, int]:
-    """Components: of a date, of a clock or both, sensible or a little off."""
+    """Generate components of a date, a time of day or both, valid or slightly off."""
     off = draw(st.sampled_from([0, 0, 0, 1]))
     components: dict[str, int] = {}
     if draw(st.booleans()):
@@ -127,20 +127,20 @@ USUAL = st.one_of(list(OF_BRANCH.values()))
 @examples(7)
 @given(USUAL | CELLS.filter(lambda cell: isinstance(cell, tuple)), st.sampled_from(TYPES), st.sampled_from(READINGS))
 def test_both_ways_agree(cell: Cell, canonical_type: str, reading: Reading) -> None:
-    """Whatever the cell, its column and its source."""
+    """Both paths agree for any cell, column and source."""
     found, expected = both(canonical_type, reading, encoded(cell))
     assert expected == found
 
 
 def _longer(cell: bytes, at: int) -> bytes:
-    """The one-byte number at that place in two bytes, as Avro allows."""
+    """Return the cell with the one-byte number at that place in two bytes, as Avro allows."""
     return cell[:at] + bytes([cell[at] | 0x80, 0]) + cell[at + 1 :]
 
 
 @pytest.mark.parametrize("canonical_type", ["timestamptz", "unknown", "string"])
 @pytest.mark.parametrize("zone", ["8", "80000", "\0" * 9])
 def test_a_zone_is_no_clock(zone: str, canonical_type: str) -> None:
-    """A date alone with a zone: the bytes of the zone lie where a clock would."""
+    """In a date with a zone, the bytes of the zone are where a time of day would be."""
     for parts in ({"year": 2023, "month": 10, "day": 17}, {"year": 2023}, {"hour": 1, "minute": 2, "second": 3}):
         found, expected = both(canonical_type, READINGS[0], encoded(zoned(zone, **parts)))
         assert expected == found
@@ -174,7 +174,7 @@ def test_a_length_is_no_digit(precision: int, digits: int, canonical_type: str) 
     ],
 )
 def test_numbers_longer_than_they_need_be(cell: Cell, reading: Reading) -> None:
-    """A length, index or component in two bytes moves what is behind it; no short cut takes one thing for another."""
+    """A length, index or component in two bytes moves the rest, and no fast path misreads it."""
     short = encoded(cell)
     for at in range(1, len(short)):
         if short[at] < 0x80:
@@ -186,7 +186,7 @@ def test_numbers_longer_than_they_need_be(cell: Cell, reading: Reading) -> None:
 
 
 def readable(cell: bytes) -> bool:
-    """Whether it is a cell at all: the byte made longer may have been a letter."""
+    """Return whether it is a cell at all. The lengthened byte may have been a letter."""
     data = io.BytesIO(cell)
     try:
         fastavro.schemaless_reader(data, cast(Any, fastavro.parse_schema(BRANCHES)), None)
@@ -222,7 +222,7 @@ def readable(cell: bytes) -> bool:
     ],
 )
 def test_the_usual_cell_is_read_quickly(canonical_type: str, cell: Cell, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without this, the properties above would prove nothing: the plain way is not asked."""
+    """Common cells take the fast path. Otherwise the properties above would prove nothing."""
 
     def forbidden(canonical_type: str, reading: Reading) -> dict[int, CellReader]:
         def fail(cell: bytes) -> Any:

@@ -1,4 +1,4 @@
-"""Random histories of tables, sent as DTS records: a consumer ends with the tables of the source."""
+"""Random table histories sent as DTS records: a consumer ends with the tables of the source."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FORMS = st.builds(
 
 
 def expected_tables(shop: Shop, form: Form) -> dict[str, dict[str, Any]]:
-    """The tables of the shop as a consumer must have them."""
+    """Return the tables of the shop as a consumer must have them."""
     found = {}
     for name, rows in shop.rows.items():
         shape = shop.shape(name)
@@ -45,7 +45,7 @@ def expected_tables(shop: Shop, form: Form) -> dict[str, dict[str, Any]]:
 @examples(0.6)
 @given(st.integers(0, 10_000), st.integers(1, 60), st.none() | st.integers(5, 40), FORMS)
 def test_the_tables_of_the_source_come_back(seed: int, length: int, new_column_at: int | None, form: Form) -> None:
-    """All kinds of columns, several tables, loads, key changes, a new column; whatever the source and its form."""
+    """This covers all kinds of columns, several tables, loads, key changes and a new column, in any form."""
     shop = Shop(seed)
     sent = rendered(shop.history(length, new_column_at), form)
     found = tables_of(translated(sent))
@@ -54,7 +54,7 @@ def test_the_tables_of_the_source_come_back(seed: int, length: int, new_column_a
 
 
 def _completed(rows: dict[str, Any], shape: Any) -> dict[str, Any]:
-    """A row from before the new column has none; in the source it is null."""
+    """Add the new column to an older row. In the source, it is null."""
     names = [column.name for column in shape.columns]
     return {key: {name: row.get(name) for name in names} for key, row in rows.items()}
 
@@ -63,7 +63,7 @@ def _completed(rows: dict[str, Any], shape: Any) -> dict[str, Any]:
 @examples(0.6)
 @given(histories(), st.sampled_from(["full", "key", "none"]), st.data())
 def test_a_topic_read_twice_in_part(history: History, before: str, data: st.DataObject) -> None:
-    """A consumer that reads some messages again, in order, from any place, ends with the same rows."""
+    """A consumer that rereads messages in order from any offset ends with the same rows."""
     sent = messages(history, Form(before=before))
     start = data.draw(st.integers(0, len(sent)))
     end = data.draw(st.integers(start, len(sent)))
@@ -74,7 +74,7 @@ def test_a_topic_read_twice_in_part(history: History, before: str, data: st.Data
 
 @pytest.mark.parametrize("options", [{}, {"transactions": True, "extras": True}])
 def test_marks_change_no_table(options: dict[str, Any]) -> None:
-    """Heartbeats, transactions and fillers between the rows are events of their own, or skipped."""
+    """Heartbeats, transactions and fillers between rows become separate events or are skipped."""
     shop = Shop(7)
     changes = list(shop.history(40))
     quiet, busy = (tables_of(translated(rendered(changes, Form(marks=marks)), **options)) for marks in (False, True))

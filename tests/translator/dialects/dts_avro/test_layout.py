@@ -1,4 +1,4 @@
-"""What the rows of a table share: key, schema, and the memory of both (§5 and 6)."""
+"""What the rows of a table share: key, schema, and the cache for both (§5 and 6)."""
 
 from typing import Any
 
@@ -48,7 +48,9 @@ CONFIGURED = DeclaredTable("shop.*", key=("a",))
     ],
 )
 def test_the_key(expected: tuple[str, Any, Any], tags: dict[str, str], given: dict[str, Any]) -> None:
-    """PRIMARY in its order, else by option the first unique key, else the declared key; a useless tag is noted."""
+    """The key is PRIMARY in its order, else by option the first unique key, else the declared key. A useless tag is
+    noted.
+    """
     change = row_of(compose("INSERT", fields=COLUMNS, afterImages=[A, B], tags=tags), **given)
     assert expected == (change.key_kind, change.key_columns, change.notes)
     assert change.schema is not None
@@ -68,14 +70,14 @@ def test_the_key(expected: tuple[str, Any, Any], tags: dict[str, str], given: di
     ],
 )
 def test_an_update_that_does_not_tell_its_old_key_is_noted(noted: bool, before: Any, tags: dict[str, str]) -> None:
-    """If such an update changed the key, the row of the old one stays with whoever follows the events."""
+    """If such an update changed the key, a consumer keeps the row of the old key."""
     change = row_of(compose("UPDATE", fields=COLUMNS, beforeImages=before, afterImages=[A, B], tags=tags))
     assert (["KEY_OLD_UNKNOWN"] if noted else None) == change.notes
 
 
 @pytest.mark.requirement("dts_avro.map.3")
 def test_the_schema_lists_every_column() -> None:
-    """Names in order of `fields`, types by number, the source's names of the types."""
+    """The schema has the names in order of `fields`, types by number, and the source's type names."""
     columns = fields(id=8, name=253, mystery=4242)
     schema = row_of(compose("INSERT", fields=columns, afterImages=[A, None, NONE], tags=TWO_KEYS)).schema
     assert schema is not None
@@ -89,7 +91,7 @@ def test_the_schema_lists_every_column() -> None:
 
 
 def test_a_schema_does_not_depend_on_values() -> None:
-    """Rows of one table name one schema: null, withheld and broken values change nothing."""
+    """Rows of a table share a schema. Null, withheld and broken values change nothing."""
     columns: dict[str, Any] = {"fields": fields(a=3, t=12, s=253)}
     rows = [
         [A, local(2023, 10, 17, 0, 0, 0), character("x")],
@@ -101,7 +103,7 @@ def test_a_schema_does_not_depend_on_values() -> None:
 
 
 def test_text_or_bytes_is_told_by_the_values_of_the_message() -> None:
-    """VARBINARY has the number of VARCHAR: either image may tell, and a declaration makes it the same for nulls."""
+    """VARBINARY has the type number of VARCHAR, so either image may decide. A declaration also covers nulls."""
     columns: dict[str, Any] = {"fields": fields(a=3, v=253)}
     blob = binary(b"\xff", "BINARY")
     null = compose("INSERT", afterImages=[A, None], **columns)
@@ -117,14 +119,14 @@ def _type_of_v(change: Any) -> str:
 
 
 def test_text_and_bytes_in_one_column_are_a_dead_letter() -> None:
-    """No column holds both."""
+    """No column can hold both."""
     images: dict[str, Any] = {"beforeImages": [text("x")], "afterImages": [binary(b"x")]}
     assert ("INVALID_FIELD", "$.afterImages") == refused(compose("UPDATE", fields=fields(v=253), **images))
 
 
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
-    """The first record that shows text in a column of bytes is read twice; its event is that of the second reading."""
+    """The first record with text in a bytes column is read twice, and its event is that of the second reading."""
     dialect = DtsAvro(Setup("src"), {})
     value = compose("UPDATE", fields=fields(v=252), beforeImages=[integer(5)], afterImages=[text("x")])
     outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for _ in range(2)]
@@ -134,7 +136,7 @@ def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
 
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The memory of layouts is bounded, and forgetting changes no outcome."""
+    """The layout cache is bounded, and eviction changes no outcome."""
     for module in ("layout", "rows"):
         monkeypatch.setattr(f"translator.dialects.dts_avro.{module}.MAX_LAYOUTS", 2)
     monkeypatch.setattr("translator.dialects.dts_avro.reader.TABLES", 2)

@@ -1,4 +1,4 @@
-"""Whatever lies in the topic: an event, a skip, or a dead letter that quotes no row; never a crash.
+"""Any value in the topic becomes an event, a skip, or a dead letter without row data, but never a crash.
 
 `MUTATIONS=100000 python -m pytest tests/translator/dialects/dts_avro/test_mutations.py` runs more of the seeded ones.
 """
@@ -55,14 +55,14 @@ def _flipped(value: bytes) -> Iterator[bytes]:
 
 @pytest.mark.requirement("dts_avro.tests.1")
 def test_a_truncated_message_is_an_outcome_or_a_message_error() -> None:
-    """Every case, cut at every byte."""
+    """This covers every case, truncated at every byte."""
     for value in CASES:
         for end in range(len(value)):
             _decode(value[:end])
 
 
 def test_a_flipped_bit_is_an_outcome_or_a_message_error() -> None:
-    """Three bits of every byte of every case, flipped one at a time."""
+    """This covers three bits of every byte of every case, flipped one at a time."""
     for value in CASES:
         for damaged in _flipped(value):
             _decode(damaged)
@@ -73,7 +73,7 @@ def test_a_flipped_bit_is_an_outcome_or_a_message_error() -> None:
 @example(b"")
 @example(bytes(64))
 def test_any_bytes_are_an_outcome_or_a_message_error(value: bytes) -> None:
-    """Bytes of any origin."""
+    """This covers arbitrary bytes."""
     _decode(value)
 
 
@@ -85,7 +85,7 @@ def _decode(value: bytes) -> None:
 # -- seeded mutations
 
 SECRET = "Zq7#4111"
-"""Stands in every value that can hold a text, so that a dead letter would show if it quoted one."""
+"""Put in every value that can hold a text, so that a dead letter that quotes one is found."""
 
 _NUMBERS = fields(id=8, a=253, b=246, c=12, d=7, e=11, f=252, g=255, h=245, i=5, j=1184, k=10, l=247, m=16, n=255)
 _VALUES: list[Cell] = [
@@ -128,7 +128,7 @@ _BYTES = [b"\0", b"\1", b"\2", b"\x18", b"\x1a", b"\x7f", b"\x80", b"\x80\0", b"
 
 
 def mutated(seed: int) -> bytes:
-    """A sample with one to four changes, as the seed says: bytes overwritten, removed, put in, doubled or cut off."""
+    """Return a sample with one to four seeded changes: bytes overwritten, removed, inserted, duplicated or cut off."""
     chance = random.Random(seed)
     value = bytearray(chance.choice(SAMPLES))
     for _ in range(chance.randint(1, 4)):
@@ -157,7 +157,7 @@ _FOREIGN = ("Error", "Exception", "fastavro", "msgspec", "sqlglot", "codec can't
 @pytest.mark.requirement("dts_avro.reject.1")
 @pytest.mark.parametrize("share", range(_SHARES))
 def test_seeded_mutations(share: int) -> None:
-    """An event, a skip or a dead letter; none is INTERNAL, and no reason quotes a value or a foreign exception."""
+    """The result is an event, a skip or a dead letter, never INTERNAL. No reason quotes a value or library error."""
     translators = [
         Translator("src", DtsAvro(Setup("src"), options), Limits(columns=200))
         for options in ({}, {"transactions": True, "extras": True, "unique_key_as_key": True, "fraction_unit": "nanos"})
@@ -179,5 +179,5 @@ def test_seeded_mutations(share: int) -> None:
 
 
 def test_a_seed_is_a_message() -> None:
-    """The same number gives the same bytes, so that a failure can be looked at."""
+    """The same seed gives the same bytes, so that a failure can be reproduced."""
     assert mutated(7) == mutated(7) != mutated(8)

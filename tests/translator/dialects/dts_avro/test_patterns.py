@@ -1,4 +1,4 @@
-"""Images found by a pattern against images read value by value: the same changes and refusals (dts_avro/tables)."""
+"""Images matched by a pattern give the same changes and refusals as images read value by value (dts_avro/tables)."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ NUMBERS = [1, 3, 8, 12, 16, 18, 23, 20, 25, 180, 246, 247, 252, 253, 255, 1114, 
 
 @pytest.fixture(autouse=True)
 def _at_once(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A pattern is made of the first image of a table."""
+    """Create a pattern from the first image of a table."""
     monkeypatch.setattr(tables, "AFTER", 1)
     return
 
 
 @st.composite
 def rows_of_a_table(draw: st.DrawFn) -> list[bytes]:
-    """Records of one table, each column with values of one kind as a rule."""
+    """Generate records of one table, where each column usually has values of one kind."""
     columns = draw(st.lists(st.tuples(st.sampled_from(NUMBERS), USUAL), min_size=1, max_size=3))
     source = draw(st.sampled_from(SOURCES))
     common: dict[str, Any] = {
@@ -69,7 +69,7 @@ def rows_of_a_table(draw: st.DrawFn) -> list[bytes]:
 
 
 def _like(cell: Cell) -> st.SearchStrategy[Cell]:
-    """Cells of the same branch, now and then of another or none."""
+    """Generate cells of the same branch, sometimes of another or none."""
     assert cell is not None
     same = OF_BRANCH[cell[0]]
     return st.one_of(same, same, same, st.sampled_from([None, NONE, NULL, integer(7)]))
@@ -80,14 +80,14 @@ def _drawn(cell: Any) -> st.SearchStrategy[Cell]:
 
 
 def unknowing(value: bytes) -> object:
-    """What a new dialect makes of it, value by value."""
+    """Return what a new dialect reads, value by value."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(tables, "AFTER", 1_000)
         return changes(DtsAvro(Setup("src"), {}), value)
 
 
 def changes(dialect: DtsAvro, value: bytes) -> object:
-    """The outcome, or the refusal."""
+    """Return the outcome or the refusal."""
     try:
         return dialect.decode(Message("raw", 0, 0, 0, None, value))
     except MessageError as error:
@@ -98,17 +98,17 @@ def changes(dialect: DtsAvro, value: bytes) -> object:
 @examples(0.6)
 @given(rows_of_a_table())
 def test_a_dialect_that_knows_the_table_says_the_same(records: list[bytes]) -> None:
-    """Each record, read by a dialect that has read all others, and by a new one: the same change."""
+    """Each record gives the same change in a dialect that has read all others and in a new one."""
     knowing = DtsAvro(Setup("src"), {})
     for value in [*records, *records]:
-        # As text: NaN is not equal to itself, and 1 is not True.
+        # As text, because NaN is not equal to itself and 1 is not True.
         assert repr(unknowing(value)) == repr(changes(knowing, value))
 
 
 @examples(0.6)
 @given(rows_of_a_table(), EDITS)
 def test_damage_is_judged_alike_by_a_pattern(records: list[bytes], edits: list[tuple[int, int, bytes]]) -> None:
-    """A reader that knows the table refuses what the strict walk or fastavro refuses, and reads the rest as they do."""
+    """A reader that knows the table rejects what the strict walk or fastavro rejects, and reads the rest as they do."""
     reader = RecordReader(LIMITS)
     for value in records:
         reader.read(value)
@@ -136,7 +136,7 @@ ODD: list[tuple[int, Cell]] = [
 @pytest.mark.requirement("dts_avro.decode.6")
 @pytest.mark.parametrize(("number", "odd"), ODD)
 def test_odd_values_of_a_known_table(number: int, odd: Cell) -> None:
-    """What looks nearly like the usual value: the same change or refusal by a dialect that knows the table."""
+    """An almost normal value gives the same change or refusal in a dialect that knows the table."""
     usual: Cell = {246: decimal("1.5"), 252: character("x"), 253: character("x")}.get(number, integer(5))
     knowing = DtsAvro(Setup("src"), {})
     columns = fields(a=number, b=3, c=3)
@@ -147,7 +147,7 @@ def test_odd_values_of_a_known_table(number: int, odd: Cell) -> None:
 
 
 def test_a_string_that_is_not_utf8_in_a_known_table() -> None:
-    """A pattern takes any bytes for the text of an ENUM or of JSON; then they are looked at."""
+    """A pattern accepts any bytes for the text of an ENUM or JSON, which are then validated."""
     reader = RecordReader(LIMITS)
     value = compose("INSERT", fields=fields(a=247), afterImages=[text("open", "ENUM")])
     reader.read(value)
@@ -163,7 +163,7 @@ TEXTS = st.integers(0, 300).map(lambda size: "é"[: size % 2] + "x" * size)
 @given(st.lists(st.tuples(TEXTS, TEXTS, st.integers(-(2**64), 2**64)), min_size=2, max_size=4))
 @example([("", "", 0), ("x" * 255, "é" * 127, 2**63 - 1), ("x" * 256, "", -(2**63))])
 def test_any_length(rows: list[tuple[str, str, int]]) -> None:
-    """Texts of all lengths about the longest that a pattern knows, and integers about 64 bits."""
+    """This covers texts around the maximum length of a pattern, and integers around 64 bits."""
     knowing = DtsAvro(Setup("src"), {})
     for one, two, number in rows:
         cells = [character(one), text(two, "XTYPE"), binary(two.encode()), integer(number, 8)]
@@ -192,7 +192,7 @@ _COLUMNS = fields(**{f"c{n}": 77 for n in range(len(ROW))})
 
 
 def test_the_usual_row_is_found_by_a_pattern() -> None:
-    """Without this, the properties above would prove nothing: the second record of a table has its bare values."""
+    """A table's second record is matched by a pattern. Otherwise the properties above would prove nothing."""
     reader = RecordReader(LIMITS)
     value = compose("UPDATE", fields=_COLUMNS, beforeImages=ROW, afterImages=[*ROW[:-1], None])
     assert reader.read(value).before_raw is None
@@ -204,7 +204,7 @@ def test_the_usual_row_is_found_by_a_pattern() -> None:
 
 
 def test_a_row_that_no_pattern_fits_stops_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A table of long texts: after a while no pattern is tried, and rows are read as before."""
+    """In a table of long texts, patterns are given up after a while, and rows are read as before."""
     monkeypatch.setattr(tables, "_MIN_TRIES", 4)
     reader = RecordReader(LIMITS)
     long = compose("INSERT", fields=fields(a=253), afterImages=[character("x" * 300)])
@@ -215,7 +215,7 @@ def test_a_row_that_no_pattern_fits_stops_the_search(monkeypatch: pytest.MonkeyP
 
 
 def test_kinds_that_come_later_are_learned() -> None:
-    """A column that held text, and later a number too, is found by a pattern again; not for ever anew."""
+    """A column with text and later also a number gets a new pattern, but not an endless series of them."""
     reader = RecordReader(LIMITS)
     for cell in (character("a"), integer(1), decimal("1"), text("x"), float_(0.5), timestamp(1)):
         value = compose("INSERT", fields=fields(a=77), afterImages=[cell])
@@ -225,7 +225,7 @@ def test_kinds_that_come_later_are_learned() -> None:
 
 
 def test_too_many_columns_are_read_without_a_pattern() -> None:
-    """Compiling takes time: a very wide table is not worth it."""
+    """Compiling takes time and is not worth it for a very wide table."""
     reader = RecordReader(LIMITS)
     value = compose("INSERT", fields=fields(**{f"c{n}": 3 for n in range(300)}), afterImages=[integer(1)] * 300)
     assert (None, None) == (reader.read(value).after_raw, reader.read(value).after_raw)
@@ -233,7 +233,7 @@ def test_too_many_columns_are_read_without_a_pattern() -> None:
 
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_patterns_of_all_tables_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Many wide tables: the room that a pattern takes comes back when its table changes, or is forgotten."""
+    """The space of a pattern is released when its table changes or is evicted, even with many wide tables."""
     monkeypatch.setattr("translator.dialects.dts_avro.reader.MAX_COMPILED_COLUMNS", 4)
     monkeypatch.setattr("translator.dialects.dts_avro.reader.TABLES", 3)
     reader = RecordReader(LIMITS)
@@ -249,7 +249,7 @@ def test_patterns_of_all_tables_have_a_bound(monkeypatch: pytest.MonkeyPatch) ->
     assert [some, none] == [patterns("a", 3), patterns("b", 2)]
     assert [some, some] == [patterns("a", 1), patterns("c", 3)]  # a has other columns now
     assert none == patterns("b", 1)
-    assert some == patterns("d", 4)  # a fourth table: all others are forgotten
+    assert some == patterns("d", 4)  # a fourth table: all others are evicted
 
 
 def test_a_quiet_table_has_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,13 +262,13 @@ def test_a_quiet_table_has_no_pattern(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("name", ["utf8mb4", "utf8", "UTF8", "AL32UTF8", "utf-8", "UTF-8"])
 def test_names_of_utf8(name: str) -> None:
-    """What a pattern takes for UTF-8 is UTF-8 to every source."""
+    """The charsets that a pattern treats as UTF-8 are UTF-8 for every source."""
     cell = b"\x04" + bytes([2 * len(name)]) + name.encode() + b"\x02x"
     assert CHARACTER == branch_of(cell)
     assert "茶" == charsets.MYSQL[name.lower()]("茶".encode()) == charsets.OTHERS[name.lower()]("茶".encode())
 
 
 def test_other_charsets_are_another_branch() -> None:
-    """Nothing else is."""
+    """No other charset is treated as UTF-8."""
     for name in {*charsets.MYSQL, *charsets.OTHERS} - {"utf8mb4", "utf8", "al32utf8", "utf-8"}:
         assert CHARACTER != branch_of(b"\x04" + bytes([2 * len(name)]) + name.encode() + b"\x02x")

@@ -1,4 +1,4 @@
-"""Rows of DTS Avro: tables that change their columns, nulls by name, repeated rows, special decimals."""
+"""Rows of DTS Avro: tables with changing columns, nulls by name, repeated rows, special decimals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.message import Changes, Message, RowChange, Setup, TableName
 
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_a_table_that_changes_its_columns() -> None:
-    """The same table with a column more, with the same metaVersion or without: each row is read by its own columns."""
+    """If a table gets a column, with or without a new metaVersion, each row is read with its own columns."""
     dialect = DtsAvro(Setup("src"), {})
     narrow = row("INSERT", {"a": (3, integer(1))})
     wide = row("INSERT", {"a": (3, integer(1)), "b": (3, integer(2))})
@@ -35,7 +35,7 @@ def test_a_table_that_changes_its_columns() -> None:
 @pytest.mark.requirement("dts_avro.map.4")
 @pytest.mark.parametrize("operation", ["INSERT", "UPDATE", "DELETE"])
 def test_null_by_name_is_noted(operation: str) -> None:
-    """EmptyObject.NULL was never seen: it is null, and the note counts it."""
+    """EmptyObject.NULL was never observed. It is read as null, and a note counts it."""
     change = row_of(row(operation, {"a": (3, integer(1)), "b": (3, NULL), "c": (3, NONE)}))
     image = change.before if operation == "DELETE" else change.after
     assert ({"a": 1, "b": None}, ["c"], ["EMPTY_OBJECT_NULL=b"]) == (image, change.unavailable, change.notes)
@@ -43,7 +43,7 @@ def test_null_by_name_is_noted(operation: str) -> None:
 
 @pytest.mark.requirement("dts_avro.map.10")
 def test_the_same_row_under_another_offset_is_an_event_of_its_own() -> None:
-    """A writer that resumes sends rows again: nothing is dropped here, and the content key is in the event."""
+    """A writer that resumes resends rows. Nothing is dropped here, and the event has the content key."""
     value = row("INSERT", {"a": (3, integer(1))}, tags={"pk_uk_info": '{"PRIMARY":["a"]}'})
     first, again = row_of(value), row_of(value)
     assert first == again
@@ -52,7 +52,7 @@ def test_the_same_row_under_another_offset_is_an_event_of_its_own() -> None:
 
 @pytest.mark.requirement("dts_avro.map.11")
 def test_the_page_speaks_of_partitions() -> None:
-    """An operator must know what order each policy keeps."""
+    """The page explains the order that each policy keeps."""
     text = page("dialects/dts_avro.md")
     for words in ("hash of primary key", "All to partition 0", "in no order with the rows"):
         assert words in text
@@ -61,19 +61,19 @@ def test_the_page_speaks_of_partitions() -> None:
 @pytest.mark.requirement("dts_avro.values.1")
 @pytest.mark.parametrize("special", ["NaN", "Infinity", "-Infinity", "~"])
 def test_special_decimals_as_text(special: str) -> None:
-    """No decimal column can hold them, an undeclared one can; either way the text is there."""
+    """They fit no decimal column but an undeclared one. Either way, the text is kept."""
     assert ("decimal", ("NOT_A_NUMBER", special)) == value_of(MYSQL, 246, decimal(special))
     assert ("unknown", special) == value_of(MYSQL, 77, decimal(special))
 
 
 @pytest.mark.requirement("dts_avro.values.3")
 def test_the_sources_of_micros() -> None:
-    """MySQL and PostgreSQL, and no other (§4.4)."""
+    """These are MySQL and PostgreSQL and no others (§4.4)."""
     assert frozenset({"MySQL", "PostgreSQL"}) == MICROSECOND_SOURCES
 
 
 def test_an_image_longer_than_its_columns() -> None:
-    """Nor shorter: pairing by index would put values into wrong columns."""
+    """Longer and shorter images are rejected, because pairing by index would put values into wrong columns."""
     for image in ([integer(1)], [integer(1)] * 3):
         value = compose("INSERT", fields=fields(a=3, b=3), afterImages=image)
         assert ("INVALID_FIELD", "$.afterImages") == refused(value)

@@ -1,4 +1,4 @@
-"""DDL, and what else carries no row: statements, transactions, progress (§3 and 11)."""
+"""DDL and other records without rows: statements, transactions and progress (§3 and 11)."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ORDERS = TableName("shop", None, "orders")
 
 
 def ddl(sql: str, name: str | None = "shop", source: tuple[str, str] = MYSQL, **given: Any) -> bytes:
-    """A DDL record as the published one: the text in the after image, the database as objectName."""
+    """Return a DDL record like the published one, with the text in the after image and the database as objectName."""
     return compose("DDL", objectName=name, source=source, afterImages=sql, **given)
 
 
@@ -42,7 +42,7 @@ def ddl(sql: str, name: str | None = "shop", source: tuple[str, str] = MYSQL, **
 )
 @pytest.mark.parametrize("image", ["afterImages", "beforeImages"])
 def test_statements(db: str | None, table: TableName | None, name: str | None, tables: list[str], image: str) -> None:
-    """DDL is its plain text, from whichever image holds it, and what objectName tells about the place."""
+    """DDL is plain text from either image, and objectName provides the place."""
     change = other_of(compose("DDL", objectName=name, **{image: "drop table orders"}))
     assert ("schema", Ddl("DDL", "drop table orders", tables, True)) == (change.kind, change.ddl)
     assert ["TABLE_DROPPED"] == change.notes
@@ -55,7 +55,7 @@ def test_statements(db: str | None, table: TableName | None, name: str | None, t
 
 
 def test_the_transaction_of_a_statement() -> None:
-    """Its tag GTID, as in the published record."""
+    """The transaction is in the tag GTID, as in the published record."""
     assert Tx("0e2b1c42:7") == other_of(ddl("drop table t", tags={"GTID": "0e2b1c42:7"})).tx
 
 
@@ -72,7 +72,7 @@ def test_the_transaction_of_a_statement() -> None:
     ],
 )
 def test_affected_tables(sql: str, source: tuple[str, str], tables: list[str]) -> None:
-    """Each source's own grammar and its rule for names without quotes; a database that MySQL's text lacks is known."""
+    """Each source has its own grammar and rule for unquoted names. A database missing in MySQL's text is known."""
     assert Ddl("DDL", sql, tables, True) == other_of(ddl(sql, source=source)).ddl
 
 
@@ -85,20 +85,20 @@ def test_affected_tables(sql: str, source: tuple[str, str], tables: list[str]) -
     ],
 )
 def test_what_is_not_understood_is_text(sql: str, source: tuple[str, str]) -> None:
-    """Tables are named only where the whole text was understood, in a grammar that is known."""
+    """Tables are listed only if the whole text was understood in a known grammar."""
     change = other_of(ddl(sql, source=source))
     assert (Ddl("DDL", sql, None, False), None) == (change.ddl, change.notes)
 
 
 def test_a_statement_of_another_table_is_noted() -> None:
-    """The event has what was sent. The task may map names: then the table of the record is concerned as well."""
+    """The event has what was sent. The task can map names, so the table of the record is also affected."""
     notes = ["TABLE_DROPPED", "SQL_NAMES_ANOTHER_TABLE"]
     expected = [(TableName("shop", None, "items"), notes), (ORDERS, notes)]
     assert expected == noted(ddl("DROP TABLE items", "shop.orders"))
 
 
 def noted(value: bytes, **options: Any) -> list[tuple[TableName | str | None, list[str] | None]]:
-    """Table, or else database, and notes of each event."""
+    """Return the table, or else the database, and the notes of each event."""
     outcome = decode(value, **options)
     assert isinstance(outcome, Changes)
     assert all(isinstance(change, OtherChange) for change in outcome.changes)
@@ -129,7 +129,7 @@ GONE, DROPPED = ["STATEMENT_NOT_APPLIED"], ["TABLE_DROPPED"]
 def test_one_event_for_each_table_whose_rows_change(
     sql: str, name: str | None, source: tuple[str, str], expected: list[Any]
 ) -> None:
-    """The same classification as in canal's messages, with the names of each source."""
+    """The classification is that of canal's messages, with each source's names."""
     assert expected == noted(ddl(sql, name, source))
 
 
@@ -155,7 +155,7 @@ def test_one_event_for_each_table_whose_rows_change(
     ],
 )
 def test_values_that_an_alter_changes(sql: str, source: tuple[str, str], after: Any, notes: list[str] | None) -> None:
-    """By the rules of each source: SQL Server leaves NULL where it may, and Oracle's empty text is NULL."""
+    """Each source has its own rules: SQL Server fills only on demand, and Oracle's empty text is NULL."""
     name = "PUBLIC.ORDERS" if source == ORACLE else "db.public.orders"
     change = other_of(ddl(f"ALTER TABLE public.orders {sql}", name, source))
     assert (after, notes) == (change.after, change.notes)
@@ -163,7 +163,7 @@ def test_values_that_an_alter_changes(sql: str, source: tuple[str, str], after: 
 
 @pytest.mark.requirement("dts_avro.map.1")
 def test_a_command_is_a_statement() -> None:
-    """MongoDB's is no SQL: the text is passed on."""
+    """MongoDB's command is not SQL, and its text is passed on."""
     change = other_of(compose("COMMAND", source=("MongoDB", "6.0"), objectName="shop", afterImages='{"drop": "t"}'))
     assert ("schema", "shop", Ddl("COMMAND", '{"drop": "t"}')) == (change.kind, change.db, change.ddl)
 
@@ -189,20 +189,22 @@ def test_a_command_is_a_statement() -> None:
 def test_a_truncate_of_the_named_table_empties_it(
     table: TableName, sql: str, name: str, source: tuple[str, str]
 ) -> None:
-    """One statement, one table, and the one that the record names, or MySQL's in the database that it names: op t."""
+    """One statement for exactly the record's table, or for MySQL in its database, becomes op t."""
     change = row_of(ddl(sql, name, source))
     assert ("t", table, None, None) == (change.op, change.table, change.before, change.after)
     assert (1_697_526_120_000_000, "72469@78", "v3") == (change.ts_commit_us, change.pos_native, change.writer.variant)
 
 
 def test_a_truncate_of_a_part_empties_no_table() -> None:
-    """Under `logical_names` the events' table has other parts, whose rows are still there."""
+    """With `logical_names`, the event's table has other parts whose rows still exist."""
     change = other_of(ddl("TRUNCATE TABLE orders", "shop.orders"), logical_names=True)
     assert (["STATEMENT_NOT_APPLIED"], ORDERS) == (change.notes, change.table)
 
 
 def test_a_dropped_part_takes_rows_of_its_table() -> None:
-    """The table of the events has other parts: it is not dropped. Where the record tells its name, the event has it."""
+    """The event's table has other parts, so it is not dropped. If the record has the physical name, the event has it
+    too.
+    """
     dropped = ddl("DROP TABLE orders_7", "shop_2.orders_7", tags={"l_db_name": "shop", "l_tb_name": "orders"})
     found = noted(dropped, logical_names=True)
     assert (ORDERS, ["STATEMENT_NOT_APPLIED"]) in found
@@ -223,7 +225,7 @@ def test_a_dropped_part_takes_rows_of_its_table() -> None:
     ],
 )
 def test_a_truncate_that_does_not_agree_stays_text(sql: str, name: str | None, source: tuple[str, str]) -> None:
-    """Rows are gone, and no event says so: the note that every consumer watches for."""
+    """Rows were deleted without an event. A note that every consumer checks reports that."""
     found = noted(ddl(sql, name, source))
     assert found
     assert all("STATEMENT_NOT_APPLIED" in (notes or ()) for _, notes in found)
@@ -245,7 +247,7 @@ def test_a_truncate_that_does_not_agree_stays_text(sql: str, name: str | None, s
     ],
 )
 def test_a_truncate_that_is_anything_more_stays_text(sql: str, source: tuple[str, str]) -> None:
-    """What is not understood to its end empties no table, but consumers are told that rows may be gone."""
+    """A statement not fully understood empties no table, but a note says that rows may have been deleted."""
     outcome = decode(ddl(sql, "shop.orders" if source == MYSQL else "db.public.orders", source))
     assert isinstance(outcome, Changes)
     (change, *_) = outcome.changes
@@ -255,13 +257,13 @@ def test_a_truncate_that_is_anything_more_stays_text(sql: str, source: tuple[str
 
 @pytest.mark.parametrize("sql", ["CREATE TABLE orders (a int)", "ALTER TABLE orders ADD truncated int", "GRANT x TO y"])
 def test_what_is_no_truncate_is_not_noted(sql: str) -> None:
-    """A word that only begins so is another word."""
+    """A longer word with the same prefix is another word."""
     assert other_of(ddl(sql, "db.public.orders", POSTGRESQL)).notes is None
 
 
 @given(st.text(min_size=1, max_size=40), st.sampled_from([MYSQL, ORACLE, POSTGRESQL, SQL_SERVER]))
 def test_no_text_refuses_a_statement(sql: str, source: tuple[str, str]) -> None:
-    """Whatever the text: an event at least."""
+    """Any text gives at least an event."""
     outcome = decode(ddl(sql, source=source))
     assert isinstance(outcome, Changes)
     assert outcome.changes
@@ -273,7 +275,9 @@ def test_no_text_refuses_a_statement(sql: str, source: tuple[str, str]) -> None:
 @pytest.mark.requirement("dts_avro.map.2")
 @pytest.mark.parametrize("operation", TRANSACTIONS)
 def test_transaction_marks_are_an_option(operation: str) -> None:
-    """Skipped and counted, unless `transactions` is set; then an event of kind tx whose note tells which mark it is."""
+    """They are skipped and counted unless `transactions` is set. Then each is an event of kind tx whose note names the
+    mark.
+    """
     value = compose(operation, objectName=None, tags={"GTID": "0e2b1c42:7"})
     assert Skip("transaction_mark") == decode(value)
     change = other_of(value, transactions=True)
@@ -300,7 +304,9 @@ def test_transaction_marks_are_an_option(operation: str) -> None:
     ],
 )
 def test_progress(operation: str, expected: int | None, given_: dict[str, Any]) -> None:
-    """A heartbeat and a checkpoint are a watermark: the later of two times, for an idle source moves only the last."""
+    """Heartbeats and checkpoints are watermarks with the later of two times, because an idle source moves only the
+    last.
+    """
     change = other_of(compose(operation, objectName=None, **given_))
     assert ("watermark", expected, "72469@78", None) == (
         change.kind,
@@ -311,7 +317,7 @@ def test_progress(operation: str, expected: int | None, given_: dict[str, Any]) 
 
 
 def test_a_mark_names_its_place_where_it_has_one() -> None:
-    """objectName is null in every sample; if it is not, the event has it, and a wrong one is refused."""
+    """objectName is null in every sample. If it is set, the event has it, and an invalid one is rejected."""
     assert ("shop", ORDERS) == (
         (change := other_of(compose("HEARTBEAT", objectName="shop.orders"))).db,
         change.table,
@@ -323,7 +329,7 @@ def test_a_mark_names_its_place_where_it_has_one() -> None:
 @pytest.mark.parametrize("image", [None, "text", []])
 @pytest.mark.parametrize("fields", [None, "text", []])
 def test_images_and_fields_of_marks_are_read_and_left(image: Any, fields: Any) -> None:
-    """The vendor's code takes text and lists there, and throws them away (§3)."""
+    """The vendor's code reads text and lists there and discards them (§3)."""
     given_ = {"fields": fields, "beforeImages": image, "afterImages": image}
     assert "watermark" == other_of(compose("CHECKPOINT", **given_)).kind
     assert Skip("noop") == decode(compose("NOOP", **given_))

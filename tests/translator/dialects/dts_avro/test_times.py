@@ -27,7 +27,7 @@ from tests.translator.dialects.dts_avro.messages import MYSQL, ORACLE, POSTGRESQ
     ],
 )
 def test_zones(expected: object, zone: str) -> None:
-    """The zone is applied in every spelling that the vendor's code accepts; an unknown one is an issue."""
+    """The zone is applied in every spelling that the vendor's code accepts. An unknown one is an issue."""
     cell = zoned(zone, year=2023, month=10, day=17, hour=15, minute=2, second=0)
     assert ("timestamptz", expected) == value_of(POSTGRESQL, 1184, cell)
 
@@ -42,7 +42,7 @@ def test_zones(expected: object, zone: str) -> None:
     ],
 )
 def test_no_time_with_or_without_a_zone(code: str, year: int, month: int, hour: int) -> None:
-    """What no calendar or clock has gets the same code in a column with a zone and in one without."""
+    """An invalid date or time has the same code in a column with a zone and in one without."""
     parts = {"year": year, "month": month, "day": 1, "hour": hour, "minute": 0, "second": 0}
     for number, cell in ((1114, date_time(**parts)), (1184, zoned("+08:00", **parts))):
         _, (found, _) = value_of(POSTGRESQL, number, cell)
@@ -54,7 +54,7 @@ def test_no_time_with_or_without_a_zone(code: str, year: int, month: int, hour: 
     [(10, 29, "2023-10-29T00:30:00Z", "TZ_OVERLAP=c"), (3, 26, "2023-03-26T01:30:00Z", "TZ_GAP=c")],
 )
 def test_a_local_time_that_is_not_one_moment(month: int, day: int, instant: str, note: str) -> None:
-    """When clocks are set back an hour comes twice, when set forward never: the row notes which moment was taken."""
+    """When clocks are set back, an hour occurs twice, and when set forward, never. The row notes the chosen moment."""
     cell = zoned("Europe/Berlin", year=2023, month=month, day=day, hour=2, minute=30, second=0)
     change = row_of(row("INSERT", {"c": (1184, cell)}, source=POSTGRESQL))
     assert ({"c": instant}, None) == (change.after, change.issues)
@@ -75,7 +75,9 @@ def test_a_local_time_that_is_not_one_moment(month: int, day: int, instant: str,
     ],
 )
 def test_the_unit_of_a_fraction(expected: str, source: tuple[str, str], given: dict[str, Any]) -> None:
-    """Micros for MySQL and PostgreSQL but for the physical-log reader, nanos else; the operator may force it."""
+    """Fractions are micros for MySQL and PostgreSQL except the physical-log reader, otherwise nanos. An option
+    overrides it.
+    """
     cell = local(2023, 10, 17, 15, 2, 0, 8)
     assert ("timestamp", f"2023-10-17T15:02:00.{expected}") == value_of(
         source, 77_777, cell, declared="timestamp", **given
@@ -93,7 +95,7 @@ def test_the_unit_of_a_fraction(expected: str, source: tuple[str, str], given: d
     ],
 )
 def test_a_fraction_too_large_for_micros_is_nanos(expected: str, number: int, cell: Cell) -> None:
-    """What cannot be micros is read as nanos, and the row notes it; whoever names the unit gets an issue instead."""
+    """A value too large for micros is read as nanos with a note. With a declared unit, it is an issue."""
     value = row("INSERT", {"c": (number, cell)})
     change = row_of(value)
     assert ({"c": expected}, ["FRACTION_AS_NANOS=c"], None) == (change.after, change.notes, change.issues)
@@ -102,7 +104,7 @@ def test_a_fraction_too_large_for_micros_is_nanos(expected: str, number: int, ce
 
 
 def test_a_fraction_too_large_is_converted_all_the_same() -> None:
-    """Nanos or not: a declared type that cannot hold the time makes it an issue."""
+    """Even as nanos, it is an issue if the declared type cannot hold the time."""
     cell = local(2023, 10, 17, 15, 2, 0, 10**6)
     raw = "2023-10-17T15:02:00.001000000"
     assert ("int32", ("NOT_AN_INTEGER", raw)) == value_of(MYSQL, 12, cell, declared="int32")
@@ -111,7 +113,7 @@ def test_a_fraction_too_large_is_converted_all_the_same() -> None:
 @pytest.mark.requirement("dts_avro.reject.6")
 @pytest.mark.parametrize("source", [MYSQL, ORACLE])
 def test_a_second_has_less_than_ten_to_the_nine_parts(source: tuple[str, str]) -> None:
-    """In no unit is there such a fraction."""
+    """Such a fraction does not exist in any unit."""
     _, found = value_of(source, 77_777, local(2023, 10, 17, 15, 2, 0, 10**9), declared="timestamp")
     assert ("FRACTION_OUT_OF_RANGE", "2023 10 17 15 2 0 1000000000") == found
 

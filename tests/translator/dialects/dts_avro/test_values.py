@@ -49,7 +49,7 @@ _POINT_BASE64 = "AQEAAAAAAAAAAAD4PwAAAAAAAARA"
         (("uint64", "18446744073709551615"), 16, integer(2**64 - 1, 8)),
         (("int32", ("NOT_AN_INTEGER", "+1")), 2, integer("+1")),
         (("int32", ("NOT_AN_INTEGER", "１")), 2, integer("１")),
-        # numbers with a point
+        # numbers with a decimal point
         (("decimal", "1050.00"), 246, decimal("1050.00", 6, 2)),
         (("decimal", "100"), 0, decimal("1E+2")),
         (("decimal", ("NOT_A_NUMBER", "~")), 246, decimal("~")),
@@ -104,7 +104,7 @@ _POINT_BASE64 = "AQEAAAAAAAAAAAD4PwAAAAAAAARA"
         (("enum", "open"), 247, text("open", "ENUM")),
         (("enum", ("LABEL_MISSING", "2")), 247, integer(2)),
         (("set", "a,b"), 248, text("a,b", "SET")),
-        # geometry: WKB, or behind MySQL's SRID
+        # geometry: WKB, possibly after MySQL's SRID
         (("geometry", _POINT_BASE64), 255, binary_geometry(_POINT)),
         (("geometry", _POINT_BASE64), 255, binary_geometry(bytes(4) + _POINT)),
         (("geometry", "AAAAAAEAAAAAAAAAAAAAAAAAAAAA"), 255, binary_geometry(b"\0\0\0\0\1" + bytes(16))),
@@ -127,12 +127,12 @@ _POINT_BASE64 = "AQEAAAAAAAAAAAD4PwAAAAAAAARA"
     ],
 )
 def test_mysql(expected: tuple[object, object], number: int, cell: Cell) -> None:
-    """A MySQL column has the type of its number; a value without a faithful form is an issue."""
+    """A MySQL column has the type of its number. A value without a faithful form is an issue."""
     assert _short(expected) == _short(value_of(MYSQL, number, cell))
 
 
 def _short(result: tuple[object, object]) -> tuple[object, object]:
-    """Raw base64 cut short, so that the table above stays readable."""
+    """Return raw base64 truncated, so that the table above stays readable."""
     type_, value = result
     if isinstance(value, tuple) and value[0] == "SRID_UNSUPPORTED":
         return type_, (value[0], value[1][:6])
@@ -158,7 +158,7 @@ def _short(result: tuple[object, object]) -> tuple[object, object]:
     ],
 )
 def test_oracle(expected: tuple[object, object], number: int, cell: Cell) -> None:
-    """An Oracle column has the type of its number; its fractions are nanoseconds."""
+    """An Oracle column has the type of its number, and its fractions are nanoseconds."""
     assert expected == value_of(ORACLE, number, cell)
 
 
@@ -185,12 +185,12 @@ def test_oracle(expected: tuple[object, object], number: int, cell: Cell) -> Non
     ],
 )
 def test_postgresql(expected: tuple[object, object], number: int, cell: Cell) -> None:
-    """A PostgreSQL column has the type of its OID; types of users are unknown and pass."""
+    """A PostgreSQL column has the type of its OID. User-defined types are unknown and passed on."""
     assert expected == value_of(POSTGRESQL, number, cell)
 
 
 def test_sources_without_a_map_are_unknown() -> None:
-    """For SQL Server no numbers were published: every column is unknown, read by its branch."""
+    """No type numbers were published for SQL Server, so every column is unknown and read by its branch."""
     assert ("unknown", "7") == value_of(SQL_SERVER, 1, integer(7))
     moment = local(2023, 10, 17, 15, 2, 0, 8)
     assert ("unknown", "2023-10-17T15:02:00.000000008") == value_of(SQL_SERVER, 12, moment)
@@ -218,7 +218,7 @@ def test_a_declared_type_wins(expected: object, number: int, cell: Cell, declare
 
 
 def test_bytes_in_a_column_declared_as_text_are_an_issue() -> None:
-    """The declared type chooses the encoding, whatever came."""
+    """The declared type determines the encoding, whatever arrives."""
     assert ("string", ("NOT_TEXT", "/w==")) == value_of(MYSQL, 253, binary(b"\xff"), declared="string")
 
 
@@ -240,5 +240,5 @@ def test_every_charset_reads_ascii(charset: str) -> None:
 
 @pytest.mark.requirement("dts_avro.values.5")
 def test_latin1_of_mysql_passes_its_five_holes() -> None:
-    """MySQL's latin1 is cp1252 where 81, 8D, 8F, 90 and 9D stay what they are."""
+    """MySQL's latin1 is cp1252, except that 81, 8D, 8F, 90 and 9D are unchanged."""
     assert "€\x81\x8d\x8f\x90\x9dÿ" == charsets.MYSQL["latin1"](b"\x80\x81\x8d\x8f\x90\x9d\xff")

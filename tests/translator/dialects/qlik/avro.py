@@ -1,4 +1,4 @@
-"""Qlik messages in Avro in the making: schemas as Replicate writes them, both framings, dialects that know them."""
+"""Build Qlik messages in Avro: schemas as Replicate writes them, both framings, and dialects that know them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ HEADERS: dict[str, Any] = {
     "transactionEventCounter": 1,
     "transactionLastEvent": True,
 }
-"""A change; `LOAD` is the full load's."""
+"""A change. `LOAD` is one of a full load."""
 LOAD: dict[str, Any] = {
     "operation": "REFRESH",
     **dict.fromkeys(("changeSequence", "timestamp", "streamPosition", "transactionId"), ""),
@@ -46,12 +46,12 @@ LOAD: dict[str, Any] = {
 
 
 def record(name: str, fields: list[tuple[str, Any]], **more: Any) -> dict[str, Any]:
-    """A record schema."""
+    """Return a record schema."""
     return {"type": "record", "name": name, "fields": [{"name": n, "type": t} for n, t in fields], **more}
 
 
 def data_schema(columns: dict[str, Any], namespace: str | None = None, headers: int = 9) -> dict[str, Any]:
-    """The schema of data records, with the names of the registry when it has a namespace; 2018 had 7 headers."""
+    """Return the schema of data records, with the registry's names if it has a namespace. In 2018, it had 7 headers."""
     row = record("Data", [(name, ["null", kind]) for name, kind in columns.items()])
     head = record("Headers", _HEADERS[:headers])
     if namespace:
@@ -61,12 +61,12 @@ def data_schema(columns: dict[str, Any], namespace: str | None = None, headers: 
 
 
 def key_schema(columns: dict[str, Any], namespace: str = NAMESPACE) -> dict[str, Any]:
-    """The schema of message keys."""
+    """Return the schema of message keys."""
     return record("KeyRecord", list(columns.items()), namespace=namespace)
 
 
 def written(schema: dict[str, Any], value: Any) -> bytes:
-    """A record as its bytes."""
+    """Return the bytes of a record."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
     return out.getvalue()
@@ -75,7 +75,7 @@ def written(schema: dict[str, Any], value: Any) -> bytes:
 def body(
     operation: str = "INSERT", data: dict[str, Any] | None = None, before: Any = None, **headers: Any
 ) -> dict[str, Any]:
-    """A data record."""
+    """Return a data record."""
     head = LOAD if operation == "REFRESH" else HEADERS
     return {"data": data or {}, "beforeData": before, "headers": {**head, "operation": operation, **headers}}
 
@@ -98,7 +98,7 @@ ENVELOPE = record(
 def enveloped(
     inner: bytes, schema_id: str | None = SCHEMA_ID, schema: Any = None, kind: str = "DT", headers: Any = None
 ) -> bytes:
-    """Bytes in the Replicate envelope."""
+    """Return bytes in the Replicate envelope."""
     text = json.dumps(schema) if isinstance(schema, (dict, list)) else schema
     return written(
         ENVELOPE,
@@ -114,7 +114,7 @@ def enveloped(
 
 
 def metadata_body(columns: dict[str, dict[str, Any]], schema: Any, **lineage: Any) -> dict[str, Any]:
-    """What a metadata message says; columns get ordinals in their order unless they bring them."""
+    """Return the body of a metadata message. Columns without an ordinal get one in order."""
     rest = {"length": 0, "precision": 0, "scale": 0, "primaryKeyPosition": 0, "nullable": True}
     return {
         "schemaId": SCHEMA_ID,
@@ -138,7 +138,7 @@ def metadata_body(columns: dict[str, dict[str, Any]], schema: Any, **lineage: An
 
 
 def metadata_schema(columns: list[str]) -> dict[str, Any]:
-    """The schema of metadata messages: a record for every column, under its name."""
+    """Return the schema of metadata messages, with a record named after each column."""
     texts = [(name, "string") for name in ("server", "task", "schema", "table")]
     members = [("ordinal", "int"), ("type", "string"), *((n, "int") for n in ("length", "precision", "scale"))]
     members += [("primaryKeyPosition", "int"), ("nullable", "boolean")]
@@ -155,7 +155,7 @@ def metadata_schema(columns: list[str]) -> dict[str, Any]:
 
 
 def metadata(columns: dict[str, dict[str, Any]], schema: Any, **lineage: Any) -> bytes:
-    """A metadata message in Avro. Its writer has no trouble with columns named as records: they get other names."""
+    """Return a metadata message in Avro. Its writer needs other names for columns named like records."""
     renamed = [f"c{number}" for number in range(len(columns))]
     told = metadata_body(columns, schema, **lineage)
     listed = told["tableStructure"]["tableColumns"]
@@ -165,7 +165,7 @@ def metadata(columns: dict[str, dict[str, Any]], schema: Any, **lineage: Any) ->
 
 
 def taught(columns: dict[str, dict[str, Any]], schema: Any, **options: Any) -> Qlik:
-    """The dialect after a metadata message in Avro."""
+    """Return the dialect after a metadata message in Avro."""
     known: dict[str, object] = {}
     reader = dialect(known, **options)
     learned = reader.decode(message(metadata(columns, schema)))
@@ -178,14 +178,14 @@ def taught(columns: dict[str, dict[str, Any]], schema: Any, **options: Any) -> Q
 
 
 def framed(number: int, inner: bytes) -> bytes:
-    """Bytes behind a schema id."""
+    """Return bytes after a schema id."""
     return b"\0" + number.to_bytes(4, "big") + inner
 
 
 def registered(
     schemas: dict[int, Any], tables: tuple[DeclaredTable, ...] = (), topics: Any = None, **options: Any
 ) -> Qlik:
-    """The dialect with the schemas of a registry, and no table by topic unless told."""
+    """Return the dialect with the schemas of a registry, and by default without a table by topic."""
     known: dict[str, object] = {}
     reader = dialect(known, tables, topics=topics, **options)
     for number, schema in schemas.items():
@@ -195,12 +195,12 @@ def registered(
 
 
 def record_of(value: bytes, key: bytes | None = None, topic: str = "t") -> Message:
-    """A Kafka record."""
+    """Return a Kafka record."""
     return Message(topic, 0, 0, 0, key, value)
 
 
 def row(reader: Qlik, value: bytes, key: bytes | None = None) -> RowChange:
-    """The one row change of a record."""
+    """Return the only row change of a record."""
     outcome = reader.decode(record_of(value, key))
     assert isinstance(outcome, Changes)
     (only,) = outcome.changes

@@ -1,4 +1,4 @@
-"""Qlik messages in the making: what the tests of this dialect share."""
+"""Build Qlik messages for the tests of this dialect."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ SEQUENCE = "20230911032325000000000000000000005"
 
 
 def message(value: bytes | dict[str, Any] | None, topic: str = "t") -> Message:
-    """A record with that value."""
+    """Return a record with that value."""
     raw = json.dumps(value).encode() if isinstance(value, dict) else value
     return Message(topic, 0, 0, 0, None, raw)
 
 
 def bare(operation: Any = "INSERT", data: Any = None, before: Any = None, **headers: Any) -> dict[str, Any]:
-    """A bare data message."""
+    """Return a bare data message."""
     return {"data": data, "beforeData": before, "headers": {"operation": operation, **headers}}
 
 
 def enveloped(body: dict[str, Any], schema_id: str | None = None, kind: str = "DT") -> dict[str, Any]:
-    """A message in the Replicate envelope."""
+    """Return a message in the Replicate envelope."""
     return {
         "magic": "atMSG",
         "type": kind,
@@ -41,7 +41,7 @@ def enveloped(body: dict[str, Any], schema_id: str | None = None, kind: str = "D
 
 
 def metadata(columns: dict[str, dict[str, Any]], **lineage: Any) -> dict[str, Any]:
-    """A metadata message; columns get ordinals in their order unless they bring them."""
+    """Return a metadata message. Columns without an ordinal get one in order."""
     numbered = {name: {"ordinal": n, "type": "STRING", **told} for n, (name, told) in enumerate(columns.items(), 1)}
     body = {
         "schemaId": SCHEMA_ID,
@@ -53,13 +53,13 @@ def metadata(columns: dict[str, dict[str, Any]], **lineage: Any) -> dict[str, An
 
 
 def dialect(known: dict[str, object] | None = None, tables: tuple[DeclaredTable, ...] = (), **options: Any) -> Qlik:
-    """The dialect with `topics: S.T` unless told otherwise."""
+    """Return the dialect, by default with `topics: S.T`."""
     setup = Setup("src", Limits(columns=20, schema_text_bytes=10_000), tables, ({} if known is None else known).get)
     return Qlik(setup, {"topics": "S.T", **options})
 
 
 def taught(columns: dict[str, dict[str, Any]], tables: tuple[DeclaredTable, ...] = (), **lineage: Any) -> Qlik:
-    """The dialect after a metadata message."""
+    """Return the dialect after a metadata message."""
     known: dict[str, object] = {}
     reader = dialect(known, tables)
     learned = reader.decode(message(metadata(columns, **lineage)))
@@ -69,7 +69,7 @@ def taught(columns: dict[str, dict[str, Any]], tables: tuple[DeclaredTable, ...]
 
 
 def change(reader: Qlik, value: bytes | dict[str, Any]) -> RowChange:
-    """The one row change of a message."""
+    """Return the only row change of a message."""
     outcome = reader.decode(message(value))
     assert isinstance(outcome, Changes)
     (only,) = outcome.changes
@@ -78,7 +78,7 @@ def change(reader: Qlik, value: bytes | dict[str, Any]) -> RowChange:
 
 
 def events(reader: Qlik, value: bytes | dict[str, Any] | Message) -> list[ChangeEvent]:
-    """The events of a message."""
+    """Return the events of a message."""
     record = value if isinstance(value, Message) else message(value)
     result = Translator("src", reader, Limits()).translate(record)
     assert isinstance(result, Events)
@@ -86,7 +86,7 @@ def events(reader: Qlik, value: bytes | dict[str, Any] | Message) -> list[Change
 
 
 def refusal(reader: Qlik, value: bytes | dict[str, Any]) -> tuple[str, str]:
-    """Code and path of the error that a message raises."""
+    """Return the code and path of the error that a message raises."""
     try:
         outcome: Outcome = reader.decode(message(value))
     except MessageError as error:
@@ -95,5 +95,5 @@ def refusal(reader: Qlik, value: bytes | dict[str, Any]) -> tuple[str, str]:
 
 
 def sample(case: str, name: str = "message.json") -> bytes:
-    """The bytes of a case."""
+    """Return the bytes of a case."""
     return (CASES / case / name).read_bytes()

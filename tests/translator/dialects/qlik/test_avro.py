@@ -1,4 +1,4 @@
-"""Avro in the Replicate envelope: metadata, rows, masks. §2, 3a and 5."""
+"""Avro in the Replicate envelope: metadata, rows and masks (§2, 3a and 5)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ OLD = {"id": 1, "name": "b"}
 
 
 def value(operation: str = "INSERT", data: Any = ROW, before: Any = None, **headers: Any) -> bytes:
-    """A data message that names its schema by id."""
+    """Return a data message that references its schema by id."""
     return enveloped(written(SCHEMA, body(operation, data, before, **headers)))
 
 
@@ -45,19 +45,19 @@ def value(operation: str = "INSERT", data: Any = ROW, before: Any = None, **head
 
 @pytest.mark.requirement("qlik.detect.1")
 def test_first_bytes() -> None:
-    """The magic is not a field with a length: it is the first bytes of the value (§3a)."""
+    """The magic is not a field with a length but the first bytes of the value (§3a)."""
     assert value().startswith(bytes.fromhex("61744D5347044454"))
 
 
 @pytest.mark.parametrize("cut", [5, 6, 8, 9, 10, 20, 43, 44, 45, 60])
 def test_truncated(cut: int) -> None:
-    """An envelope that ends early is none."""
+    """A truncated envelope is rejected."""
     assert "MALFORMED_AVRO" == refusal(taught(TOLD, SCHEMA), value()[:cut])[0]
 
 
 @pytest.mark.requirement("qlik.decode.1")
 def test_bytes_after_the_envelope() -> None:
-    """Nor one with bytes after it, nor one whose message has bytes after its record."""
+    """Bytes after the envelope, or after the record in its message, are rejected."""
     assert ("MALFORMED_AVRO", "$") == refusal(taught(TOLD, SCHEMA), value() + b"\0")
     longer = enveloped(written(SCHEMA, body("INSERT", ROW)) + b"\0")
     assert ("MALFORMED_AVRO", "$.message") == refusal(taught(TOLD, SCHEMA), longer)
@@ -83,13 +83,13 @@ def test_bytes_after_the_envelope() -> None:
     ],
 )
 def test_envelope(raw: bytes, code: str, path: str) -> None:
-    """Every member of the envelope is read strictly, and what is wrong is named with its place."""
+    """Every member of the envelope is validated, and an error states its place."""
     assert (code, path) == refusal(dialect(), raw)
 
 
 @pytest.mark.parametrize("headers", [{}, {"app": "x", "more": "y"}])
 def test_envelope_headers(headers: dict[str, str]) -> None:
-    """Headers are for applications; Replicate leaves them null, and what they hold changes nothing."""
+    """Headers are for applications. Replicate sets them to null, and their content has no effect."""
     reader = taught(TOLD, SCHEMA)
     inner = written(SCHEMA, body("INSERT", ROW))
     assert row(reader, enveloped(inner)) == row(reader, enveloped(inner, headers=headers))
@@ -100,7 +100,7 @@ def test_envelope_headers(headers: dict[str, str]) -> None:
 
 @pytest.mark.requirement("qlik.metadata.1")
 def test_metadata_is_that_of_json() -> None:
-    """Avro and JSON metadata of the same content are the same document."""
+    """Avro and JSON metadata with the same content give the same document."""
     told = metadata_body(TOLD, SCHEMA)
     in_avro = dialect().decode(message(metadata(TOLD, SCHEMA)))
     in_json = dialect().decode(message(messages.enveloped(told, SCHEMA_ID, "MD")))
@@ -112,7 +112,7 @@ def test_metadata_is_that_of_json() -> None:
 @pytest.mark.requirement("qlik.metadata.1")
 @pytest.mark.parametrize("name", ["Lineage", "TableStructure", "TableColumns", "MetadataMessage", "id"])
 def test_column_that_is_called_like_a_record(name: str) -> None:
-    """A column takes its name for a record of its own, which another record may have already (§2)."""
+    """A column's record has the column's name, which another record may already have (§2)."""
     columns = {name: {"type": "INT4", "primaryKeyPosition": 1}, "other": {}}
     schema = data_schema({name: "int", "other": "string"})
     reader = taught(columns, schema)
@@ -121,7 +121,7 @@ def test_column_that_is_called_like_a_record(name: str) -> None:
 
 
 def test_metadata_truncated_or_damaged() -> None:
-    """Metadata that does not end where its schema says teaches nothing."""
+    """Metadata that does not match its schema's length teaches nothing."""
     whole = metadata(TOLD, SCHEMA)
     for end in range(5, len(whole), 7):
         assert "MALFORMED_AVRO" == refusal(dialect(), whole[:end])[0]
@@ -129,7 +129,7 @@ def test_metadata_truncated_or_damaged() -> None:
 
 @pytest.mark.requirement("qlik.metadata.1")
 def test_announcement() -> None:
-    """A raised tableVersion is announced with the schema of the table; the first one changes nothing."""
+    """A higher tableVersion is announced with the table's schema. The first one changes nothing."""
     first = dialect().decode(message(metadata(TOLD, SCHEMA)))
     raised = dialect().decode(message(metadata(TOLD, SCHEMA, tableVersion=2)))
     assert isinstance(first, Learned)
@@ -160,7 +160,7 @@ def test_announcement() -> None:
     ],
 )
 def test_operations(operation: str, before: Any, images: Any) -> None:
-    """Each operation has the images that it has in JSON."""
+    """Each operation has the same images as in JSON."""
     read = row(taught(TOLD, SCHEMA), value(operation, ROW, before))
     assert images == (read.before, read.after)
     assert (TableName(None, "S", "T"), ("id",)) == (read.table, read.key_columns)
@@ -169,7 +169,7 @@ def test_operations(operation: str, before: Any, images: Any) -> None:
 
 @pytest.mark.requirement("qlik.headers.4")
 def test_headers_of_2018() -> None:
-    """Two headers came later; their absence is legal."""
+    """Two headers were added later, and they can be absent."""
     schema = data_schema(COLUMNS, headers=7)
     short = {name: text for name, text in body("INSERT", ROW)["headers"].items() if "Event" not in name}
     read = row(taught(TOLD, schema), enveloped(written(schema, {**body("INSERT", ROW), "headers": short})))
@@ -179,13 +179,13 @@ def test_headers_of_2018() -> None:
 
 @pytest.mark.requirement("qlik.metadata.2")
 def test_waits_for_metadata() -> None:
-    """Avro cannot be read before its schema has come, whatever the options say."""
+    """Avro cannot be read without its schema, whatever the options say."""
     for reader in (dialect(), dialect(untyped="translate")):
         assert Needs(SCHEMA_ID) == reader.decode(message(value()))
 
 
 def test_embedded_schema_is_preferred() -> None:
-    """A message that brings its schema is read by it; table and types are of the metadata that it names."""
+    """A message is read with its own schema. Its table and types come from the referenced metadata."""
     reader = taught(TOLD, data_schema({"id": "string"}))
     inner = written(SCHEMA, body("INSERT", ROW))
     read = row(reader, enveloped(inner, schema=SCHEMA))
@@ -194,13 +194,13 @@ def test_embedded_schema_is_preferred() -> None:
 
 
 def test_broken_message_does_not_wait() -> None:
-    """With its schema at hand, what is wrong is refused at once."""
+    """If the schema is known, a malformed message is rejected immediately."""
     assert "MALFORMED_AVRO" == refusal(dialect(), enveloped(b"\x01", schema=SCHEMA))[0]
 
 
 @pytest.mark.parametrize("untyped", ["wait", "translate"])
 def test_embedded_schema_without_metadata(untyped: str) -> None:
-    """Without an id, or with metadata unwanted, the schema gives the types and the operator the table."""
+    """Without an id, or with unwanted metadata, the schema provides the types and the operator the table."""
     schema_id = SCHEMA_ID if untyped == "translate" else None
     read = row(
         dialect(untyped=untyped), enveloped(written(SCHEMA, body("INSERT", ROW)), schema_id=schema_id, schema=SCHEMA)
@@ -211,7 +211,7 @@ def test_embedded_schema_without_metadata(untyped: str) -> None:
 
 
 def test_table_of_an_embedded_schema_by_namespace() -> None:
-    """Where no topic is named, the namespace says the table."""
+    """If no topic matches, the namespace provides the table."""
     schema = data_schema(COLUMNS, NAMESPACE)
     read = row(dialect(topics=None), enveloped(written(schema, body("INSERT", ROW)), schema_id=None, schema=schema))
     assert (TableName(None, "TSTDTA", "CINMAD"), "chips-qa") == (read.table, read.writer.task)
@@ -221,13 +221,13 @@ def test_table_of_an_embedded_schema_by_namespace() -> None:
     "schema", ["{}", "nonsense", json.dumps({"type": "array", "items": "null"}), json.dumps(ENVELOPE), '"string"', ""]
 )
 def test_data_schema_that_is_none(schema: str) -> None:
-    """JSON metadata carries one too, so metadata with any is learned; Avro messages that need it are refused."""
+    """JSON metadata has one too, so metadata with any is learned. Avro messages that need it are rejected."""
     reader = taught(TOLD, schema)
     assert refusal(reader, value())[0] in ("MALFORMED_AVRO", "UNSUPPORTED_SHAPE")
 
 
 def test_metadata_without_data_schema() -> None:
-    """Without a data schema Avro cannot be read."""
+    """Avro cannot be read without a data schema."""
     known: dict[str, object] = {}
     reader = dialect(known)
     told = metadata_body(TOLD, SCHEMA)
@@ -239,7 +239,7 @@ def test_metadata_without_data_schema() -> None:
 
 
 def test_json_rows_of_avro_metadata() -> None:
-    """Metadata is the same for both: rows in JSON can name it too."""
+    """Metadata is the same for both, so JSON rows can also reference it."""
     read = messages.change(taught(TOLD, SCHEMA), messages.enveloped(messages.bare("INSERT", ROW), SCHEMA_ID))
     assert ROW == read.after
 
@@ -251,7 +251,7 @@ def test_json_rows_of_avro_metadata() -> None:
 @pytest.mark.parametrize("size", [1, 2, 3, 17])
 @pytest.mark.parametrize("order", ["big", "little"])
 def test_masks_of_any_length(size: int, order: Any) -> None:
-    """A mask is bytes, in the order of the hex text unless the operator says otherwise."""
+    """A mask is bytes, by default in the order of the hex text."""
     columns = {f"c{n}": "string" for n in range(1, size * 8 + 1)}
     told = {name: {"ordinal": n} for n, name in enumerate(columns, 1)}
     schema = data_schema(columns)
@@ -265,7 +265,7 @@ def test_masks_of_any_length(size: int, order: Any) -> None:
 
 
 def wide(told: dict[str, Any], schema: Any, **options: Any) -> Qlik:
-    """The dialect for tables of many columns, after their metadata."""
+    """The dialect for tables with many columns, after their metadata."""
     known: dict[str, object] = {}
     reader = Qlik(Setup("src", lookup=known.get), {"topics": "S.T", **options})
     learned = reader.decode(message(metadata(told, schema)))
@@ -287,7 +287,7 @@ def wide(told: dict[str, Any], schema: Any, **options: Any) -> Qlik:
     ],
 )
 def test_column_of_an_unknown_type(declared: Any, cell: Any, found: Any) -> None:
-    """The metadata do not say what it is, and the schema is not asked: it is of type unknown, as in JSON."""
+    """If metadata does not say, the column has type unknown as in JSON, and the schema is not consulted."""
     schema = data_schema(COLUMNS | {"doc": declared})
     reader = taught({**TOLD, "doc": {"type": "XML"}}, schema)
     read = row(reader, enveloped(written(schema, body("INSERT", {**ROW, "doc": cell}))))
@@ -298,7 +298,7 @@ def test_column_of_an_unknown_type(declared: Any, cell: Any, found: Any) -> None
 
 @pytest.mark.requirement("qlik.masks.2")
 def test_mask_of_the_other_order() -> None:
-    """Bits above the highest ordinal give the wrong order away: refused, with the option that decides."""
+    """Bits above the highest ordinal reveal the wrong order. The message is rejected with the relevant option."""
     columns = {f"c{n}": "string" for n in range(1, 10)}
     schema = data_schema(columns)
     reader = taught({name: {} for name in columns}, schema)
@@ -310,7 +310,7 @@ def test_mask_of_the_other_order() -> None:
 
 @pytest.mark.requirement("qlik.masks.2")
 def test_bits_of_no_column_in_a_single_byte() -> None:
-    """One byte has no order: its bits above the last column say nothing."""
+    """One byte has no order, so bits above the last column are ignored."""
     reader = taught(TOLD, SCHEMA)
     read = row(reader, value("UPDATE", changeMask=b"\xfe", columnMask=b"\xff"))
     assert (["name"], None, None) == (read.changed, read.unavailable, read.notes)
@@ -319,13 +319,13 @@ def test_bits_of_no_column_in_a_single_byte() -> None:
 
 @pytest.mark.requirement("qlik.masks.1")
 def test_mask_of_no_bytes() -> None:
-    """An empty mask is unknown, as an empty text is."""
+    """An empty mask is unknown, like an empty text."""
     read = row(taught(TOLD, SCHEMA), value("UPDATE", changeMask=b"", columnMask=b""))
     assert (None, None) == (read.changed, read.unavailable)
 
 
 def test_fixed_mask() -> None:
-    """A mask may be a fixed as well as bytes."""
+    """A mask can be a fixed instead of bytes."""
     schema = json.loads(json.dumps(data_schema(COLUMNS)))
     for field in schema["fields"][2]["type"]["fields"]:
         if field["name"] == "columnMask":
@@ -353,7 +353,7 @@ def test_fixed_mask() -> None:
     ],
 )
 def test_header_of_another_type(name: str, kind: Any, cell: Any, code: str) -> None:
-    """A header of another type is refused as in JSON."""
+    """A header of another type is rejected as in JSON."""
     schema = json.loads(json.dumps(data_schema(COLUMNS)))
     for field in schema["fields"][2]["type"]["fields"]:
         if field["name"] == name:
@@ -366,7 +366,7 @@ def test_header_of_another_type(name: str, kind: Any, cell: Any, code: str) -> N
 
 @pytest.mark.parametrize("name", ["data", "headers"])
 def test_section_of_another_type(name: str) -> None:
-    """A schema whose sections are no records is not one of data records."""
+    """A schema whose sections are not records is not a data schema."""
     schema = record("DataRecord", [(f["name"], "string" if f["name"] == name else f["type"]) for f in SCHEMA["fields"]])
     if name == "data":
         schema["fields"][1]["type"] = ["null", "string"]
@@ -376,7 +376,7 @@ def test_section_of_another_type(name: str) -> None:
 @pytest.mark.parametrize(("kind", "cell"), [("bytes", b"S"), ("double", 1.5), ("long", 5)])
 @pytest.mark.parametrize("place", ["schema", "table"])
 def test_names_of_another_type(place: str, kind: Any, cell: Any) -> None:
-    """A name is text, in metadata and beside the sections of a row."""
+    """A name must be text, in metadata and next to the sections of a row."""
     schema = record("DataRecord", [*((f["name"], f["type"]) for f in SCHEMA["fields"]), (place, kind)])
     if place == "schema":
         schema["fields"].append({"name": "table", "type": "string"})
@@ -386,7 +386,7 @@ def test_names_of_another_type(place: str, kind: Any, cell: Any) -> None:
 
 
 def test_timestamp_whose_schema_states_its_unit() -> None:
-    """A number with a unit is a time; one that no calendar has is the number again."""
+    """A number with a unit is a time. One outside the calendar remains a number."""
     schema = json.loads(json.dumps(data_schema(COLUMNS)))
     plain = json.loads(json.dumps(schema))
     for told, kind in ((schema, {"type": "long", "logicalType": "timestamp-millis"}), (plain, "long")):
@@ -397,16 +397,16 @@ def test_timestamp_whose_schema_states_its_unit() -> None:
 
 
 def test_untyped_avro_is_read_by_its_metadata() -> None:
-    """What cannot be read without the metadata is read with it, types and table included, whatever `untyped` says."""
+    """What needs metadata is read with it, including types and table, whatever `untyped` says."""
     read = row(taught(TOLD, SCHEMA, untyped="translate", topics="other=X.Y"), value())
     assert (TableName(None, "S", "T"), ("id",), ROW) == (read.table, read.key_columns, read.after)
 
 
-# -- what is kept
+# -- caching
 
 
 def test_schemas_that_came_with_messages_go_again() -> None:
-    """However many come, those at hand have 4 MiB of text at most, and nothing else holds one: a schema is large."""
+    """The cached ones have at most 4 MiB of text, and nothing else keeps one, because schemas are large."""
     gc.collect()
     before = _row_schemas()
     reader, schema = dialect(topics=None), data_schema({"id": "int"}, NAMESPACE)

@@ -1,4 +1,4 @@
-"""Types and values of Qlik's Avro, by the writer schema alone and by metadata."""
+"""Types and values of Qlik's Avro, with the writer schema alone and with metadata."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from translator.message import RowChange
 
 
 def logical(kind: str, name: str, **more: Any) -> dict[str, Any]:
-    """A logical type."""
+    """Return a logical type."""
     return {"type": kind, "logicalType": name, **more}
 
 
@@ -55,7 +55,7 @@ DECIMAL = logical("bytes", "decimal", precision=9, scale=2)
     ],
 )  # fmt: skip
 def test_types_of_avro(kind: Any, sent: bytes, type_: str, expected: Any) -> None:
-    """Each type of a writer schema is one of ours."""
+    """Each type of a writer schema maps to a canonical type."""
     read = _one_cell(kind, sent)
     assert ({"c": expected}, None) == (read.after, read.issues)
     assert read.schema is not None
@@ -63,7 +63,7 @@ def test_types_of_avro(kind: Any, sent: bytes, type_: str, expected: Any) -> Non
 
 
 def _one_cell(kind: Any, sent: bytes, index: int = 1) -> RowChange:
-    """A row of one column whose bytes are `sent`."""
+    """Return a row of one column with the bytes `sent`."""
     schema = data_schema({"c": kind}, "com.attunity.queue.msg.tsk.S.T")
     union = schema["fields"][0]["type"]["fields"][0]["type"]
     if isinstance(kind, list):
@@ -85,7 +85,7 @@ def _one_cell(kind: Any, sent: bytes, index: int = 1) -> RowChange:
     ],
 )
 def test_avro_values_without_a_form(kind: Any, sent: bytes, code: str) -> None:
-    """The column is left out and reported; the row goes on."""
+    """The column is omitted and reported, and the row continues."""
     read = _one_cell(kind, sent)
     assert ({}, [code]) == (read.after, [issue.code for issue in read.issues or ()])
 
@@ -124,7 +124,7 @@ def test_avro_values_without_a_form(kind: Any, sent: bytes, code: str) -> None:
     ],
 )  # fmt: skip
 def test_types_of_metadata_in_avro(told: dict[str, Any], kind: Any, cell: Any, type_: str, expected: Any) -> None:
-    """With metadata the type is Replicate's, and the writer schema says how it is spelled: logical types off or on."""
+    """With metadata, the type is Replicate's, and the writer schema gives its encoding, logical types or not."""
     plain = kind["type"] if isinstance(kind, dict) else kind
     reader = avro.taught({"c": told}, data_schema({"c": kind}))
     read = row(reader, avro.enveloped(written(data_schema({"c": plain}), body("INSERT", {"c": cell}))))
@@ -144,7 +144,7 @@ def test_types_of_metadata_in_avro(told: dict[str, Any], kind: Any, cell: Any, t
     ],
 )
 def test_metadata_that_avro_contradicts(told: dict[str, Any], kind: Any, cell: Any) -> None:
-    """A value that is none of its type is an issue: nothing is made to fit."""
+    """A value of another type is an issue and is never converted."""
     schema = data_schema({"c": kind})
     read = row(avro.taught({"c": told}, schema), avro.enveloped(written(schema, body("INSERT", {"c": cell}))))
     assert ({}, 1) == (read.after, len(read.issues or ()))
@@ -153,7 +153,7 @@ def test_metadata_that_avro_contradicts(told: dict[str, Any], kind: Any, cell: A
 @pytest.mark.requirement("qlik.values.2")
 @pytest.mark.parametrize("text", ["1", "1.50", "true", "1993-11-25", "00FF", "null", ""])
 def test_no_type_by_the_look(text: str) -> None:
-    """A string of no declared type stays what it is, in JSON and in Avro."""
+    """A string without a declared type is unchanged, in JSON and in Avro."""
     assert {"c": text} == change(dialect(), bare("INSERT", {"c": text})).after
     schema = data_schema({"c": "string"}, "com.attunity.queue.msg.tsk.S.T")
     assert {"c": text} == row(registered({5: schema}), framed(5, written(schema, body("INSERT", {"c": text})))).after

@@ -1,4 +1,4 @@
-"""Damaged messages of every layout: an outcome or a dead letter, and nothing of the row or of a library in its words.
+"""Damaged messages of every layout give an outcome or a dead letter without row data or library messages.
 
 `QLIK_MUTATIONS=100000 python -m pytest tests/translator/dialects/qlik/test_damage.py` runs that many of each layout.
 """
@@ -97,7 +97,7 @@ VALUES: Mapping[str, list[bytes]] = {
 
 
 def _reader() -> Qlik:
-    """A dialect that knows the metadata and the schemas, so that damage behind them is reached."""
+    """Return a dialect that knows the metadata and schemas, so that damage beyond them is reached."""
     known: dict[str, object] = {}
     reader = messages.dialect(known)
     learned = reader.decode(record_of(VALUES["metadata in Avro"][0]))
@@ -117,7 +117,7 @@ _OF_A_LIBRARY = re.compile(r"\w(?:Error|Exception|Warning)\b|Traceback|0x[0-9a-f
 
 
 def check(message: Message) -> str:
-    """The word for what became of a message. Fails for a bug of ours, and for what a reason must not say."""
+    """Return what became of a message. Fail for our bugs and for forbidden content in a reason."""
     result = TRANSLATOR.translate(message)
     if isinstance(result, Events):
         encoded = TRANSLATOR.encode(CODEC, message, result)
@@ -137,14 +137,14 @@ def check(message: Message) -> str:
 
 @pytest.mark.requirement("qlik.test_inputs.1")
 def test_the_values_are_valid() -> None:
-    """What is damaged below is translated or learned as it stands."""
+    """The undamaged messages are translated or learned."""
     for layout, values in VALUES.items():
         expected = "learned" if "metadata" in layout else "translated"
         assert {expected} == {check(record_of(value, key)) for value in values for key in KEYS}
 
 
 def mutated(value: bytes, others: list[bytes], random: Random) -> bytes:
-    """One to four changes: other bytes, fewer, more, moved, or those of another message."""
+    """Make one to four changes: bytes changed, removed, added, moved, or taken from another message."""
     raw = bytearray(value)
     for _ in range(random.randint(1, 4)):
         at = random.randrange(len(raw) + 1)
@@ -173,7 +173,7 @@ _EDGES = (0, 1, 2, 3, 0x20, 0x22, 0x2C, 0x30, 0x5B, 0x5D, 0x7B, 0x7D, 0x7F, 0x80
 @pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("layout", VALUES)
 def test_seeded_mutations(layout: str) -> None:
-    """Whatever the bytes became, the message has an outcome or is a dead letter that says where and what."""
+    """Any damaged message has an outcome, or is a dead letter with place and reason."""
     random, values = Random(f"qlik {layout}"), VALUES[layout]
     others = [value for listed in VALUES.values() for value in listed]
     seen = set()
@@ -187,7 +187,7 @@ def test_seeded_mutations(layout: str) -> None:
 
 @pytest.mark.requirement("qlik.test_inputs.3")
 def test_mutated_schemas() -> None:
-    """The schema that a message brings may be anything as well."""
+    """The schema in a message can be damaged too."""
     random, text = Random("schemas"), json.dumps(SCHEMA).encode()
     inner = _avro("UPDATE", True, True)
     for _ in range(MUTATIONS):
@@ -201,7 +201,7 @@ AVRO_CASES = sorted(path.parent for path in (CASES / "qlik").glob("*/message.bin
 @pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("case", AVRO_CASES, ids=lambda case: case.name)
 def test_every_truncation_of_the_cases(case: Any) -> None:
-    """A message cut at any byte is a dead letter, or waits where what it waits for was cut off."""
+    """A truncated message is a dead letter, or waits if it lost the part that it waits for."""
     dialect, message = opened(case)
     translator = Translator("src", dialect, Limits())
     for end in range(1, len(message.value or b"")):
@@ -214,7 +214,7 @@ def test_every_truncation_of_the_cases(case: Any) -> None:
 @pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("layout", VALUES)
 def test_every_truncation(layout: str) -> None:
-    """So is each layout and operation."""
+    """The same holds for each layout and operation."""
     for value in VALUES[layout]:
         for end in range(1, len(value)):
             assert "dead" == check(record_of(value[:end]))

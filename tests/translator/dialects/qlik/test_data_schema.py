@@ -1,4 +1,4 @@
-"""What is kept of the schema text of a metadata message: all that data are read by, and nothing that may quote them."""
+"""The stored schema text of a metadata message has everything needed to read data, and nothing that quotes values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ SCHEMA = data_schema(COLUMNS, "com.attunity.queue.msg.task.S.T")
 
 
 def read(text: str) -> object:
-    """The type that a schema declares, or why it declares none."""
+    """Return the type that a schema declares, or the reason why it declares none."""
     try:
         return parse_schema(text.encode(), Limits())
     except MessageError as error:
@@ -34,7 +34,7 @@ def read(text: str) -> object:
 
 
 def strewn(node: Any) -> Any:
-    """A schema with what data are not read by in each of its objects."""
+    """Return a schema with irrelevant members in each of its objects."""
     if isinstance(node, dict):
         return {**{name: strewn(part) for name, part in node.items()}, **STRAY}
     return [strewn(part) for part in node] if isinstance(node, list) else node
@@ -45,7 +45,7 @@ def test_what_data_are_read_by_stays() -> None:
 
 
 def test_all_else_goes() -> None:
-    """Defaults, documentation, aliases and members of a writer's own, wherever they stand."""
+    """Defaults, documentation, aliases and custom members are removed everywhere."""
     text = json.dumps(strewn(SCHEMA))
     assert text.count(SECRET) > 100
     assert SCHEMA == json.loads(reading_part(text))
@@ -53,13 +53,13 @@ def test_all_else_goes() -> None:
 
 @pytest.mark.parametrize("text", ["", SECRET, f'{{"a": "{SECRET}"', f'{{"doc":"{SECRET}","doc":1}}', "[" * 100_000])
 def test_what_is_no_schema(text: str) -> None:
-    """A text that cannot be read, or that could be read in two ways, is not kept."""
+    """A text that is unreadable or ambiguous is not stored."""
     assert "" == reading_part(text)
 
 
 @pytest.mark.parametrize("name", ["size", "precision", "symbols", "fields", "logicalType"])
 def test_members_of_another_kind(name: str) -> None:
-    """What stands in the place of a number, a word or a list of names is not kept."""
+    """A value that is not a number, word or list of names where one is expected is not stored."""
     for stray in ({"x": SECRET}, [[SECRET]], 1.5, True):
         wrong = {**FIXED, **DECIMAL, **ENUM, name: stray}
         assert SECRET not in reading_part(json.dumps({**wrong, "name": "N"}))
@@ -79,7 +79,7 @@ RECORDS = st.fixed_dictionaries(
 
 @given(NODES)
 def test_read_alike(schema: Any) -> None:
-    """Schemas are the same type with and without it, or refused at the same place."""
+    """With and without these members, schemas are the same type, or rejected at the same place."""
     text = json.dumps(schema)
     kept = reading_part(text)
     assert read(text) == read(kept)
@@ -87,7 +87,7 @@ def test_read_alike(schema: Any) -> None:
 
 
 def test_documents_of_earlier_releases_say_the_same() -> None:
-    """They lie in the metadata topic with the whole text; the next publication is no contradiction."""
+    """They are in the metadata topic with the whole text. The next publication does not contradict them."""
     told = metadata({"ID": {"type": "INT4"}})
     told["message"]["dataSchema"] = json.dumps(strewn(SCHEMA))
     reader = dialect()

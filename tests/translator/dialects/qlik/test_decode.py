@@ -22,20 +22,20 @@ OLD = {"id": 1, "name": "b"}
 @pytest.mark.requirement("qlik.headers.1")
 @pytest.mark.parametrize(("word", "op"), [("REFRESH", "r"), ("INSERT", "c"), ("UPDATE", "u"), ("DELETE", "d")])
 def test_operations(word: str, op: str) -> None:
-    """Each of Replicate's four operations is one of ours; its letters may be of any case."""
+    """Each of Replicate's four operations maps to a canonical one, in any case."""
     assert op == change(dialect(), bare(word, ROW)).op
     assert op == change(dialect(), bare(word.lower(), ROW)).op
 
 
 def test_every_operation_is_tested() -> None:
-    """The table of operations has no other entries than the four above."""
+    """The table of operations has only the four entries above."""
     assert {"REFRESH", "INSERT", "UPDATE", "DELETE"} == set(OPERATIONS)
 
 
 @pytest.mark.requirement("qlik.headers.1")
 @pytest.mark.parametrize("word", ["READ", "CREATE", "TRUNCATE", "UPSERT", "", "ınsert"])
 def test_unknown_operation(word: str) -> None:
-    """An operation that Replicate does not write is refused, not read as the nearest one."""
+    """An operation that Replicate does not write is rejected and not read as the closest one."""
     assert ("UNKNOWN_OPERATION", "$.headers.operation") == refusal(dialect(), bare(word, ROW))
 
 
@@ -44,7 +44,7 @@ def test_unknown_operation(word: str) -> None:
     ("word", "code"), [(None, "MISSING_FIELD"), (1, "INVALID_FIELD"), (["UPDATE"], "INVALID_FIELD")]
 )
 def test_operation_is_a_string(word: Any, code: str) -> None:
-    """An operation is required and is text."""
+    """An operation is required and must be text."""
     assert (code, "$.headers.operation") == refusal(dialect(), bare(word, ROW))
 
 
@@ -53,7 +53,7 @@ def test_operation_is_a_string(word: Any, code: str) -> None:
 
 @pytest.mark.requirement("qlik.values.1")
 def test_insert() -> None:
-    """An insert has its row after, in the order it was sent, and nothing before; numbers of no type are text."""
+    """An insert has its new row in the order sent, and no old row. Untyped numbers are text."""
     read = change(dialect(), bare("INSERT", {"z": 1, "a": "x", "n": None, "b": True}))
     assert [("z", "1"), ("a", "x"), ("n", None), ("b", True)] == list((read.after or {}).items())
     assert read.before is None
@@ -62,7 +62,7 @@ def test_insert() -> None:
 @pytest.mark.requirement("qlik.rows.2")
 @pytest.mark.parametrize("before", [None, {}])
 def test_update_without_before(before: Any) -> None:
-    """An update without beforeData is legal, and what was before is unknown."""
+    """An update without beforeData is legal, and its old row is unknown."""
     read = change(dialect(), bare("UPDATE", ROW, before))
     assert (None, {"id": "1", "name": "a"}) == (read.before, read.after)
 
@@ -76,7 +76,7 @@ def test_update_with_before() -> None:
 @pytest.mark.requirement("qlik.rows.1")
 @pytest.mark.parametrize(("data", "before"), [(OLD, None), (OLD, {}), (None, OLD), ({}, OLD), (ROW, OLD)])
 def test_delete(data: Any, before: Any) -> None:
-    """A delete has its row in beforeData, or else in data, and nothing after."""
+    """A delete has its row in beforeData, otherwise in data, and no new row."""
     read = change(dialect(), bare("DELETE", data, before))
     assert ({"id": "1", "name": "b"}, None) == (read.before, read.after)
 
@@ -91,7 +91,7 @@ def test_delete_with_an_image_of_nulls() -> None:
 
 
 def test_delete_of_a_row_of_nulls() -> None:
-    """It names no row of a table with a key; a table without one may have such a row."""
+    """In a table with a key, it identifies no row. A table without one can have such a row."""
     keyed = dialect(tables=(DeclaredTable("S.T", ("id",)),))
     assert ("MISSING_FIELD", "$") == refusal(keyed, bare("DELETE", NULLS))
     assert NULLS == change(dialect(), bare("DELETE", NULLS)).before
@@ -99,7 +99,7 @@ def test_delete_of_a_row_of_nulls() -> None:
 
 @pytest.mark.parametrize("word", ["INSERT", "REFRESH", "UPDATE"])
 def test_old_row_of_nulls(word: str) -> None:
-    """An old row of nulls was not sent, where the table has a key; where it has none, it may be a row of an update."""
+    """An old row of nulls was not sent if the table has a key. Without one, an update may have such a row."""
     keyed = dialect(tables=(DeclaredTable("S.T", ("id",)),))
     assert change(keyed, bare(word, ROW, NULLS)).before is None
     assert (NULLS if word == "UPDATE" else None) == change(dialect(), bare(word, ROW, NULLS)).before
@@ -108,7 +108,7 @@ def test_old_row_of_nulls(word: str) -> None:
 
 @pytest.mark.requirement("qlik.rows.1")
 def test_delete_without_row() -> None:
-    """A delete that names no row is refused."""
+    """A delete without a row is rejected."""
     assert ("MISSING_FIELD", "$") == refusal(dialect(), bare("DELETE", None, None))
 
 
@@ -116,13 +116,13 @@ def test_delete_without_row() -> None:
 @pytest.mark.parametrize("word", ["REFRESH", "INSERT", "UPDATE"])
 @pytest.mark.parametrize("data", [None, {}])
 def test_row_is_required(word: str, data: Any) -> None:
-    """Where there must be a row, none is refused."""
+    """A missing required row is rejected."""
     assert ("MISSING_FIELD", "$.data") == refusal(dialect(), bare(word, data))
 
 
 @pytest.mark.parametrize("word", ["REFRESH", "INSERT"])
 def test_row_before_an_insert(word: str) -> None:
-    """An insert that shows an older row contradicts itself."""
+    """An insert with an old row is contradictory."""
     assert ("INVALID_FIELD", "$.beforeData") == refusal(dialect(), bare(word, ROW, OLD))
 
 
@@ -130,31 +130,31 @@ def test_row_before_an_insert(word: str) -> None:
 @pytest.mark.parametrize("section", ["data", "beforeData"])
 @pytest.mark.parametrize("wrong", ["text", [], 1, False])
 def test_sections_are_objects(section: str, wrong: Any) -> None:
-    """A section of another JSON type is refused, where it would not be read too."""
+    """A section of another JSON type is rejected, even if it would not be read."""
     assert ("INVALID_FIELD", f"$.{section}") == refusal(dialect(), {**bare("DELETE", ROW, ROW), section: wrong})
 
 
 def test_column_limit() -> None:
-    """A row wider than the limit is refused."""
+    """A row wider than the limit is rejected."""
     wide = {f"c{n}": n for n in range(21)}
     assert ("LIMIT_EXCEEDED", "$.data") == refusal(dialect(), bare("INSERT", wide))
 
 
 def test_nested_value_is_an_issue() -> None:
-    """A value that no column can have is left out and reported; the row goes on."""
+    """A value that no column can have is omitted and reported, and the row continues."""
     read = change(dialect(), bare("INSERT", {"id": 1, "deep": {"a": 1}}))
     assert {"id": "1"} == read.after
     assert [Issue("deep", "NOT_TEXT", '{"a": 1}')] == read.issues
 
 
 def test_null_without_mask_is_noted() -> None:
-    """Outside of a full load, null without a columnMask may be what was not captured: the assumption is noted."""
+    """Outside a full load, a null without a columnMask may not have been captured. The assumption is noted."""
     assert ["NULLS_ASSUMED"] == change(dialect(), bare("INSERT", {"id": 1, "n": None})).notes
     assert change(dialect(), bare("REFRESH", {"id": 1, "n": None})).notes is None
     assert change(dialect(), bare("INSERT", ROW)).notes is None
 
 
-# -- which table
+# -- the table of a message
 
 
 @pytest.mark.requirement("qlik.metadata.3")
@@ -170,7 +170,7 @@ def test_null_without_mask_is_noted() -> None:
     ],
 )
 def test_topics(topics: Any, table: TableName) -> None:
-    """The operator names the table by topic; the first pattern that matches counts."""
+    """The operator assigns tables by topic, and the first matching pattern counts."""
     assert table == change(dialect(topics=topics), bare("INSERT", ROW)).table
 
 
@@ -182,7 +182,7 @@ def test_topics_not_valid(topics: Any) -> None:
 
 
 def test_unknown_option() -> None:
-    """An option that the dialect does not know stops the start, with the nearest one."""
+    """An unknown option stops the start, with the closest match."""
     with pytest.raises(ConfigError, match="did you mean topics"):
         dialect(topic="S.T")
     with pytest.raises(ConfigError):
@@ -191,7 +191,7 @@ def test_unknown_option() -> None:
 
 @pytest.mark.requirement("qlik.metadata.3")
 def test_table_unknown() -> None:
-    """A message that nothing gives a table is refused."""
+    """A message without a table is rejected."""
     reader = dialect(topics={"other": "S.T"})
     assert ("TABLE_UNKNOWN", "$") == refusal(reader, bare("INSERT", {**ROW, "table": "T"}))
 
@@ -199,7 +199,7 @@ def test_table_unknown() -> None:
 @pytest.mark.requirement("qlik.metadata.3")
 @pytest.mark.parametrize("names", [{"schema": "S", "table": "T"}, {"table": "T"}])
 def test_table_in_message(names: dict[str, str]) -> None:
-    """Fields of the Message Format name the table, in headers or beside them; never a column of the row."""
+    """Fields of the Message Format name the table, in the headers or next to them, but never a column of the row."""
     reader = dialect(topics=None)
     expected = TableName(None, names.get("schema"), "T")
     assert expected == change(reader, bare("INSERT", ROW, **names)).table
@@ -208,12 +208,12 @@ def test_table_in_message(names: dict[str, str]) -> None:
 
 
 def test_topics_go_before_the_message() -> None:
-    """The operator's word for a topic stands over a member of the message."""
+    """The operator's setting for a topic overrides a member of the message."""
     assert TableName(None, "S", "T") == change(dialect(), bare("INSERT", ROW, table="X")).table
 
 
 def test_declared_table() -> None:
-    """Columns and key that the operator declares give types, key and schema."""
+    """Declared columns and key provide types, key and schema."""
     declared = DeclaredTable("S.T", key=("id",), columns={"id": "int32", "name": "string"})
     read = change(dialect(tables=(declared,)), bare("INSERT", ROW))
     assert {"id": 1, "name": "a"} == read.after
@@ -223,7 +223,7 @@ def test_declared_table() -> None:
 
 
 def test_column_beyond_the_declaration() -> None:
-    """A column that the operator did not declare shows that the list is not complete: no schema, and a note."""
+    """An undeclared column shows that the list is incomplete: there is no schema, and a note says so."""
     declared = DeclaredTable("S.T", key=("id",), columns={"id": "int32"})
     read = change(dialect(tables=(declared,)), bare("INSERT", ROW))
     assert ({"id": 1, "name": "a"}, None) == (read.after, read.schema)
@@ -231,29 +231,29 @@ def test_column_beyond_the_declaration() -> None:
 
 
 def test_key_alone_declared() -> None:
-    """A declaration without columns gives the key only."""
+    """A declaration without columns provides only the key."""
     read = change(dialect(tables=(DeclaredTable("*.T", key=("id",)),)), bare("INSERT", ROW))
     assert (("id",), None, {"id": "1", "name": "a"}) == (read.key_columns, read.schema, read.after)
 
 
-# -- what is no row
+# -- messages without a row
 
 
 @pytest.mark.requirement("qlik.detect.1")
 @pytest.mark.parametrize("value", [None, b""])
 def test_tombstone(value: bytes | None) -> None:
-    """No value is no change: skipped under a word."""
+    """A record without a value is skipped under its own name."""
     assert Skip("tombstone") == dialect().decode(message(value))
 
 
 @pytest.mark.requirement("qlik.metadata.2", "qlik.test_inputs.2")
 def test_waits_for_metadata() -> None:
-    """A message that names metadata not yet known waits for it, even where the topic names the table."""
+    """A message with unknown metadata waits for it, even if the topic provides the table."""
     assert Needs(SCHEMA_ID) == dialect().decode(message(enveloped(bare("INSERT", ROW), SCHEMA_ID)))
 
 
 def test_broken_message_does_not_wait() -> None:
-    """What is wrong whatever the metadata says is refused at once."""
+    """A mistake that does not depend on metadata is rejected immediately."""
     reader = dialect()
     assert "UNKNOWN_OPERATION" == refusal(reader, enveloped(bare("READ", ROW), SCHEMA_ID))[0]
     assert "MISSING_FIELD" == refusal(reader, enveloped(bare("INSERT", None), SCHEMA_ID))[0]

@@ -1,4 +1,4 @@
-"""Headers of Qlik data messages: sequence, time, transaction. §1 and 4."""
+"""Headers of Qlik data messages: sequence, time and transaction (§1 and 4)."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ROW = {"id": 1, "name": "a"}
 
 @pytest.mark.requirement("qlik.headers.2")
 def test_full_load_headers() -> None:
-    """In a full load, empty text, null and missing are the same."""
+    """In a full load, empty text, null and a missing member are the same."""
     read = change(dialect(), bare("REFRESH", ROW, changeSequence="", timestamp="", transactionId="", changeMask=None))
     assert (None, None, None, None) == (read.pos_native, read.ts_commit_us, read.tx, read.notes)
 
 
 @pytest.mark.requirement("qlik.headers.2", "qlik.headers.5", "qlik.test_inputs.4")
 def test_change_sequence() -> None:
-    """The sequence is the native position, verbatim; one that is not 35 digits is noted."""
+    """The sequence is the native position, verbatim. One without 35 digits is noted."""
     read = change(dialect(), bare("INSERT", ROW, changeSequence=SEQUENCE))
     assert (SEQUENCE, None) == (read.pos_native, read.notes)
     for irregular in (SEQUENCE[1:], SEQUENCE + "0", "100", " " + SEQUENCE[1:], SEQUENCE[1:] + "٣"):
@@ -47,7 +47,7 @@ def test_change_sequence() -> None:
     ],
 )
 def test_change_sequence_begins_with_a_time(begin: str, regular: bool) -> None:
-    """Date, time and hundredths stand before the number; 35 digits of another meaning are noted."""
+    """Date, time and hundredths precede the number. 35 digits with another meaning are noted."""
     read = change(dialect(), bare("INSERT", ROW, changeSequence=begin + "0" * 18 + "5"))
     assert (None if regular else ["CHANGE_SEQUENCE_IRREGULAR"]) == read.notes
 
@@ -71,7 +71,7 @@ def test_change_sequence_begins_with_a_time(begin: str, regular: bool) -> None:
     ],
 )
 def test_timestamp(text: str | None, micros: int | None) -> None:
-    """A timestamp is UTC unless it says otherwise; a missing one is legal."""
+    """A timestamp is UTC by default, and can be missing."""
     assert micros == change(dialect(), bare("INSERT", ROW, timestamp=text)).ts_commit_us
 
 
@@ -96,21 +96,21 @@ def test_timestamp(text: str | None, micros: int | None) -> None:
     ],
 )
 def test_timestamp_that_is_no_time(wrong: Any) -> None:
-    """Text that is no time is refused, and its text is not repeated."""
+    """Text that is not a time is rejected without quoting it."""
     assert ("INVALID_FIELD", "$.headers.timestamp") == refusal(dialect(), bare("INSERT", ROW, timestamp=wrong))
 
 
 @pytest.mark.requirement("qlik.headers.3")
 @pytest.mark.parametrize("number", [1000, 0, 1.5])
 def test_numeric_timestamp(number: float) -> None:
-    """A number has no stated unit: no time is known, and that is noted."""
+    """A number has no stated unit, so no time is known, and a note says so."""
     read = change(dialect(), bare("INSERT", ROW, timestamp=number))
     assert (None, ["TIMESTAMP_UNREADABLE"]) == (read.ts_commit_us, read.notes)
 
 
 @pytest.mark.requirement("qlik.headers.4")
 def test_transaction() -> None:
-    """The transaction is what the message tells of it; its size is never told."""
+    """The transaction is what the message says about it, which never includes its size."""
     told = {"transactionId": "60008", "transactionEventCounter": 2, "transactionLastEvent": True}
     assert Tx("60008", 2, None, True) == change(dialect(), bare("INSERT", ROW, **told)).tx
     assert Tx("60008") == change(dialect(), bare("INSERT", ROW, transactionId="60008")).tx
@@ -119,7 +119,7 @@ def test_transaction() -> None:
 
 @pytest.mark.requirement("qlik.headers.4")
 def test_counter_of_zero() -> None:
-    """Places count from 1: the event has no place in its transaction, and all else that the message says."""
+    """Counting starts at 1, so the event has no place in its transaction. Everything else is kept."""
     told = {"transactionId": "60008", "transactionEventCounter": 0, "transactionLastEvent": True}
     assert Tx("60008", None, None, True) == change(dialect(), bare("INSERT", ROW, **told)).tx
 
@@ -141,12 +141,12 @@ def test_counter_of_zero() -> None:
     ],
 )
 def test_header_of_wrong_type(name: str, wrong: Any) -> None:
-    """A header of another type or outside its range is refused."""
+    """A header of another type or out of range is rejected."""
     assert ("INVALID_FIELD", f"$.headers.{name}") == refusal(dialect(), bare("INSERT", ROW, **{name: wrong}))
 
 
 @pytest.mark.requirement("qlik.decode.3")
 def test_unknown_headers_are_left_alone() -> None:
-    """Headers that Replicate adds in time change nothing."""
+    """Headers that Replicate adds later have no effect."""
     plain = change(dialect(), bare("INSERT", ROW))
     assert plain == change(dialect(), bare("INSERT", ROW, externalSchemaId=None, streamPosition="1;2", novelty={}))

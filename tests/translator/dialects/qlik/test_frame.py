@@ -1,4 +1,4 @@
-"""Layouts of Qlik messages: which are read, which are refused by name. §1 and 3a."""
+"""Layouts of Qlik messages: which are read, and which are rejected by name (§1 and 3a)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ROW = {"id": 1}
 
 @pytest.mark.requirement("qlik.detect.1")
 def test_variants() -> None:
-    """The event says which layout was met, with certainty."""
+    """The event states the layout with certainty."""
     assert Writer("bare_json", "certain") == change(dialect(), bare("INSERT", ROW)).writer
     assert Writer("enveloped_json", "certain") == change(dialect(), enveloped(bare("INSERT", ROW))).writer
 
@@ -24,14 +24,14 @@ def test_variants() -> None:
 @pytest.mark.requirement("qlik.detect.1")
 @pytest.mark.parametrize("blank", [b"\xef\xbb\xbf", b" \r\n\t", b"\xef\xbb\xbf\n"])
 def test_blanks_before_json(blank: bytes) -> None:
-    """A byte order mark and white space before the object are no layout of their own."""
+    """A byte order mark and whitespace before the object do not change the layout."""
     plain = json.dumps(bare("INSERT", ROW)).encode()
     assert change(dialect(), plain) == change(dialect(), blank + plain)
 
 
 @pytest.mark.requirement("qlik.detect.2")
 def test_refused_by_name() -> None:
-    """The layout of 2016 is known and is not read: refused by its name."""
+    """The known layout of 2016 is not supported and rejected by name."""
     assert ("UNSUPPORTED_SHAPE", "$") == refusal(dialect(), sample("legacy_flat"))
     with pytest.raises(MessageError, match=r"legacy flat JSON.* is not supported in this release"):
         dialect().decode(message(sample("legacy_flat")))
@@ -64,7 +64,7 @@ def test_refused_by_name() -> None:
     ],
 )
 def test_no_layout(value: bytes) -> None:
-    """What belongs to no layout is refused as such."""
+    """A message without a known layout is rejected as such."""
     assert ("FRAMING", "$") == refusal(dialect(), value)
 
 
@@ -73,13 +73,13 @@ def test_no_layout(value: bytes) -> None:
     "value", [b"{", b'{"data":{},', b"{} {}", b'{"a":NaN}', b'{"a":Infinity}', b'{"a":"\xff"}', b"{'a':1}"]
 )
 def test_not_json(value: bytes) -> None:
-    """What begins as JSON and is none is refused as such."""
+    """A message that begins like JSON but is not is rejected as such."""
     assert ("MALFORMED_JSON", "$") == refusal(dialect(), value)
 
 
 @pytest.mark.parametrize("place", ["magic", "type", "message", "data", "headers", "operation", "deep"])
 def test_member_named_twice_anywhere(place: str) -> None:
-    """Each object is checked, and those in a cell too; as the last one counts, it must not be the message."""
+    """Each object is checked, including those in cells. The last one would otherwise count."""
     text = json.dumps(enveloped(bare("INSERT", {"id": 1, "cell": {"deep": 1}})))
     at = text.index(f'"{place}"')
     assert "INVALID_FIELD" == refusal(dialect(), f'{text[:at]}"{place}": "x", {text[at:]}'.encode())[0]
@@ -89,25 +89,25 @@ def test_member_named_twice_anywhere(place: str) -> None:
 @pytest.mark.requirement("qlik.decode.3")
 @pytest.mark.parametrize("member", [b'"id": 2', b'"\\u0069d" : 1', b'"id":{"id":1}'])
 def test_member_named_twice(member: bytes) -> None:
-    """A column named twice has no one value: refused, and its value is not repeated."""
+    """A duplicate column is ambiguous and rejected without quoting its value."""
     value = json.dumps(bare("INSERT", ROW)).encode().replace(b'"id": 1', b'"id": 1, ' + member)
     assert "INVALID_FIELD" == refusal(dialect(), value)[0]
 
 
 def test_schema_id_of_the_registry() -> None:
-    """An id that could be taken for a schema of the registry is none."""
+    """An id that could be mistaken for a registry schema is not one."""
     wrong = enveloped(bare("INSERT", ROW), "registry/5")
     assert ("INVALID_FIELD", "$.messageSchemaId") == refusal(dialect(), wrong)
 
 
 def test_depth() -> None:
-    """Nesting beyond the limit is refused, also far beyond it."""
+    """Nesting beyond the limit is rejected, even far beyond it."""
     for depth in (65, 100_000):
         assert "LIMIT_EXCEEDED" == refusal(dialect(), b'{"a":' + b"[" * depth + b"]" * depth + b"}")[0]
 
 
 def test_number_beyond_any_decimal() -> None:
-    """An exponent that no decimal can hold is refused, though it is JSON."""
+    """An exponent beyond any decimal is rejected, although it is JSON."""
     value = json.dumps(bare("INSERT", {"a": 0})).replace('"a": 0', '"a": 1e9999999999999999999999').encode()
     assert ("LIMIT_EXCEEDED", "$") == refusal(dialect(), value)
 
@@ -130,7 +130,7 @@ def test_number_beyond_any_decimal() -> None:
     ],
 )
 def test_envelope(member: str, wrong: Any, code: str) -> None:
-    """Every member of the envelope that is used is checked."""
+    """Every used member of the envelope is checked."""
     assert (code, f"$.{member}") == refusal(dialect(), {**enveloped(bare("INSERT", ROW)), member: wrong})
 
 
@@ -139,12 +139,12 @@ def test_envelope(member: str, wrong: Any, code: str) -> None:
     ("headers", "code"), [(None, "MISSING_FIELD"), ("text", "INVALID_FIELD"), ([], "INVALID_FIELD")]
 )
 def test_headers_are_an_object(headers: Any, code: str) -> None:
-    """Headers are required and are an object, in both layouts."""
+    """In both layouts, headers are required and must be an object."""
     body = {"data": ROW, "headers": headers}
     assert (code, "$.headers") == refusal(dialect(), body)
     assert (code, "$.message.headers") == refusal(dialect(), enveloped(body))
 
 
 def test_empty_schema_id_is_none() -> None:
-    """An empty messageSchemaId is no metadata, as null is."""
+    """An empty messageSchemaId means no metadata, like null."""
     assert change(dialect(), enveloped(bare("INSERT", ROW))) == change(dialect(), enveloped(bare("INSERT", ROW), ""))

@@ -1,4 +1,4 @@
-"""A DELETE whose row is only in the Kafka key. §7, 8 and 11."""
+"""A DELETE whose row is only in the Kafka key (§7, 8 and 11)."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ TOLD: dict[str, dict[str, Any]] = {
 
 
 def deleted(key: bytes | None, data: Any = None, before: Any = None) -> Message:
-    """A DELETE with that key."""
+    """Return a DELETE with that key."""
     value = enveloped(bare("DELETE", data, before, columnMask="07", changeMask="01"), SCHEMA_ID)
     return msgspec.structs.replace(message(value), key=key)
 
 
 def row(reader: Qlik, record: Message) -> RowChange:
-    """The one row change of a record."""
+    """Return the only row change of a record."""
     outcome = reader.decode(record)
     assert isinstance(outcome, Changes)
     (only,) = outcome.changes
@@ -36,7 +36,7 @@ def row(reader: Qlik, record: Message) -> RowChange:
 
 
 def refused(reader: Qlik, record: Message) -> tuple[str, str]:
-    """Code and path of the error that a record raises."""
+    """Return the code and path of the error that a record raises."""
     with pytest.raises(MessageError) as caught:
         reader.decode(record)
     return caught.value.code.value, caught.value.path
@@ -46,7 +46,7 @@ def refused(reader: Qlik, record: Message) -> tuple[str, str]:
 @pytest.mark.parametrize("data", [None, {}, {"id": None, "name": None, "raw": None}])
 @pytest.mark.parametrize("before", [None, {}])
 def test_key_object(data: Any, before: Any) -> None:
-    """A JSON object of the key columns names the row; its values have the types of the columns."""
+    """A JSON object with the key columns identifies the row, with the columns' types."""
     read = row(taught(TOLD), deleted(b'{"id": "7", "raw": "00ff"}', data, before))
     assert ({"id": 7, "raw": "AP8="}, None, ("id",), "primary") == (
         read.before,
@@ -66,14 +66,15 @@ ROWS: dict[str, dict[str, Any]] = {
 
 
 def carrying(operation: str, key: bytes | None, **images: Any) -> Message:
-    """A message without metadata, with that Kafka key."""
+    """Return a message without metadata, with that Kafka key."""
     return msgspec.structs.replace(message(bare(operation, **(images or ROWS[operation]))), key=key)
 
 
 @pytest.mark.parametrize("operation", ROWS)
 def test_the_key_of_a_row(operation: str) -> None:
-    """Every operation takes the key from the Kafka key that a DELETE without a row takes it from: else the row that was
-    inserted without a key would stand when the key is deleted."""
+    """Every operation takes the key from the same Kafka key as a DELETE without a row. Otherwise a row inserted without
+    a key would remain when the key is deleted.
+    """
     (event,) = events(dialect(), carrying(operation, b'{"id": 7}'))
     assert ('{"id":"7"}', None, "primary", None) == (event.key, event.key_old, event.key_kind, event.notes)
     (deletion,) = events(dialect(), carrying("DELETE", b'{"id": "7"}', data=None))
@@ -81,7 +82,7 @@ def test_the_key_of_a_row(operation: str) -> None:
 
 
 def test_a_key_of_several_columns_that_changes() -> None:
-    """The values are those of the images: the Kafka key names columns."""
+    """The values come from the images, because the Kafka key provides only column names."""
     images = {"data": {"b": "2", "a": "1"}, "before": {"b": "3", "a": "1"}}
     (event,) = events(dialect(), carrying("UPDATE", b'{"a": "1", "b": "2"}', **images))
     assert ('{"a":"1","b":"2"}', '{"a":"1","b":"3"}') == (event.key, event.key_old)
@@ -89,7 +90,7 @@ def test_a_key_of_several_columns_that_changes() -> None:
 
 @pytest.mark.parametrize("operation", ROWS)
 def test_the_key_of_a_row_in_the_schema(operation: str) -> None:
-    """Where the columns are declared without a key, or the metadata have none, the schema names it too."""
+    """If the columns are declared without a key, or the metadata has none, the schema has it too."""
     columns = {"id": "int64", "n": "int32"}
     told = {"id": {"type": "INT8"}, "n": {"type": "INT4"}}
     declared, learned = dialect(tables=(DeclaredTable("S.T", columns=columns),)), taught(told)
@@ -109,7 +110,7 @@ def test_the_key_of_a_row_in_the_schema(operation: str) -> None:
 
 
 def test_what_is_told_goes_before_the_key() -> None:
-    """The key of the metadata, or of the operator, is the key."""
+    """The key of the metadata or of the operator takes precedence."""
     declared = dialect(tables=(DeclaredTable("S.T", key=("n",)),))
     assert (("n",), "configured") == (
         (found := row(declared, carrying("INSERT", b'{"id": 7}'))).key_columns,
@@ -121,7 +122,7 @@ def test_what_is_told_goes_before_the_key() -> None:
 
 @pytest.mark.parametrize("key", [b'{"id": 1, "other": 2}', b'{"schema": null, "payload": {"id": 7}}', b"{}"])
 def test_a_key_of_other_columns(key: bytes) -> None:
-    """It is not the key of this row, which goes on without one."""
+    """It is not the key of this row, which continues without one."""
     (event,) = events(dialect(), carrying("INSERT", key))
     assert (None, "none", ["KEY_INCOMPLETE"]) == (event.key, event.key_kind, event.notes)
 
@@ -130,13 +131,13 @@ def test_a_key_of_other_columns(key: bytes) -> None:
     "key", [None, b"", b"7", b"S+T", b"[7]", b'{"id": 7', b'{"id": 7, "id": 8}', b"{3F25-04E0}", b"\0"]
 )
 def test_a_key_that_names_no_columns(key: bytes | None) -> None:
-    """A row is read without it."""
+    """The row is read without it."""
     (event,) = events(dialect(), carrying("INSERT", key))
     assert (None, "none", None) == (event.key, event.key_kind, event.notes)
 
 
 def test_row_goes_before_the_key() -> None:
-    """Where the message has the row, the key is not looked at."""
+    """If the message has the row, the key is ignored."""
     read = row(taught(TOLD), deleted(b'{"id": 8}', {"id": 7, "name": "a", "raw": None}))
     assert ({"id": 7, "name": "a", "raw": None}, None) == (read.before, read.notes)
 
@@ -154,26 +155,26 @@ def test_row_goes_before_the_key() -> None:
     ],
 )
 def test_object_that_names_no_row(key: bytes, code: str) -> None:
-    """An object must have the key columns, each once and not null, and no column that the table lacks."""
+    """An object must have each key column once and not null, and only columns of the table."""
     assert code == refused(taught(TOLD), deleted(key))[0]
 
 
 @pytest.mark.requirement("qlik.rows.1")
 @pytest.mark.parametrize("key", [None, b"", b"7", b"S+T", b"7|8", b"\0\0\0\0\5\x0e", b"[7]", b'"7"'])
 def test_key_that_is_no_object(key: bytes | None) -> None:
-    """Text is not taken for the row: it may be the name of the table; refused at once, without waiting."""
+    """Text can be the name of the table, so it is not taken for the row. It is rejected without waiting."""
     assert ("MISSING_FIELD", "$.message") == refused(taught(TOLD), deleted(key))
     assert ("MISSING_FIELD", "$.message") == refused(dialect(), deleted(key))
 
 
 def test_waits_for_metadata() -> None:
-    """Where the key may name the row, its columns and types come from the metadata."""
+    """If the key may identify the row, its columns and types come from the metadata."""
     assert Needs(SCHEMA_ID) == dialect().decode(deleted(b'{"id": 7}'))
 
 
 @pytest.mark.requirement("qlik.rows.1")
 def test_text_of_the_key_column() -> None:
-    """With `message_key: primary_key` the text is the value of the only key column."""
+    """With `message_key: primary_key`, the text is the value of the only key column."""
     reader = dialect(tables=(DeclaredTable("S.T", key=("id",), columns={"id": "int32"}),), message_key="primary_key")
     record = msgspec.structs.replace(message(bare("DELETE")), key=b"7")
     assert ({"id": 7}, ["ROW_FROM_KEY"]) == (row(reader, record).before, row(reader, record).notes)
@@ -181,7 +182,7 @@ def test_text_of_the_key_column() -> None:
 
 
 def test_text_that_begins_as_an_object_does() -> None:
-    """Identifiers are written in braces, too: what is no JSON is text, where the operator says that keys are."""
+    """Identifiers can be in braces. What is not JSON is text if the operator says that keys are."""
     reader = dialect(tables=(DeclaredTable("S.T", key=("id",)),), message_key="primary_key")
     text = "{3F2504E0-4F89-11D3-9A0C-0305E82C3301}"
     assert {"id": text} == row(reader, msgspec.structs.replace(message(bare("DELETE")), key=text.encode())).before
@@ -191,7 +192,7 @@ def test_text_that_begins_as_an_object_does() -> None:
 
 @pytest.mark.parametrize("key", [(), ("id", "name")])
 def test_text_of_several_columns(key: tuple[str, ...]) -> None:
-    """Text of several columns has no delimiter that anybody documents; without a key nothing says whose text it is."""
+    """Text of several columns has no documented delimiter. Without a known key, its column is unknown."""
     tables = (DeclaredTable("S.T", key=key),) if key else ()
     reader = dialect(tables=tables, message_key="primary_key")
     record = msgspec.structs.replace(message(bare("DELETE")), key=b"7|8")
@@ -213,7 +214,7 @@ def test_value_that_its_type_cannot_hold() -> None:
 
 @pytest.mark.parametrize("operation", ["INSERT", "UPDATE", "REFRESH"])
 def test_other_operations(operation: str) -> None:
-    """A key is no row of any other operation."""
+    """For other operations, the key is not the row."""
     record = msgspec.structs.replace(message(bare(operation)), key=b'{"id": 7}')
     assert ("MISSING_FIELD", "$.data") == refused(dialect(), record)
 
@@ -222,13 +223,13 @@ def test_other_operations(operation: str) -> None:
 
 
 def keyed(key: bytes | None) -> Message:
-    """An INSERT with that key."""
+    """Return an INSERT with that key."""
     return msgspec.structs.replace(message(bare("INSERT", {"id": 1})), key=key)
 
 
 @pytest.mark.requirement("qlik.metadata.3")
 def test_table_by_key() -> None:
-    """With `message_key: table` the text names the table, where no topic does."""
+    """With `message_key: table`, the text names the table if no topic does."""
     assert (
         TableName(None, "SHOP", "ORDERS") == row(dialect(topics=None, message_key="table"), keyed(b"SHOP+ORDERS")).table
     )
@@ -238,5 +239,5 @@ def test_table_by_key() -> None:
 
 @pytest.mark.parametrize("key", [None, b"", b"ORDERS", b"A+B+C", b"+ORDERS", b"SHOP+", b"\xff+T"])
 def test_key_that_names_no_table(key: bytes | None) -> None:
-    """Anything else is no name: the text is not taken apart by a guess."""
+    """Other text is not a name and is not split by guessing."""
     assert ("TABLE_UNKNOWN", "$key") == refused(dialect(topics=None, message_key="table"), keyed(key))

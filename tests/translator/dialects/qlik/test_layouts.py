@@ -1,4 +1,4 @@
-"""Qlik: one change in each layout, masks of any length, versions of metadata, keys, down to the event."""
+"""Qlik events from each layout, with masks of any length, metadata versions and keys."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ TYPES = {"id": "int32", "day": "date", "n": "decimal(9,2)", "text": "string"}
 
 
 def _knowing() -> Qlik:
-    """A dialect with metadata, schemas, types of the operator, and a table for every topic."""
+    """Return a dialect with metadata, schemas, declared types, and a table for every topic."""
     known: dict[str, object] = {}
     tables = [messages.DeclaredTable("S.T", key=("id",), columns=TYPES)]
     reader = Qlik(Setup("src", tables=tuple(tables), lookup=known.get), {"topics": "S.T"})
@@ -90,7 +90,7 @@ def _in_each_layout(operation: str, data: Any, before: Any, masks: dict[str, str
     ],
 )
 def test_layouts_give_one_event(operation: str, before: Any, masks: dict[str, str]) -> None:
-    """The same change in each of the layouts is the same event, but for the name of the layout."""
+    """A change gives the same event in each layout, apart from the layout's name."""
     reader = _knowing()
     reads = {name: row(reader, value) for name, value in _in_each_layout(operation, ROW, before, masks).items()}
     variants = ["enveloped_json", "bare_json", "custom_json", "enveloped_avro", "enveloped_avro", "confluent_avro"]
@@ -107,7 +107,7 @@ def test_layouts_give_one_event(operation: str, before: Any, masks: dict[str, st
 @pytest.mark.parametrize("size", [1, 2, 3, 17])
 @pytest.mark.parametrize("typed", [True, False])
 def test_masks_of_any_length(size: int, typed: bool) -> None:
-    """In JSON a mask is text of any length, with a leading zero byte or without."""
+    """In JSON, a mask is text of any length, with or without a leading zero byte."""
     columns = {f"c{n}": "x" for n in range(1, size * 8 + 1)}
     captured, changed = (1 << size * 8) - 1 & ~2, 1 | 1 << (size * 8 - 1)
     cells = {**columns, "c2": None}
@@ -126,7 +126,7 @@ def test_masks_of_any_length(size: int, typed: bool) -> None:
 
 @pytest.mark.requirement("qlik.metadata.2", "qlik.test_inputs.2")
 def test_two_versions_interleaved() -> None:
-    """Each row is read by the metadata that it names, in whatever order they come, old ids for replays included."""
+    """Each row is read with its own metadata in any order, including old ids in replays."""
     known: dict[str, object] = {}
     reader = dialect(known)
     versions = {"A" * 32: {"id": {"type": "INT4"}}, "B" * 32: {"id": {"type": "STRING"}, "more": {"type": "INT2"}}}
@@ -144,7 +144,7 @@ def test_two_versions_interleaved() -> None:
 
 @pytest.mark.requirement("qlik.metadata.1")
 def test_an_id_with_other_content() -> None:
-    """The two documents differ, so that the metadata topic can tell; each tells its version and time."""
+    """The two documents differ, so the metadata topic can detect it. Each has its version and time."""
     first = dialect().decode(
         message(messages.metadata({"id": {}}, tableVersion=1, timestamp="2018-04-13T20:13:58.289"))
     )
@@ -162,7 +162,7 @@ def test_an_id_with_other_content() -> None:
 @pytest.mark.parametrize("member", ["magic2", "headers", "more"])
 @pytest.mark.parametrize("value", [None, 1, "x", [], {"a": {"b": 1}}])
 def test_unknown_members_are_ignored(member: str, value: Any) -> None:
-    """Beside the envelope's members and beside the sections; the envelope's own headers are for applications."""
+    """This covers members of the envelope and of the message. The envelope's own headers are for applications."""
     plain = enveloped(bare("INSERT", {"id": 1}))
     assert change(dialect(), plain) == change(dialect(), {**plain, member: value})
     if member == "more":
@@ -172,7 +172,7 @@ def test_unknown_members_are_ignored(member: str, value: Any) -> None:
 
 @pytest.mark.requirement("qlik.decode.3")
 def test_numbers_are_exact() -> None:
-    """No number goes through a float."""
+    """No number is converted to a float."""
     text = '{"id":9007199254740993,"n":0.1234567890123456789012345678901234567890,"big":123456789012345678901234567890}'
     raw = f'{{"data":{text},"beforeData":null,"headers":{{"operation":"INSERT"}}}}'.encode()
     expected = ["9007199254740993", "0.1234567890123456789012345678901234567890", "123456789012345678901234567890"]
@@ -181,7 +181,7 @@ def test_numbers_are_exact() -> None:
 
 @pytest.mark.requirement("qlik.headers.5", "qlik.rows.5")
 def test_full_load_then_a_change_of_the_same_key() -> None:
-    """A row of a full load has no sequence, so that it sorts before every change; both name the same row."""
+    """A row of a full load has no sequence and sorts before every change. Both identify the same row."""
     reader = taught(TOLD)
     translator = Translator("src", reader, Limits())
     load = enveloped(bare("REFRESH", ROW, changeSequence="", timestamp="", transactionId=""), SCHEMA_ID)
@@ -197,7 +197,7 @@ def test_full_load_then_a_change_of_the_same_key() -> None:
 
 @pytest.mark.requirement("qlik.rows.3")
 def test_key_change() -> None:
-    """An update with other key values in beforeData: the event has both keys."""
+    """An update with other key values in beforeData has both keys."""
     value = enveloped(bare("UPDATE", {**ROW, "id": 1234}, {**ROW, "id": 4321}), SCHEMA_ID)
     result = Translator("src", taught(TOLD), Limits()).translate(message(value))
     assert isinstance(result, Events)

@@ -1,4 +1,4 @@
-"""Masked copies of Qlik's Avro and of sections that the operator names: other cells, and all else as it was."""
+"""Masked copies of Qlik's Avro and of declared sections have other cells and are otherwise unchanged."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ ROWS = st.fixed_dictionaries({name: st.none() | values for name, (_, values) in 
 
 @given(data=ROWS, before=ROWS | st.none())
 def test_cells_of_all_types(data: dict[str, Any], before: dict[str, Any] | None) -> None:
-    """Each is another of its type, at the same places; headers, frame, null, booleans and symbols stay."""
+    """Each cell is replaced in place by another of its type. Headers, frame, nulls, booleans and symbols stay."""
     reader = registered({7: SCHEMA}, topics="S.T")
     message = record_of(framed(7, written(SCHEMA, body("UPDATE", data, before, transactionId="4711"))))
     copy = reader.masked_copy(message, MASKED)
@@ -80,7 +80,7 @@ def test_cells_of_all_types(data: dict[str, Any], before: dict[str, Any] | None)
     ],
 )  # fmt: skip
 def test_no_cell_stays(kind: Any, cell: Any) -> None:
-    """In either image, in either frame, with the schema beside or inside."""
+    """This covers either image and frame, and a schema outside or inside the message."""
     inner = data_schema({"c": kind}) if not isinstance(kind, list) else data_schema({"c": "null"})
     if isinstance(kind, list):
         inner["fields"][0]["type"]["fields"][0]["type"] = ["null", *kind]
@@ -97,7 +97,7 @@ def test_no_cell_stays(kind: Any, cell: Any) -> None:
 
 
 def test_by_learned_metadata() -> None:
-    """A row in an envelope without its schema is told apart by the metadata that came before."""
+    """A row in an envelope without its schema is recognized by earlier metadata."""
     columns = {"ID": {"ordinal": 1, "type": "STRING", "length": 20, "nullable": True, "primaryKeyPosition": 0}}
     schema = data_schema({"ID": "string"}, headers=7)
     reader = taught(columns, schema)
@@ -111,7 +111,7 @@ def test_by_learned_metadata() -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_keys_in_the_frame(known: bool) -> None:
-    """Read by their schema where it is known; else the bytes behind the frame are others."""
+    """The key is read with its schema if known. Otherwise the bytes after the frame are replaced."""
     schemas = {7: data_schema({"ID": "string"}), **({8: key_schema({"ID": "string"})} if known else {})}
     reader = registered(schemas, topics="S.T")
     value, key = (
@@ -135,7 +135,7 @@ def test_keys_in_the_frame(known: bool) -> None:
     ],
 )
 def test_sections_that_the_operator_names(given: dict[str, str], sent: dict[str, Any]) -> None:
-    """What belongs to the headers stays, what belongs to a row is masked, whatever they are called."""
+    """Headers are kept and rows are masked, whatever the sections are called."""
     head = {"operation": "UPDATE", "changeSequence": "20230321213416580000000000000000042"}
     spelled = json.loads(json.dumps(sent), parse_int=lambda text: head if text == "1" else "Jane Doe")
     if "h_operation" in spelled:

@@ -1,4 +1,4 @@
-"""Metadata messages: learned, stored, and joined to rows. §2."""
+"""Metadata messages are learned, stored, and joined to rows (§2)."""
 
 from __future__ import annotations
 
@@ -29,14 +29,14 @@ COLUMNS: dict[str, dict[str, Any]] = {"id": {"type": "INT4", "primaryKeyPosition
 
 
 def learned(value: bytes | dict[str, Any]) -> Learned:
-    """What a metadata message teaches."""
+    """Return what a metadata message teaches."""
     outcome = dialect().decode(message(value))
     assert isinstance(outcome, Learned)
     return outcome
 
 
 def broken(*path: str, value: Any) -> dict[str, Any]:
-    """A metadata message with another value at a place of its body; `...` takes the member away."""
+    """Return a metadata message with another value at a place of its body. `...` removes the member."""
     whole = metadata(COLUMNS)
     parent = whole["message"]
     for name in path[:-1]:
@@ -53,7 +53,7 @@ def broken(*path: str, value: Any) -> dict[str, Any]:
 
 @pytest.mark.requirement("qlik.metadata.1", "qlik.test_inputs.2")
 def test_same_message_same_bytes() -> None:
-    """A metadata message published again gives the same bytes, whatever the order of its columns and members."""
+    """A republished metadata message gives the same bytes, whatever the order of its columns and members."""
     first = learned(sample("metadata_learned"))
     body = msgspec.json.decode(sample("metadata_learned"))
     listed = body["message"]["tableStructure"]["tableColumns"]
@@ -65,7 +65,7 @@ def test_same_message_same_bytes() -> None:
 
 @pytest.mark.requirement("qlik.metadata.1")
 def test_document_holds_what_is_needed() -> None:
-    """Lineage, columns by ordinal and the data schema, in compact JSON."""
+    """The document has lineage, columns by ordinal and the data schema, in compact JSON."""
     document = learned(metadata({"a": {"ordinal": 2}, "b": {"ordinal": 1, "type": "INT4"}}, task="t")).document
     rest = '"length":0,"precision":0,"scale":0,"key":0,"nullable":null'
     expected = (
@@ -77,7 +77,7 @@ def test_document_holds_what_is_needed() -> None:
 
 
 def test_learn_is_frozen_and_repeatable() -> None:
-    """The same document is learned the same, and what is learned cannot be changed."""
+    """Learning a document again gives the same immutable result."""
     document = learned(sample("metadata_learned")).document
     first, again = dialect().learn("key", document), dialect().learn("key", document)
     assert isinstance(first, Metadata)
@@ -88,13 +88,13 @@ def test_learn_is_frozen_and_repeatable() -> None:
 
 @pytest.mark.parametrize("document", [b"", b"{}", b"[1]", b"\xff", b'{"schemaId":"x"}'])
 def test_stored_document_of_somebody_else(document: bytes) -> None:
-    """A metadata topic that holds something else stops the process: going on would invent types."""
+    """Other content in the metadata topic stops the process, because types would have to be guessed."""
     with pytest.raises(FatalError):
         dialect().learn("key", document)
 
 
 def test_lookup_of_something_else_is_a_bug() -> None:
-    """What the look-up returns was made by learn()."""
+    """The lookup returns only what learn() created."""
     with pytest.raises(TypeError):
         dialect({SCHEMA_ID: object()}).decode(message(enveloped(bare("INSERT", {"a": 1}), SCHEMA_ID)))
 
@@ -104,7 +104,7 @@ def test_lookup_of_something_else_is_a_bug() -> None:
 
 @pytest.mark.requirement("qlik.metadata.3")
 def test_row_with_metadata() -> None:
-    """Metadata gives the row its table, writer, types, key and complete schema."""
+    """Metadata provides the row's table, writer, types, key and complete schema."""
     reader = taught(COLUMNS, server="srv", task="tsk")
     read = change(reader, enveloped(bare("INSERT", {"id": 1, "name": "a"}), SCHEMA_ID))
     assert TableName(None, "S", "T") == read.table
@@ -126,7 +126,7 @@ def test_row_with_metadata() -> None:
 
 @pytest.mark.requirement("qlik.metadata.4")
 def test_ordinals_of_metadata() -> None:
-    """Masks go by the ordinals of the metadata, gaps and another order in the message included; nothing is assumed."""
+    """Masks use the metadata's ordinals, even with gaps and another order in the message. Nothing is assumed."""
     reader = taught({"a": {"ordinal": 2}, "b": {"ordinal": 5}, "c": {"ordinal": 9}})
     row = {"c": None, "a": None, "b": "x"}
     read = change(reader, enveloped(bare("UPDATE", row, changeMask="10", columnMask="110"), SCHEMA_ID))
@@ -135,19 +135,19 @@ def test_ordinals_of_metadata() -> None:
 
 
 def test_column_that_metadata_does_not_know() -> None:
-    """A row with a column that its own metadata lacks is not of that schema: refused."""
+    """A row with a column that its metadata lacks does not have that schema and is rejected."""
     value = enveloped(bare("INSERT", {"id": 1, "surprise": 2}), SCHEMA_ID)
     assert ("INVALID_FIELD", "$.message.data") == refusal(taught(COLUMNS), value)
 
 
 def test_key_order() -> None:
-    """The key goes by its positions, not by the order of the columns."""
+    """The key follows its positions and not the order of the columns."""
     reader = taught({"a": {"primaryKeyPosition": 2}, "b": {}, "c": {"primaryKeyPosition": 1}})
     assert ("c", "a") == change(reader, enveloped(bare("INSERT", {"a": "1"}), SCHEMA_ID)).key_columns
 
 
 def test_key_by_declaration() -> None:
-    """A key that the operator declares is taken where the metadata has none, and only there."""
+    """The operator's key is used only if the metadata has none."""
     tables = (DeclaredTable("S.T", key=("name",)),)
     value = enveloped(bare("INSERT", {"id": 1, "name": "a"}), SCHEMA_ID)
     keyless = change(taught({"id": {"type": "INT4"}, "name": {}}, tables), value)
@@ -159,7 +159,7 @@ def test_key_by_declaration() -> None:
 
 @pytest.mark.requirement("qlik.metadata.2")
 def test_untyped_ignores_metadata() -> None:
-    """With `untyped: translate` an event does not depend on what was learned before it: metadata is not looked up."""
+    """With `untyped: translate`, metadata is not looked up, so an event does not depend on what was learned."""
     value = enveloped(bare("INSERT", {"id": 1}), SCHEMA_ID)
     found = learned(metadata(COLUMNS))
     document = dialect().learn(found.key, found.document)
@@ -168,7 +168,7 @@ def test_untyped_ignores_metadata() -> None:
     assert ({"id": "1"}, None) == (change(known, value).after, change(known, value).schema)
 
 
-# -- refused
+# -- rejected metadata
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_untyped_ignores_metadata() -> None:
     ],
 )
 def test_broken_metadata(path: tuple[str, ...], value: Any, code: str) -> None:
-    """Metadata that lacks something or contradicts itself teaches nothing."""
+    """Incomplete or contradictory metadata teaches nothing."""
     assert (code, ".".join(("$.message", *path))) == refusal(dialect(), broken(*path, value=value))
 
 
@@ -216,7 +216,7 @@ def test_broken_metadata(path: tuple[str, ...], value: Any, code: str) -> None:
     ],
 )
 def test_broken_column(member: str, value: Any, code: str) -> None:
-    """So does a column."""
+    """The same holds for a column."""
     path = ("tableStructure", "tableColumns", "name", member)
     assert (code, f"$.message.tableStructure.tableColumns.'name'.{member}") == refusal(
         dialect(), broken(*path, value=value)
@@ -226,7 +226,7 @@ def test_broken_column(member: str, value: Any, code: str) -> None:
 @pytest.mark.requirement("qlik.metadata.5")
 @pytest.mark.parametrize("sent", ["XML", "JSON", "VARCHAR", "\u0131nt4", "INT4 ", ""])
 def test_column_of_an_unknown_type(sent: str) -> None:
-    """The column is of type unknown, which a note says; all others keep their types, and the rows are read."""
+    """The column has type unknown, with a note. Others keep their types, and the rows are read."""
     reader = taught(COLUMNS | {"doc": {"type": sent}, "other": {"type": "XML"}})
     value = enveloped(bare("INSERT", {"id": 1, "name": "a", "doc": "<a/>", "other": 1.50}), SCHEMA_ID)
     read = change(reader, value)
@@ -242,7 +242,7 @@ def test_column_of_an_unknown_type(sent: str) -> None:
 
 @pytest.mark.requirement("qlik.metadata.5")
 def test_type_in_another_case() -> None:
-    """A known type in other letters is that type: the schema and what is stored do not depend on them."""
+    """The case of a type does not matter to the schema or to what is stored."""
     lower = {"id": {"type": "int4"}, "name": {"type": "nClob"}}
     upper = {"id": {"type": "INT4"}, "name": {"type": "NCLOB"}}
     assert learned(metadata(lower)) == learned(metadata(upper))
@@ -250,7 +250,7 @@ def test_type_in_another_case() -> None:
 
 
 def test_a_document_with_an_unknown_type_is_readable_by_an_earlier_release() -> None:
-    """It knows no other types than the documented ones, and ignores further members."""
+    """It knows only the documented types and ignores additional members."""
     document = msgspec.json.decode(learned(metadata({"doc": {"type": "XML"}, "name": {}})).document)
     assert [("STRING", "XML"), ("STRING", None)] == [
         (column["type"], column.get("undocumented")) for column in document["columns"]
@@ -258,7 +258,7 @@ def test_a_document_with_an_unknown_type_is_readable_by_an_earlier_release() -> 
 
 
 def test_a_column_of_an_unknown_type_may_be_a_lob() -> None:
-    """LOBs have no bit in a changeMask, and nothing says that this column is none: what changed is unknown."""
+    """LOBs have no bit in a changeMask, and this column may be one, so the changed columns are unknown."""
     reader = taught(COLUMNS | {"doc": {"type": "XML"}})
     row = {"id": 1, "name": "a", "doc": "x"}
     read = change(reader, enveloped(bare("UPDATE", row, row | {"doc": "y"}, changeMask="02"), SCHEMA_ID))
@@ -266,7 +266,7 @@ def test_a_column_of_an_unknown_type_may_be_a_lob() -> None:
 
 
 def test_an_unknown_type_is_announced_with_a_new_structure() -> None:
-    """The event of the schema has the note, too."""
+    """The schema event has the note too."""
     found = learned(metadata(COLUMNS | {"doc": {"type": "XML"}}, tableVersion=2))
     assert [["TYPE_UNKNOWN=doc"]] == [change.notes for change in found.announces]
 
@@ -274,11 +274,11 @@ def test_an_unknown_type_is_announced_with_a_new_structure() -> None:
 @pytest.mark.requirement("qlik.metadata.4")
 @pytest.mark.parametrize("member", ["ordinal", "primaryKeyPosition"])
 def test_numbers_are_unique(member: str) -> None:
-    """Two columns with one ordinal or one place in the key are no table."""
+    """Two columns with the same ordinal or key position are not a valid table."""
     whole = broken("tableStructure", "tableColumns", "name", member, value=1)
     assert ("INVALID_FIELD", "$.message.tableStructure.tableColumns") == refusal(dialect(), whole)
 
 
 def test_envelope_may_leave_the_id_out() -> None:
-    """Help's wording lets the envelope of metadata have no messageSchemaId: the body has it."""
+    """According to the documentation, the metadata envelope can lack messageSchemaId, because the body has it."""
     assert learned(metadata(COLUMNS)) == learned({**metadata(COLUMNS), "messageSchemaId": None})

@@ -1,4 +1,4 @@
-"""Whatever a topic holds, the Qlik dialect gives an outcome or refuses it by MessageError, never otherwise."""
+"""For any value, the Qlik dialect gives an outcome or a MessageError, and nothing else."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ VALUES = sorted(SAMPLES | {TYPED, json.dumps(metadata(COLUMNS)).encode()})
 
 
 def outcome(reader: Qlik, value: bytes) -> object:
-    """The outcome, or the refusal as a value; metadata that is learned is also compiled."""
+    """Return the outcome, or the refusal as a value. Learned metadata is also compiled."""
     try:
         found = reader.decode(Message("t", 0, 0, 0, None, value))
     except MessageError as refused:
@@ -51,7 +51,7 @@ def outcome(reader: Qlik, value: bytes) -> object:
 
 
 def test_the_values_are_valid() -> None:
-    """What is mutated below is translated or learned as it stands; the legacy layout alone is refused."""
+    """The originals are translated or learned, except that the legacy layout is rejected."""
     refused = [v for v in VALUES if not any(isinstance(outcome(r, v), Changes | Learned) for r in READERS)]
     assert [sample("legacy_flat")] == refused
 
@@ -59,7 +59,7 @@ def test_the_values_are_valid() -> None:
 @pytest.mark.requirement("qlik.test_inputs.3")
 @pytest.mark.parametrize("value", VALUES, ids=len)
 def test_truncated(value: bytes) -> None:
-    """A message cut at any byte is refused, or skipped when nothing is left; it is never half a row."""
+    """A truncated message is rejected, or skipped if empty, but never half a row."""
     whole = value.rstrip()
     for end in range(1, len(whole)):
         for reader in READERS:
@@ -68,7 +68,7 @@ def test_truncated(value: bytes) -> None:
 
 @given(st.sampled_from(VALUES), st.lists(st.tuples(st.integers(min_value=0), st.integers(0, 255)), max_size=8))
 def test_flipped(value: bytes, flips: list[tuple[int, int]]) -> None:
-    """A message with other bytes gives an outcome or a refusal, the same each time."""
+    """A message with changed bytes gives an outcome or a refusal, the same each time."""
     changed = bytearray(value)
     for place, byte in flips:
         changed[place % len(changed)] = byte
@@ -84,7 +84,7 @@ NUMBERS = st.from_regex(rb"-?(0|[1-9][0-9]{0,9})(\.[0-9]{1,9})?([eE][+-]?[0-9]{1
 
 @given(st.fixed_dictionaries({}, optional=dict.fromkeys(COLUMNS, JSON)), st.dictionaries(HEADERS | st.text(), JSON))
 def test_any_values(row: dict[str, Any], headers: dict[str, Any]) -> None:
-    """Whatever the cells and the headers are, the row has an outcome or a refusal."""
+    """With any cells and headers, the row has an outcome or a refusal."""
     for operation in ("INSERT", "UPDATE", "DELETE"):
         body = {"data": row, "headers": {**headers, "operation": operation}}
         value = json.dumps(enveloped(body, SCHEMA_ID)).encode()
@@ -103,7 +103,7 @@ def test_any_number(number: bytes) -> None:
 
 @given(st.sampled_from(VALUES), st.data())
 def test_any_member_of_another_type(value: bytes, data: st.DataObject) -> None:
-    """Any member of a valid message may be anything."""
+    """Any member of a valid message can have any value."""
     whole = json.loads(value)
     parent: Any = whole
     while True:
@@ -118,7 +118,7 @@ def test_any_member_of_another_type(value: bytes, data: st.DataObject) -> None:
 
 @given(st.text(min_size=8, alphabet="ABCDEFGHIJ0123456789"))
 def test_no_cell_in_a_refusal(secret: str) -> None:
-    """A refusal never repeats a value of the row."""
+    """A refusal never quotes a value of the row."""
     cell = f"#{secret}#"
     wrong = [
         bare("INSERT", {"a": cell}, {"a": cell}),

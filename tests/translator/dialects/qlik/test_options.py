@@ -1,4 +1,4 @@
-"""Options of the Qlik dialect that no other module shows, and the page that lists them all."""
+"""Options of the Qlik dialect that no other module covers, and the page that lists them all."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PAGE = Path(__file__).parents[4] / "docs" / "dialects" / "qlik.md"
 
 
 def test_the_manual_lists_every_option() -> None:
-    """Each option has its line in the table of options."""
+    """The table has a row for each option."""
     lines = PAGE.read_text(encoding="utf-8").splitlines()
     listed = [
         line for field in msgspec.structs.fields(Options) for line in lines if line.startswith(f"| `{field.name}`")
@@ -28,7 +28,7 @@ def test_the_manual_lists_every_option() -> None:
 
 @pytest.mark.requirement("qlik.headers.1")
 def test_read_as_refresh() -> None:
-    """READ is refused unless the operator says that it is REFRESH."""
+    """READ is rejected unless the operator says that it is REFRESH."""
     assert "UNKNOWN_OPERATION" == refusal(dialect(), bare("READ", ROW))[0]
     assert "r" == change(dialect(read_as_refresh=True), bare("Read", ROW)).op
 
@@ -36,7 +36,7 @@ def test_read_as_refresh() -> None:
 @pytest.mark.requirement("qlik.headers.3")
 @pytest.mark.parametrize("number", [0, 1_694_402_605_000_000, -1])
 def test_numeric_timestamp_of_micros(number: int) -> None:
-    """With the unit stated, a number is a time."""
+    """With a stated unit, a number is a time."""
     read = change(dialect(numeric_timestamp="micros"), bare("INSERT", ROW, timestamp=number))
     assert (number, None) == (read.ts_commit_us, read.notes)
 
@@ -46,13 +46,13 @@ def test_numeric_timestamp_of_micros(number: int) -> None:
     ("how", "number"), [("reject", 1000), ("micros", 1.5), ("micros", 2**63), ("micros", -(2**62))]
 )
 def test_numeric_timestamp_refused(how: str, number: Any) -> None:
-    """Refused when wanted, and where it is no number of microseconds of a calendar."""
+    """A numeric timestamp is rejected by option, and if it is no number of microseconds within the calendar."""
     reader = dialect(numeric_timestamp=how)
     assert ("INVALID_FIELD", "$.headers.timestamp") == refusal(reader, bare("INSERT", ROW, timestamp=number))
 
 
 def test_carry() -> None:
-    """Headers without a field of their own go into `ext` when asked for, verbatim; empty ones are none."""
+    """On request, headers without their own field go into `ext` verbatim. Empty ones do not."""
     told = bare("INSERT", ROW, streamPosition="a;b", externalSchemaId="")
     assert change(dialect(), told).ext is None
     assert {"streamPosition": "a;b"} == change(dialect(carry=["streamPosition", "externalSchemaId"]), told).ext
@@ -63,14 +63,14 @@ def test_carry() -> None:
 
 @pytest.mark.parametrize("name", ["attrep_status", "ATTREP_HISTORY", "attrep_suspended_tables"])
 def test_control_tables(name: str) -> None:
-    """Rows of Replicate's own tables are rows like others, or are skipped under a word of their own."""
+    """Rows of Replicate's own tables are normal rows, or skipped under their own name."""
     assert TableName(None, "S", name) == change(dialect(topics=f"S.{name}"), bare("INSERT", ROW)).table
     skipping = dialect(topics=f"S.{name}", control_tables="skip")
     assert Skip("control_table") == skipping.decode(message(bare("INSERT", ROW)))
 
 
 def test_table_that_is_no_control_table() -> None:
-    """Only names that begin so are Replicate's."""
+    """Only names with the prefix are Replicate's."""
     assert change(dialect(topics="attrep_x.T", control_tables="skip"), bare("INSERT", ROW))
     assert change(dialect(topics="S.my_attrep_", control_tables="skip"), bare("INSERT", ROW))
 
@@ -87,12 +87,12 @@ def test_table_that_is_no_control_table() -> None:
     ],
 )
 def test_words_that_no_option_knows(options: dict[str, Any]) -> None:
-    """They stop the start."""
+    """Unknown values stop the start."""
     with pytest.raises(ConfigError):
         dialect(**options)
 
 
 def test_declared_key_that_the_row_has_not() -> None:
-    """A declared key is kept as it is: translate notes the rows that lack it."""
+    """A declared key is kept, and the core notes rows that lack it."""
     read = change(dialect(tables=(DeclaredTable("S.T", key=("other",)),)), bare("INSERT", ROW))
     assert ("other",) == read.key_columns

@@ -1,4 +1,4 @@
-"""Renamed and flattened sections (Message Format). §1, variant V3."""
+"""Renamed and flattened sections (Message Format, §1, variant V3)."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HEAD = {"operation": "UPDATE", "changeSequence": SEQUENCE, "changeMask": "02", "
 
 
 def prefixed(name: str, members: dict[str, Any]) -> dict[str, Any]:
-    """The members of a flattened section."""
+    """Return the members of a flattened section."""
     return {f"{name}_{member}": value for member, value in members.items()}
 
 
@@ -37,14 +37,16 @@ BESIDE = {"data": ROW, "beforeData": OLD, **HEAD}
 ALL_PREFIXED = {**prefixed("data", ROW), **prefixed("beforeData", OLD), **prefixed("headers", HEAD)}
 
 
-# -- as found
+# -- detected sections
 
 
 @pytest.mark.requirement("qlik.decode.4")
 @pytest.mark.parametrize("body", [PREFIXED, BESIDE, ALL_PREFIXED], ids=["prefixed", "beside", "all prefixed"])
 @pytest.mark.parametrize("wrap", [enveloped, lambda body: {"message": body}, lambda body: body])
 def test_flattened_headers(body: dict[str, Any], wrap: Any) -> None:
-    """`headers_operation` and `operation`, in the envelope, in a member `message`, or bare: mongo-kafka's four."""
+    """`headers_operation` and `operation`, in the envelope, in a member `message` or bare: the four forms of
+    mongo-kafka.
+    """
     read = change(dialect(), wrap(body))
     assert ("u", *IMAGES, SEQUENCE, ["name"]) == (read.op, read.before, read.after, read.pos_native, read.changed)
     assert ("custom_json", "inferred") == (read.writer.variant, read.writer.variant_basis)
@@ -53,7 +55,7 @@ def test_flattened_headers(body: dict[str, Any], wrap: Any) -> None:
 @pytest.mark.parametrize("headers", [{"headers": HEAD}, prefixed("headers", HEAD), HEAD])
 @pytest.mark.parametrize("wrap", [enveloped, lambda body: {"message": body}, lambda body: body])
 def test_old_row_alone_is_flattened(headers: dict[str, Any], wrap: Any) -> None:
-    """It is not overlooked beside sections that are objects: the old key of a changed one is in it."""
+    """It is recognized next to sections that are objects, because it has the old key of a changed one."""
     read = change(dialect(), wrap({"data": ROW, **prefixed("beforeData", OLD), **headers}))
     assert (*IMAGES, "custom_json", "inferred") == (
         read.before,
@@ -64,7 +66,7 @@ def test_old_row_alone_is_flattened(headers: dict[str, Any], wrap: Any) -> None:
 
 
 def test_rows_alone_are_flattened() -> None:
-    """The headers are an object, and both rows are not."""
+    """The headers are an object, and both rows are flattened."""
     body = {**prefixed("data", ROW), **prefixed("beforeData", OLD), "headers": HEAD}
     for wrapped in (body, enveloped(body)):
         read = change(dialect(), wrapped)
@@ -72,7 +74,7 @@ def test_rows_alone_are_flattened() -> None:
 
 
 def test_default_sections_without_the_envelope_members() -> None:
-    """A member `message` with the default sections, as mongo-kafka takes it."""
+    """A member `message` contains the default sections, as in mongo-kafka."""
     read = change(dialect(), {"message": bare("UPDATE", ROW, OLD)})
     assert (*IMAGES, "custom_json") == (read.before, read.after, read.writer.variant)
 
@@ -80,7 +82,7 @@ def test_default_sections_without_the_envelope_members() -> None:
 @pytest.mark.parametrize("operation", ["REFRESH", "INSERT", "UPDATE", "DELETE"])
 @pytest.mark.parametrize("shape", ["prefixed", "beside", "all prefixed"])
 def test_operations(operation: str, shape: str) -> None:
-    """Each operation gives what it gives in the default form."""
+    """Each operation gives the same result as in the default form."""
     before = OLD if operation in ("UPDATE", "DELETE") else None
     flat_before = prefixed("beforeData", before or dict.fromkeys(OLD))
     body = {
@@ -93,19 +95,19 @@ def test_operations(operation: str, shape: str) -> None:
 
 
 def test_metadata_is_awaited() -> None:
-    """The envelope names the metadata, whatever the sections are called."""
+    """The envelope references the metadata, whatever the sections are called."""
     assert Needs(SCHEMA_ID) == dialect().decode(message(enveloped(PREFIXED, SCHEMA_ID)))
 
 
 def test_table_beside_the_sections() -> None:
-    """Fields of the Message Format name the table beside flattened sections as well."""
+    """Fields of the Message Format also name the table next to flattened sections."""
     named = {"schema": "S", "table": "T"}
     for body in (PREFIXED | named, BESIDE | named, ALL_PREFIXED | named, PREFIXED | prefixed("headers", named)):
         assert TableName(None, "S", "T") == change(dialect(topics=None), enveloped(body)).table
 
 
 def test_member_of_no_section() -> None:
-    """Where columns stand beside other members, one that belongs to nothing may be a column: refused."""
+    """If columns are next to other members, an unknown member may be a column, so the message is rejected."""
     assert "UNSUPPORTED_SHAPE" == refusal(dialect(), enveloped({**ALL_PREFIXED, "stray": 1}))[0]
     assert change(dialect(), enveloped({**PREFIXED, "stray": 1}))
 
@@ -122,11 +124,11 @@ def test_member_of_no_section() -> None:
     ],
 )
 def test_checks_are_those_of_the_default_form(body: dict[str, Any], code: str, path: str) -> None:
-    """What is wrong there is wrong here."""
+    """The checks are those of the default form."""
     assert (code, path) == refusal(dialect(), enveloped(body))
 
 
-# -- by option
+# -- declared sections
 
 
 @pytest.mark.requirement("qlik.decode.4", "qlik.detect.2")
@@ -162,7 +164,7 @@ def test_checks_are_those_of_the_default_form(body: dict[str, Any], code: str, p
     ],
 )
 def test_declared(given: dict[str, Any], body: dict[str, Any]) -> None:
-    """The operator names the sections as the dialog of the task does."""
+    """The operator names the sections as in the task's dialog."""
     for wrapped in (enveloped(body), body):
         read = change(dialect(message_format=given), wrapped)
         assert ("u", *IMAGES, SEQUENCE, ["name"]) == (read.op, read.before, read.after, read.pos_native, read.changed)
@@ -174,7 +176,7 @@ ODD_NAMES = ("magic", "lineage", "tableStructure", "messageSchemaId", "message",
 
 @pytest.mark.parametrize("headers", ["", "h", "headers/"])
 def test_columns_called_like_members(headers: str) -> None:
-    """Where columns stand among the members, they may have the name of any of them."""
+    """If columns are among the members, they can have the name of any of them."""
     cells = {"id": "1", **dict.fromkeys(ODD_NAMES, "x")}
     head = {"operation": "INSERT", "timestamp": "2023-09-11T03:23:25"}
     flat = {"": head, "h": prefixed("h", head), "headers/": {"headers": head}}[headers]
@@ -186,7 +188,7 @@ def test_columns_called_like_members(headers: str) -> None:
 
 
 def test_added_headers_among_columns() -> None:
-    """A header that somebody added is one where the operator names it; without that it is a column."""
+    """An added header must be declared. Otherwise it is a column."""
     body = {"id": "1", "operation": "INSERT", "of": "T2", "schema": "x"}
     given = {"data": "", "headers": "", "header_names": {"table": "of"}}
     read = change(dialect(message_format=given, topics=None), body)
@@ -194,7 +196,7 @@ def test_added_headers_among_columns() -> None:
 
 
 def test_metadata_of_a_task_with_columns_among_members() -> None:
-    """It has sections of its own, whatever those of the rows are."""
+    """It has its own sections, whatever those of the rows are."""
     told = metadata({"id": {}})
     for wrapped in (told, told["message"]):
         assert isinstance(dialect(message_format={"data": ""}).decode(message(wrapped)), Learned)
@@ -202,7 +204,7 @@ def test_metadata_of_a_task_with_columns_among_members() -> None:
 
 @pytest.mark.parametrize("head", [{"op": "INSERT", "operation": "x"}, {"operation": "x", "op": "INSERT"}])
 def test_renamed_header_beside_one_of_its_old_name(head: dict[str, Any]) -> None:
-    """In any order, the name that the operator gives it counts."""
+    """In any order, the declared name counts."""
     given = {"header_names": {"operation": "op"}}
     assert "c" == change(dialect(message_format=given), {"data": ROW, "headers": head}).op
 
@@ -224,7 +226,7 @@ def test_renamed_header_beside_one_of_its_old_name(head: dict[str, Any]) -> None
     ],
 )
 def test_not_valid(given: Any, named: str) -> None:
-    """A format in which members could be of two sections stops the start."""
+    """A format in which a member could be in two sections stops the start."""
     with pytest.raises(ConfigError, match=named):
         dialect(message_format=given)
 
@@ -240,7 +242,7 @@ def test_lone_surrogate_in_a_renamed_row() -> None:
 
 
 def test_flattened_avro() -> None:
-    """A writer schema whose headers are flattened is read as such, by its fields."""
+    """A writer schema with flattened headers is recognized by its fields."""
     data = record("Data", [("id", ["null", "int"]), ("name", ["null", "string"])])
     kinds = {"operation": "string", "changeSequence": "string", "columnMask": ["null", "bytes"]}
     flat = [(f"headers_{name}", kind) for name, kind in kinds.items()]
@@ -254,7 +256,7 @@ def test_flattened_avro() -> None:
 
 @pytest.mark.requirement("qlik.decode.2")
 def test_renamed_avro() -> None:
-    """Types are found by the names that the operator declares."""
+    """Types are found by the declared names."""
     data = record("Data", [("id", ["null", "int"]), ("day", ["null", {"type": "int", "logicalType": "date"}])])
     head = record("Meta", [("op", "string"), ("changeMask", ["null", "bytes"])])
     schema = record("DataRecord", [("row", data), ("old", ["null", "Data"]), ("meta", head)])
@@ -269,7 +271,7 @@ def test_renamed_avro() -> None:
 
 
 def test_flattened_columns_in_avro() -> None:
-    """Columns may be fields of the record itself."""
+    """Columns can be fields of the record itself."""
     kinds = {"data_id": ["null", "int"], "data_day": ["null", {"type": "int", "logicalType": "date"}]}
     schema = record("DataRecord", [*kinds.items(), ("headers_operation", "string")])
     cells = {"data_id": 1, "data_day": 0, "headers_operation": HEADERS["operation"]}

@@ -1,4 +1,4 @@
-"""Values of Qlik columns by their type in the metadata. §6."""
+"""Values of Qlik columns by their type in the metadata (§6)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.message import DeclaredTable, RowChange
 
 
 def typed(type_: str, value: Any, **told: Any) -> RowChange:
-    """A row with one value of a type."""
+    """Return a row with one value of a type."""
     return change(taught({"c": {"type": type_, **told}}), enveloped(bare("INSERT", {"c": value}), SCHEMA_ID))
 
 
@@ -46,20 +46,20 @@ def typed(type_: str, value: Any, **told: Any) -> RowChange:
     ],
 )
 def test_types(type_: str, sent: Any, expected: Any) -> None:
-    """Every type has its canonical form; the values are those of the format page."""
+    """Every type has its canonical form, with the values of the format page."""
     read = typed(type_, sent)
     assert ({"c": expected}, None) == (read.after, read.issues)
     assert {"c": None} == typed(type_, None, nullable=True).after
 
 
 def test_every_type_is_tested() -> None:
-    """The examples above are of all types."""
+    """The examples above cover all types."""
     (mark,) = (mark for mark in test_types.pytestmark if mark.name == "parametrize")
     assert set(TYPES) == {type_ for type_, _, _ in mark.args[1]}
 
 
 def test_numeric_with_scale() -> None:
-    """A NUMERIC has exactly its scale; digits beyond it are an issue, never a rounding."""
+    """A NUMERIC has exactly its scale. More digits are an issue and never rounded."""
     assert {"c": "2.50"} == typed("NUMERIC", "2.5", precision=10, scale=2).after
     assert {"c": "2.50"} == typed("NUMERIC", 2.5, precision=10, scale=2).after
     assert [Issue("c", "SCALE_EXCEEDED", "2.505")] == typed("NUMERIC", "2.505", precision=10, scale=2).issues
@@ -79,13 +79,13 @@ def test_numeric_with_scale() -> None:
     ],
 )
 def test_values_without_a_form(type_: str, sent: Any, code: str) -> None:
-    """A value that its type cannot have is left out and reported; the row goes on."""
+    """An invalid value for its type is omitted and reported, and the row continues."""
     read = typed(type_, sent)
     assert ({}, [Issue("c", code, str(sent))]) == (read.after, read.issues)
 
 
 def test_length_is_of_text_and_bytes() -> None:
-    """Only where the length bounds the value does it belong to the schema: INT4 10 is a display width."""
+    """The length is part of the schema only if it limits the value. INT4 10 is a display width."""
     for type_, length in (("STRING", 20), ("BYTES", 20), ("INT4", None), ("REAL8", None)):
         schema = typed(type_, None, length=20).schema
         assert schema is not None
@@ -94,7 +94,7 @@ def test_length_is_of_text_and_bytes() -> None:
 
 @pytest.mark.parametrize("framed", [False, True])
 def test_half_a_character_is_an_issue_of_its_column(framed: bool) -> None:
-    """A lone surrogate has no UTF-8; in a cell of either image it costs that column, not the message."""
+    """A lone surrogate has no UTF-8. In a cell of either image, it affects that column and not the message."""
     body = bare("UPDATE", {"c": "\ud800", "d": "new"}, {"c": "old", "d": "\ud800"})
     told = {"c": {"type": "STRING", "ordinal": 1}, "d": {"type": "STRING", "ordinal": 2}}
     reader = taught(told) if framed else dialect(tables=(DeclaredTable("*.T", key=("c",)),))
