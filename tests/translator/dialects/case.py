@@ -1,14 +1,14 @@
-"""A case: a folder `cases/<dialect>/<name>` with a message and what must come out of it.
+"""A case: a folder `cases/<dialect>/<name>` with a message and its expected result.
 
 message.*      the Kafka value, byte for byte (.json, .txt, .bin)
 expected.json  the outcome, written by `write_expected` and reviewed by a person
-about.md       where the message comes from and what is special about it; a last line `Shows:` names the requirements
-               (requirements.toml) that the case shows
+about.md       where the message comes from and what is special about it; an optional last line `Shows:` lists the
+               requirements (requirements.toml) that the case covers
 options.json   options of the dialect (optional)
 tables.json    declared tables, as in `tables:` of the configuration (optional)
-metadata*      messages that are learned first, in the order of their names (optional)
-documents.json documents of the metadata topic by key, each a text, that are known (optional)
-schemas.json   schemas of a registry by id, that are known (optional)
+metadata*      messages that are learned first, in name order (optional)
+documents.json known documents of the metadata topic by key, each a text (optional)
+schemas.json   known registry schemas by id (optional)
 key.*          the Kafka key, byte for byte (optional)
 """
 
@@ -29,12 +29,12 @@ EXPECTED = "expected.json"
 
 
 def find_cases() -> list[Path]:
-    """All case folders; what they are is seen from where they lie."""
+    """Return all case folders. Their location defines the dialect."""
     return sorted(path for path in CASES.glob("*/*") if path.is_dir())
 
 
 def outcome_of(case: Path) -> Any:
-    """What the dialect makes of the case, as JSON shows it."""
+    """Return the dialect's outcome for the case as JSON."""
     dialect, message = opened(case)
     try:
         outcome = dialect.decode(message)
@@ -44,10 +44,10 @@ def outcome_of(case: Path) -> Any:
 
 
 def opened(case: Path, **changed: object) -> tuple[Dialect, Message]:
-    """The dialect of the case, which has learned what there is to learn, and the message.
+    """Return the dialect of the case, after learning its metadata, and the message.
 
     Args:
-        changed: options beside those of the case.
+        changed: options in addition to those of the case.
     """
     learned: dict[str, object] = {}
     dialect = build(case.parent.name, _setup(case, learned), {**_json(case / "options.json", {}), **changed})
@@ -64,7 +64,7 @@ def opened(case: Path, **changed: object) -> tuple[Dialect, Message]:
 
 
 def shown_by(case: Path) -> tuple[str, ...]:
-    """Return the ids of the requirements that the case shows, as its about.md names them."""
+    """Return the ids of the requirements that the case's about.md lists."""
     last = (case / "about.md").read_text(encoding="utf-8").strip().rpartition("\n")[2]
     return tuple(last.removeprefix("Shows: ").split(", ")) if last.startswith("Shows: ") else ()
 
@@ -89,7 +89,7 @@ def _json(path: Path, default: Any) -> Any:
 
 
 def _without_types(change: Change) -> Any:
-    """A change without the types of its columns: its schema has them, where it matters to a reader."""
+    """Return a change without column types, which are in its schema if a reader needs them."""
     described = msgspec.to_builtins(change)
     described.pop("types", None)
     return described

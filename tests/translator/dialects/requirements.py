@@ -1,7 +1,7 @@
-"""List the requirements of each dialect and the tests that cover them, and write the page with both.
+"""List the requirements of each dialect with the tests that cover them, and write the page with both.
 
-A test names the requirements (requirements.toml) that it covers by the marker `requirement`, and a case by a last line
-`Shows:` in its about.md. `python -m tests.translator.dialects.requirements` writes the page.
+A test lists the requirements (requirements.toml) that it covers in the marker `requirement`, a case in a last line
+`Shows:` of its about.md. `python -m tests.translator.dialects.requirements` writes the page.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ REQUIREMENTS: Mapping[str, Mapping[str, list[str]]] = tomllib.loads(
 
 
 def identified() -> dict[str, str]:
-    """Return the text of every requirement by its ID, `<dialect>.<group>.<number from 1>`."""
+    """Return the text of every requirement by ID, `<dialect>.<group>.<number from 1>`."""
     return {
         f"{dialect}.{group}.{number}": words
         for dialect, groups in REQUIREMENTS.items()

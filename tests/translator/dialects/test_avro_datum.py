@@ -1,4 +1,4 @@
-"""Reading records by a schema that arrived with them: exactly the bytes of the record, or nothing."""
+"""Reading records with a schema that arrived with them uses exactly the bytes of the record, or fails."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ ROW: dict[str, Any] = {
 
 
 def reader(schema: Any = SCHEMA) -> DatumReader:
-    """The reader of a schema."""
+    """Return the reader of a schema."""
     return DatumReader(parse_schema(json.dumps(schema).encode(), Limits()))
 
 
 def written(row: Any, schema: Any = SCHEMA) -> bytes:
-    """The bytes of a record, by fastavro's writer."""
+    """Return the bytes of a record, written by fastavro."""
     out = io.BytesIO()
     fastavro.schemaless_writer(out, fastavro.parse_schema(schema), row)
     return out.getvalue()
@@ -63,7 +63,7 @@ DATUM = written(ROW)
 
 
 def path_of(data: bytes, schema: Any = SCHEMA) -> str:
-    """Where a record is damaged."""
+    """Return the path of a record's damage."""
     with pytest.raises(MessageError) as caught:
         reader(schema).read(data)
     assert "MALFORMED_AVRO" == caught.value.code
@@ -71,13 +71,13 @@ def path_of(data: bytes, schema: Any = SCHEMA) -> str:
 
 
 def test_every_type() -> None:
-    """What was written is read."""
+    """Every type is read as it was written."""
     assert ROW == READER.read(DATUM)
     assert list(ROW) == list(READER.read(DATUM))
 
 
 def test_logical_types_are_left_to_the_caller() -> None:
-    """Numbers and bytes as they lie: what a date is, the caller knows."""
+    """Numbers and bytes are returned raw, because the caller knows what a date is."""
     schema = record(
         ("day", {"type": "int", "logicalType": "date"}),
         ("price", {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}),
@@ -88,14 +88,14 @@ def test_logical_types_are_left_to_the_caller() -> None:
 
 
 def test_truncated() -> None:
-    """A record cut at any byte is none."""
+    """A truncated record is rejected."""
     for end in range(len(DATUM)):
         assert path_of(DATUM[:end]).startswith("$")
 
 
 @pytest.mark.requirement("qlik.decode.1")
 def test_bytes_after_the_record() -> None:
-    """Nor is one with bytes after it."""
+    """A record followed by more bytes is rejected."""
     assert "$" == path_of(DATUM + b"\0")
 
 
@@ -125,7 +125,7 @@ INT = record(("n", "int"))
     ],
 )
 def test_what_fastavro_lets_through(schema: Any, data: bytes) -> None:
-    """Overlong integers, negative lengths, indexes of no branch and of no symbol: refused, with the field."""
+    """Overlong integers, negative lengths, and invalid indexes of branches and symbols are rejected with the field."""
     assert "$.n" == path_of(data, schema) or data == b"\x00"
 
 
@@ -138,7 +138,7 @@ def test_what_fastavro_lets_through(schema: Any, data: bytes) -> None:
     ],
 )
 def test_an_index_that_is_none(number: int, what: str, type_: Any) -> None:
-    """A small one is named, for a later schema may have it; any other may be a value in the wrong place."""
+    """A small index is shown, because a later schema may have it. Any other may be a misplaced value."""
     with pytest.raises(MessageError) as caught:
         reader(record(("n", type_))).read(written({"n": number}, LONG))
     named = str(number) if -64 <= number <= 63 else "outside -64 to 63"
@@ -146,13 +146,13 @@ def test_an_index_that_is_none(number: int, what: str, type_: Any) -> None:
 
 
 def test_long_within_its_bounds() -> None:
-    """Both ends of 64 bits are numbers."""
+    """Both ends of 64 bits are valid."""
     for number in (-(2**63), 2**63 - 1):
         assert {"n": number} == reader(LONG).read(written({"n": number}, LONG))
 
 
 def test_int_within_its_bounds() -> None:
-    """Both ends of 32 bits are numbers, in a union too."""
+    """Both ends of 32 bits are valid, also in a union."""
     for schema in (INT, record(("n", ["null", "int"])), record(("n", ["int", "null"]))):
         for number in (-(2**31), 2**31 - 1, 0, -64, 63, 64):
             assert {"n": number} == reader(schema).read(written({"n": number}, schema))
@@ -160,38 +160,38 @@ def test_int_within_its_bounds() -> None:
 
 @pytest.mark.parametrize("size", [0, 1, 63, 64, 10_000])
 def test_texts_of_any_size(size: int) -> None:
-    """Up to 63 bytes the length is one byte."""
+    """Up to 63 bytes, the length is one byte."""
     for schema in (record(("n", "string")), record(("n", ["null", "string"]))):
         assert {"n": "x" * size} == reader(schema).read(written({"n": "x" * size}, schema))
 
 
 def test_index_of_more_bytes_than_it_needs() -> None:
-    """Any reader takes them, so they are no damage."""
+    """Any reader accepts them, so they are not damage."""
     schema = record(("n", ["null", "int"]))
     assert {"n": 1} == reader(schema).read(b"\x82\x00\x02")
     assert {"n": None} == reader(schema).read(b"\x80\x00")
 
 
 def test_text_that_is_not_utf8() -> None:
-    """A string that is none."""
+    """Such a string is rejected."""
     assert "$" == path_of(b"\x02\xff", record(("n", "string")))
 
 
 def test_schema_of_no_record() -> None:
-    """What is read here are records."""
+    """Only records are read here."""
     with pytest.raises(MessageError):
         reader("int")
 
 
 def test_no_bytes_for_many_values() -> None:
-    """Nulls take no bytes: there are as many as the schema has fields, and no more."""
+    """Nulls take no bytes, but there are exactly as many as the schema has fields."""
     schema = record(*((f"c{n}", "null") for n in range(100)))
     assert dict.fromkeys((f"c{n}" for n in range(100)), None) == reader(schema).read(b"")
 
 
 @given(st.lists(st.tuples(st.integers(0, len(DATUM) - 1), st.integers(0, 255)), min_size=1, max_size=5))
 def test_damaged(flips: list[tuple[int, int]]) -> None:
-    """Other bytes are another record or none; what is read writes back to the same length or less."""
+    """Changed bytes are another record or none. A record read from them is not longer when written again."""
     damaged = bytearray(DATUM)
     for place, byte in flips:
         damaged[place] = byte

@@ -1,4 +1,4 @@
-"""Avro schemas that arrive with the data: what is taken, and that no schema can do harm."""
+"""Avro schemas that arrive with the data: which are accepted, and that none can do harm."""
 
 from __future__ import annotations
 
@@ -16,38 +16,38 @@ LIMITS = Limits(columns=50, schema_depth=16, schema_text_bytes=200_000)
 
 
 def parsed(schema: Any, limits: Limits = LIMITS) -> AvroType:
-    """The type of a schema."""
+    """Return the type of a schema."""
     return parse_schema(schema if isinstance(schema, bytes) else json.dumps(schema).encode(), limits)
 
 
 def refused(schema: Any, limits: Limits = LIMITS) -> MessageError:
-    """The error that a schema raises."""
+    """Return the error that a schema raises."""
     with pytest.raises(MessageError) as caught:
         parsed(schema, limits)
     return caught.value
 
 
 def record(*fields: tuple[str, Any], name: str = "R", **more: Any) -> dict[str, Any]:
-    """A record of these fields."""
+    """Return a record with these fields."""
     return {"type": "record", "name": name, "fields": [{"name": n, "type": t} for n, t in fields], **more}
 
 
 def types(schema: Any) -> dict[str, AvroType]:
-    """The types of the fields of a record."""
+    """Return the types of a record's fields."""
     return dict(parsed(schema).fields)
 
 
-# -- what is taken
+# -- accepted schemas
 
 
 @pytest.mark.parametrize("kind", ["null", "boolean", "int", "long", "float", "double", "bytes", "string"])
 def test_primitives(kind: str) -> None:
-    """A primitive may be wrapped in any number of objects."""
+    """A primitive can be wrapped in any number of objects."""
     assert AvroType(kind) == parsed(kind) == parsed({"type": kind}) == parsed({"type": {"type": kind}})
 
 
 def test_names() -> None:
-    """A name is looked up in the namespace where it is used, which a record sets for what is in it."""
+    """A name is looked up in the namespace of its use, which a record sets for its content."""
     inner = record(("x", "int"), name="Data")
     found = types(record(("data", inner), ("before", ["null", "Data"]), ("again", "a.b.Data"), namespace="a.b"))
     assert "a.b.Data" == found["data"].name
@@ -56,7 +56,7 @@ def test_names() -> None:
 
 
 def test_empty_namespace() -> None:
-    """An empty namespace ends the one above."""
+    """An empty namespace ends the outer one."""
     inner = record(("x", "int"), name="Data", namespace="")
     assert "Data" == types(record(("data", inner), namespace="a.b"))["data"].name
 
@@ -64,14 +64,14 @@ def test_empty_namespace() -> None:
 @pytest.mark.requirement("qlik.decode.1")
 @pytest.mark.parametrize("namespace", ["com.attunity.queue.msg.chips-qa.TSTDTA.CINMAD", "1.2.3", "ä.ö", "a b.c"])
 def test_namespaces_of_any_letters(namespace: str) -> None:
-    """Tasks, schemas and tables are no Avro names, and stand in the namespace as they are."""
+    """Tasks, schemas and tables are not always valid Avro names, and appear unchanged in the namespace."""
     inner = record(("x", "int"), name="Data")
     schema = record(("data", inner), ("before", ["null", f"{namespace}.Data"]), namespace=namespace)
     assert namespace == parsed(schema).namespace
 
 
 def test_column_that_is_called_like_a_record() -> None:
-    """The schema of metadata has a record for every column, under the name of the column."""
+    """The schema of metadata has a record for every column, with the column's name."""
     column = record(("ordinal", "int"), name="Lineage")
     other = record(("ordinal", "long"), name="TableColumns")
     columns = record(("Lineage", column), ("TableColumns", other), name="TableColumns")
@@ -81,13 +81,13 @@ def test_column_that_is_called_like_a_record() -> None:
 
 
 def test_reference_to_a_name_of_two_definitions() -> None:
-    """Nothing says which of them is meant."""
+    """It is ambiguous which of them is meant."""
     twice = [("a", record(("x", "int"), name="X")), ("b", record(("x", "long"), name="X"))]
     assert "MALFORMED_AVRO" == refused(record(*twice, ("c", "X"))).code
 
 
 def test_logical_types() -> None:
-    """A logical type counts on the types that it may stand on; one that nobody knows means nothing."""
+    """A logical type applies to its valid base types, and an unknown one is ignored."""
     found = types(
         record(
             ("a", {"type": "int", "logicalType": "date"}),
@@ -105,14 +105,14 @@ def test_logical_types() -> None:
 
 
 def test_defaults_docs_and_aliases_are_left_alone() -> None:
-    """Reading needs none of them, whatever they hold."""
+    """Reading does not need them, whatever they contain."""
     plain = record(("a", ["null", "int"]))
     told = record(("a", ["null", "int"]), doc=5, aliases={"x": []})
     told["fields"][0] |= {"default": {"not": "a default"}, "doc": [], "order": "sideways"}
     assert parsed(plain) == parsed(told)
 
 
-# -- what is no schema
+# -- invalid schemas
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_defaults_docs_and_aliases_are_left_alone() -> None:
     ],
 )
 def test_no_schema(schema: Any) -> None:
-    """What is no schema is refused as such, and what it holds is not repeated at length."""
+    """An invalid schema is rejected as such without quoting its content at length."""
     error = refused(schema)
     assert "MALFORMED_AVRO" == error.code
     assert len(error.reason) < 300
@@ -165,15 +165,15 @@ def test_no_schema(schema: Any) -> None:
 @pytest.mark.requirement("qlik.decode.1")
 @pytest.mark.parametrize("kind", [{"type": "array", "items": "null"}, {"type": "map", "values": "long"}])
 def test_no_collections(kind: Any) -> None:
-    """Arrays and maps: a count of a few bytes would stand for any number of items, of no bytes at all."""
+    """In an array or map, a count of a few bytes could stand for any number of zero-byte items."""
     assert "UNSUPPORTED_SHAPE" == refused(record(("a", ["null", kind]))).code
 
 
-# -- hostile ones
+# -- hostile schemas
 
 
 def nested(depth: int) -> Any:
-    """Records in records."""
+    """Return records nested in records."""
     schema: Any = "int"
     for number in range(depth):
         schema = record(("a", schema), name=f"R{number}")
@@ -181,7 +181,7 @@ def nested(depth: int) -> Any:
 
 
 def unfolding(levels: int, width: int) -> Any:
-    """A record that is small as text and huge as a tree: each level has `width` of the level below."""
+    """Return a record that is small as text and huge as a tree: each level has `width` of the level below."""
     schema: Any = record(("x", "null"), name="R0")
     for level in range(1, levels):
         below = [(f"f{n}", f"R{level - 1}") for n in range(1, width)]
@@ -207,7 +207,7 @@ def unfolding(levels: int, width: int) -> Any:
     ],
 )
 def test_hostile_schema(schema: Any) -> None:
-    """It is refused before anything is made of it: neither the stack nor the memory grows with what it stands for."""
+    """It is rejected before it is expanded, so neither the stack nor the memory grows with its meaning."""
     text = schema if isinstance(schema, bytes) else json.dumps(schema).encode()
     tracemalloc.start()
     try:
@@ -220,14 +220,14 @@ def test_hostile_schema(schema: Any) -> None:
 
 
 def test_the_limit_is_named() -> None:
-    """The one that can be raised for schemas, not that of messages."""
+    """The error names the limit for schemas and not that for messages."""
     text = b'{"type":' * 5_000 + b'"int"' + b"}" * 5_000
     assert "limits.schema_depth is 16" in refused(text).reason
     assert "limits.json_depth" not in refused(text).reason
 
 
 def test_limits_are_not_of_real_schemas() -> None:
-    """As many columns as are allowed fit, in a data record and in metadata."""
+    """A data record and metadata can have as many columns as allowed."""
     columns = [(f"c{n}", ["null", {"type": "string"}]) for n in range(50)]
     data = record(*columns, name="Data")
     assert parsed(record(("data", data), ("beforeData", ["null", "Data"])))

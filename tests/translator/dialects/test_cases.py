@@ -1,4 +1,4 @@
-"""Every case folder of every dialect: the message gives what its expected.json says."""
+"""In every case folder of every dialect, the message gives the result in its expected.json."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ def test_case_says_where_it_comes_from(case: Path) -> None:
 
 
 def test_every_dialect_has_cases() -> None:
-    """The folders under cases/ are the dialects, no more and no fewer."""
+    """The folders under cases/ are exactly the dialects."""
     assert set(DIALECTS) == {case.parent.name for case in find_cases()}

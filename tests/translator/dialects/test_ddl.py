@@ -1,4 +1,4 @@
-"""SQL text: which tables a statement changes, and what is not understood."""
+"""SQL text: the tables that a statement changes, and text that is not understood."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ T, U = ("t",), ("u",)
     ],
 )
 def test_tables_that_a_statement_changes(sql: str, tables: list[tuple[str, ...]]) -> None:
-    """Each once, as written without quotes; tables that it only reads are none of them."""
+    """Each table is listed once, without quotes. Tables that are only read are not listed."""
     statement = read_statement(sql, "mysql")
     assert statement is not None
     assert tables == [*statement.tables]
@@ -88,14 +88,16 @@ def test_tables_that_a_statement_changes(sql: str, tables: list[tuple[str, ...]]
     ],
 )
 def test_what_is_not_understood_to_its_end(sql: str, caplog: pytest.LogCaptureFixture) -> None:
-    """One statement of a known kind, or nothing: half of one would name half of the tables. No log quotes the text."""
+    """A known statement is understood as a whole or not at all. Half of one would list half of the tables. No log
+    quotes the text.
+    """
     with caplog.at_level(logging.DEBUG):
         assert read_statement(sql, "mysql") is None
     assert [] == caplog.records
 
 
 def test_one_truncate_of_several_tables() -> None:
-    """That a statement truncates, and what, stands together."""
+    """The result has both the truncate and all of its tables."""
     assert Statement((T, ("d", "u")), truncates=True) == read_statement("TRUNCATE TABLE t, d.u;", "mysql")
 
 
@@ -114,12 +116,12 @@ def test_one_truncate_of_several_tables() -> None:
     ],
 )
 def test_a_truncate_has_names_and_nothing_else(sql: str) -> None:
-    """sqlglot's parser lets these pass as truncates of t."""
+    """sqlglot's parser accepts these as truncates of t."""
     assert read_statement(sql, "mysql") is None
 
 
 def test_long_and_deep_texts_are_not_parsed() -> None:
-    """What the text costs is bounded, and does not depend on the stack of the caller."""
+    """The cost of a text is bounded and does not depend on the caller's stack."""
     end = MAX_CHARS - len("DROP TABLE t")
     assert read_statement("DROP TABLE t" + " " * end, "mysql") is not None
     assert read_statement("DROP TABLE t" + " " * (end + 1), "mysql") is None
@@ -139,7 +141,7 @@ WORDS = """
 @example("CASE " * 3_000)
 @example("SELECT " + "[" * 8_000)
 def test_no_text_breaks_it(sql: str) -> None:
-    """Whatever comes, it is understood or it is not."""
+    """Any text is understood or not, without an error."""
     statement = read_statement(sql, "mysql")
     assert statement is None or all(len(name) > 0 for name in statement.tables)
 
@@ -161,7 +163,7 @@ STATEMENTS = {
 @example("RENAME TABLE {0} TO {1}", "a;b", "TO")
 @example("TRUNCATE {0}, {1}", "TABLE", ",")
 def test_quoted_names_are_never_read_as_anything_else(form: str, one: str, other: str) -> None:
-    """A name may be a word of the language, or signs of it: quotes around it decide."""
+    """A name can be a keyword or symbols of the language. The quotes decide."""
     names = [one.replace("/*!", "_"), other.replace("/*!", "_")]
     statement = read_statement(form.format(*(f"`{name.replace('`', '``')}`" for name in names)), "mysql")
     assert statement is not None

@@ -1,4 +1,4 @@
-"""What statements do to rows that exist: one table of them for all dialects."""
+"""Effects of statements on existing rows, in one table for all dialects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GONE, DROPPED, CASCADE = "STATEMENT_NOT_APPLIED", "TABLE_DROPPED", "CASCADE_NOT_
 
 
 def told(sql: str, grammar: str = MYSQL) -> list[str]:
-    """Each effect as `note table.column`."""
+    """Return each effect as `note table.column`."""
     return [
         " ".join(filter(None, (e.note, ".".join((*(e.table or ()), *filter(None, [e.column]))) or e.db)))
         for e in effects_of(sql, grammar)
@@ -88,7 +88,7 @@ def told(sql: str, grammar: str = MYSQL) -> list[str]:
     ],
 )
 def test_mysql(sql: str, effects: list[str]) -> None:
-    """Also what no parser understands; an index, a comment or an option of storage changes no row."""
+    """This includes text that no parser understands. An index, a comment or a storage option changes no row."""
     assert effects == told(sql)
 
 
@@ -136,7 +136,7 @@ def test_mysql(sql: str, effects: list[str]) -> None:
     ],
 )  # fmt: skip
 def test_other_grammars(grammar: str, sql: str, effects: list[str]) -> None:
-    """By the manual of each: Oracle refuses what would change a value, and SQL Server fills only on demand."""
+    """According to the manuals, Oracle rejects what would change a value, and SQL Server fills only on demand."""
     assert effects == told(sql, grammar)
 
 
@@ -155,7 +155,7 @@ def test_other_grammars(grammar: str, sql: str, effects: list[str]) -> None:
     ],
 )
 def test_rows_of_which_table(sql: str, tables: list[str]) -> None:
-    """Where the names leave it open, it may be any table."""
+    """If the names are ambiguous, any table may be affected."""
     assert tables == [".".join(effect.table or ()) for effect in rows_changed_by(sql, MYSQL)]
 
 
@@ -186,7 +186,7 @@ def test_rows_of_which_table(sql: str, tables: list[str]) -> None:
     ],
 )
 def test_constants_of_mysql(type_: str, literal: Literal, value: str | None) -> None:
-    """None where the server rounds, pads, sorts or reads by its settings."""
+    """There is none if the server rounds, pads, sorts or depends on its settings."""
     assert value == mysql_value(SqlType(type_), literal)
 
 
@@ -206,12 +206,12 @@ def test_constants_of_mysql(type_: str, literal: Literal, value: str | None) -> 
     ],
 )
 def test_constants_of_other_sources(grammar: str, type_: str, literal: Literal, value: tuple[str, str] | None) -> None:
-    """A type that nobody has described has no certain constant."""
+    """An undocumented type has no certain constant."""
     assert value == plain_value(SqlType(type_), literal, grammar)
 
 
 def test_a_long_text() -> None:
-    """Its end is not read: other columns may have changed there."""
+    """Its end is not read, and other columns may have changed there."""
     sql = "ALTER TABLE a ADD b int DEFAULT 1, " + "ADD INDEX (c), " * MAX_CHARS
     assert ["DEFAULT_FILLED a.b", "COLUMN_REWRITTEN a"] == told(sql)
 
@@ -224,7 +224,7 @@ WORDS = """
 
 @given(st.text() | st.lists(st.sampled_from(WORDS.split()), max_size=14).map(" ".join))
 def test_no_text_breaks_it(sql: str) -> None:
-    """Whatever comes, in every grammar."""
+    """Any text works in every grammar."""
     for grammar in (MYSQL, ORACLE, POSTGRES, TSQL, OTHER):
         assert all(effect.note in NOTES for effect in effects_of(sql, grammar))
         rows_changed_by(sql, grammar)

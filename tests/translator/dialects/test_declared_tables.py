@@ -1,6 +1,6 @@
-"""`tables:` for every dialect, as far as the event: a declaration counts where the messages carry no types, as a whole.
+"""`tables:` in every dialect, up to the event: a declaration applies as a whole if messages have no types.
 
-Shareplex, Canal without `mysqlType` and Qlik without metadata say nothing about their columns; DTS Avro says it all
+SharePlex, Canal without `mysqlType` and Qlik without metadata say nothing about their columns. DTS Avro provides all
 but the types that its numbers leave open.
 """
 
@@ -20,14 +20,14 @@ from translator.message import DeclaredTable, Limits, Message, Setup
 from translator.translation.translate import Events, Translator
 
 Cells = Mapping[str, str]
-"""A row as text; each message below spells it in its own way."""
+"""A row as text, which each message below spells in its own way."""
 
 DECLARED = DeclaredTable("A.T", ("ID",), {"ID": "int64", "NAME": "string", "PAID": "decimal(9,2)"})
 COLUMNS = [Column("ID", "int64", key=1), Column("NAME", "string"), Column("PAID", "decimal(9,2)")]
 ROW = {"ID": "7", "NAME": "a", "PAID": "1.5"}
 TYPED = {"ID": 7, "NAME": "a", "PAID": "1.50"}
 PART = {"ID": "7", "PAID": "1.5"}
-"""What an update sends of the row when it sends only the key and what changed."""
+"""The columns that an update sends if it sends only the key and the changes."""
 
 
 def _canal(type_: str, after: Cells, before: Cells | None) -> dict[str, Any]:
@@ -51,11 +51,11 @@ UPDATES: Mapping[str, Callable[[Cells, Cells], dict[str, Any]]] = {
 }
 OPTIONS: Mapping[str, Mapping[str, Any]] = {"qlik": {"topics": "A.T"}}
 SILENT = sorted(INSERTS)
-"""The dialects whose messages may carry no types."""
+"""The dialects whose messages can lack types."""
 
 
 def translated(dialect: str, value: bytes | Mapping[str, Any], *tables: DeclaredTable) -> Events:
-    """The events of a message, as the service makes them."""
+    """Return the events of a message, as the service creates them."""
     built = dialects.build(dialect, Setup("src", tables=tables), OPTIONS.get(dialect, {}))
     raw = value if isinstance(value, bytes) else json.dumps(value).encode()
     result = Translator("src", built, Limits()).translate(Message("raw", 0, 0, 0, None, raw))
@@ -64,7 +64,7 @@ def translated(dialect: str, value: bytes | Mapping[str, Any], *tables: Declared
 
 
 def event_of(dialect: str, value: bytes | Mapping[str, Any], *tables: DeclaredTable) -> ChangeEvent:
-    """The only event of a message."""
+    """Return the only event of a message."""
     (event,) = translated(dialect, value, *tables).events
     return event
 
@@ -77,7 +77,7 @@ def image(text: str | None) -> dict[str, Any]:
 @pytest.mark.parametrize("dialect", SILENT)
 class TestWithoutTypes:
     def test_declared(self, dialect: str) -> None:
-        """Columns and key of the declaration give types, key and schema, the same ones in every dialect."""
+        """Columns and key of the declaration provide the same types, key and schema in every dialect."""
         found = translated(dialect, INSERTS[dialect](ROW), DECLARED)
         (event,), (schema,) = found.events, found.schemas
         assert TYPED == image(event.after)
@@ -86,39 +86,39 @@ class TestWithoutTypes:
         assert fingerprint(COLUMNS, "configured") == event.schema_id
 
     def test_not_declared(self, dialect: str) -> None:
-        """Without a declaration nobody knows the columns: text as sent, no key, no schema."""
+        """Without a declaration, columns are text as sent, without key and schema."""
         found = translated(dialect, INSERTS[dialect](ROW))
         (event,) = found.events
         assert (ROW, None, "none", None) == (image(event.after), event.key, event.key_kind, event.schema_id)
         assert [None] == found.schemas
 
     def test_declared_for_another_table(self, dialect: str) -> None:
-        """A declaration counts for the tables that its pattern matches."""
+        """A declaration applies to the tables that its pattern matches."""
         other = DeclaredTable("A.U*", DECLARED.key, DECLARED.columns)
         assert event_of(dialect, INSERTS[dialect](ROW)) == event_of(dialect, INSERTS[dialect](ROW), other)
         assert TYPED == image(event_of(dialect, INSERTS[dialect](ROW), other, DECLARED).after)
 
     def test_key_only(self, dialect: str) -> None:
-        """A declared key names the row; it makes no schema, and no types."""
+        """A declared key identifies the row, without a schema and types."""
         event = event_of(dialect, INSERTS[dialect](ROW), DeclaredTable("A.*", ("ID",)))
         assert ('{"ID":"7"}', "configured", None) == (event.key, event.key_kind, event.schema_id)
         assert ROW == image(event.after)
 
     def test_a_column_that_is_not_declared(self, dialect: str) -> None:
-        """It shows that the list is not complete: no schema. What was declared keeps its type."""
+        """The list is incomplete, so there is no schema. Declared columns keep their types."""
         event = event_of(dialect, INSERTS[dialect]({**ROW, "NEW": "x"}), DECLARED)
         assert ("c", '{"ID":7}', None) == (event.op, event.key, event.schema_id)
         assert {**TYPED, "NEW": "x"} == image(event.after)
 
     def test_a_part_of_the_row(self, dialect: str) -> None:
-        """A partial image has the declared schema and does not pretend to be the whole row."""
+        """A partial image has the declared schema and does not count as the full row."""
         event = event_of(dialect, UPDATES[dialect](PART, {"PAID": "2"}), DECLARED)
         assert fingerprint(COLUMNS, "configured") == event.schema_id
         assert event.after_state not in ("full", "none")
         assert {"ID": 7, "PAID": "1.50"} == image(event.after)
 
     def test_a_part_makes_no_schema(self, dialect: str) -> None:
-        """What a message happens to carry is never taken for the columns of the table."""
+        """The columns of a message are never taken for those of the table."""
         found = translated(dialect, UPDATES[dialect](PART, {"PAID": "2"}), DeclaredTable("A.T", ("ID",)))
         assert [None] == found.schemas
         assert [None] == [event.schema_id for event in found.events]
@@ -126,19 +126,19 @@ class TestWithoutTypes:
 
 @pytest.mark.parametrize("dialect", ["qlik", "shareplex"])
 def test_a_column_of_the_old_row_that_is_not_declared(dialect: str) -> None:
-    """It shows as much, though the new row lacks it. (Canal never writes such a message.)"""
+    """The list is incomplete even if the new row lacks the column. (Canal never writes such a message.)"""
     event = event_of(dialect, UPDATES[dialect](ROW, {"NAME": "b", "OLD": "x"}), DECLARED)
     assert ("u", '{"ID":7}', None) == (event.op, event.key, event.schema_id)
 
 
 def test_canal_delete_has_no_schema() -> None:
-    """The image of a delete may be the key alone, so it tells nothing about columns; types are the declared ones."""
+    """The image of a delete can be the key alone, so it is no column list. The declared types apply."""
     event = event_of("canal", _canal("DELETE", PART, None), DECLARED)
     assert (None, {"ID": 7, "PAID": "1.50"}) == (event.schema_id, image(event.before))
 
 
 def test_canal_with_types() -> None:
-    """Where the message lists its columns it knows them better than the declaration."""
+    """If the message lists its columns, it overrides the declaration."""
     typed = of_type("INSERT", [ROW], database="A", table="T", mysqlType=dict.fromkeys(ROW, "varchar(9)"), pkNames=None)
     found = translated("canal", typed, DECLARED)
     (event,), (schema,) = found.events, found.schemas
@@ -149,7 +149,7 @@ def test_canal_with_types() -> None:
 
 
 def test_dts_avro() -> None:
-    """DTS lists its columns with each row: the schema is the message's, with declared types and the declared key."""
+    """DTS lists its columns with each row, so the schema is the message's, with declared types and key."""
     columns = {"ID": (3, integer(7)), "NAME": (253, character("a"))}
     declared = DeclaredTable("*", ("ID",), {"NAME": "uuid", "GONE": "int8", "ID": "int32"})
     plain, told = (translated("dts_avro", row("INSERT", columns), *tables) for tables in ((), (declared,)))

@@ -1,4 +1,4 @@
-"""One contract for every dialect with a fast path: both ways of reading a message give the same, whatever comes."""
+"""The contract of every dialect with a fast path: for any message, both paths give the same result."""
 
 import random
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ MUTANTS = 60
 
 
 def mutants(value: bytes, seed: str) -> Iterator[bytes]:
-    """The message, and damaged forms of it: cut, with a byte changed, a part twice, a part gone, blanks between."""
+    """Return the message and damaged forms: truncated, with changed bytes, repeated or missing parts, or whitespace."""
     yield value
     chance = random.Random(seed)
     for _ in range(MUTANTS if value else 0):
@@ -36,7 +36,7 @@ def mutants(value: bytes, seed: str) -> Iterator[bytes]:
 
 
 def result(decode: Callable[[Message], Outcome], message: Message) -> object:
-    """The outcome, or what the refusal says."""
+    """Return the outcome, or the text of the refusal."""
     try:
         return repr(decode(message))
     except MessageError as error:
@@ -45,7 +45,7 @@ def result(decode: Callable[[Message], Outcome], message: Message) -> object:
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.parent.name}-{case.name}")
 def test_both_ways_agree(case: Path) -> None:
-    """On a golden case with its options, and on what damage makes of it."""
+    """Both paths agree on a golden case with its options, and on damaged forms of it."""
     dialect, message = opened(case)
     assert isinstance(dialect, HasFastPath)
     for value in mutants(message.value or b"", case.name):
@@ -54,6 +54,6 @@ def test_both_ways_agree(case: Path) -> None:
 
 
 def test_the_dialects_with_a_fast_path() -> None:
-    """Qlik has none; DTS Avro has one for each cell, and `dts_avro/test_fast_path.py` holds that to the plain one."""
+    """Qlik has none. DTS Avro has one per cell, which `dts_avro/test_fast_path.py` compares with the plain one."""
     assert {"canal", "shareplex"} == {case.parent.name for case in CASES}
     assert {"canal", "shareplex", "dts_avro", "qlik"} == set(DIALECTS)

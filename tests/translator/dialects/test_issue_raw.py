@@ -1,4 +1,4 @@
-"""`issues[].raw` is the text that was sent, to the letter, whatever kind of cell it stood in (docs/envelope.md)."""
+"""`issues[].raw` is exactly the text that was sent, in any kind of cell (docs/envelope.md)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ CELLS = {
     "boolean": "true",
     "integer": "120",
 }
-"""Cells in a column of dates, which has no place for any of them."""
+"""Cells of a date column, which can hold none of them."""
 NATIVE = [text for name, text in CELLS.items() if name not in ("object", "array")]
 
 
@@ -39,7 +39,7 @@ def issues(change: RowChange) -> dict[str, str | None]:
 
 @pytest.mark.parametrize("text", CELLS.values(), ids=CELLS)
 def test_qlik(text: str) -> None:
-    """In data and in beforeData, beside cells that are alike."""
+    """This covers data and beforeData, next to similar cells."""
     tables = (DeclaredTable("S.T", (), {"id": "int64", "day": "date", "same": "decimal"}),)
     value = (
         '{ "data": {"id": 1, "same": 1E5, "day" : @ }, "beforeData": {"id":1,"same":1e5,"day":[@, 7]},'
@@ -50,13 +50,13 @@ def test_qlik(text: str) -> None:
 
 
 def test_qlik_with_flattened_sections() -> None:
-    """The members of a section may stand at the root, under a prefix."""
+    """The members of a section can be at the root with a prefix."""
     value = b'{"data_id": 1, "data_a": {"x":  1.0}, "beforeData_a":null, "headers_operation": "INSERT"}'
     assert {"a": '{"x":  1.0}'} == issues(qlik.change(qlik.dialect(), value))
 
 
 def test_qlik_key() -> None:
-    """A row that the Kafka key names is of the text of the key."""
+    """A row identified by the Kafka key has the key's text."""
     tables = (DeclaredTable("S.T", ("id",), {"id": "int64", "day": "date"}),)
     value = json.dumps(qlik.bare("DELETE")).encode()
     outcome = qlik.dialect(tables=tables).decode(Message("t", 0, 0, 0, b'{"id": 1, "day":1E+2 }', value))
@@ -68,7 +68,7 @@ def test_qlik_key() -> None:
 
 @pytest.mark.parametrize("text", NATIVE)
 def test_shareplex(text: str) -> None:
-    """In the first object of a value and in the second, in `data` and in `key`."""
+    """This covers the first and second object of a value, in `data` and in `key`."""
     table = DeclaredTable("A.T", ("ID",), {"ID": "int64", "D": "date", "E": "date"})
     one = '{"meta":{"op":"upd","table":"A.T"}, "data":{"ID":1,"D":@}, "key":{"ID":1,"E": @}}'.replace("@", text)
     made = shareplex.changes(shareplex.dialect(table), f"{one}\n{one}".encode())
@@ -77,7 +77,7 @@ def test_shareplex(text: str) -> None:
 
 @pytest.mark.parametrize("text", CELLS.values(), ids=CELLS)
 def test_canal(text: str) -> None:
-    """In `data` and in `old`, of each message of a record."""
+    """This covers `data` and `old` in each message of a record."""
     columns = {"id": "int64", "day": "date"}
     reader = canal.canal(DeclaredTable("s.t", ("id",), columns), profile="flink_cdc", newline_batches=True)
     body = '{"data":[{"id":1,"day":null},{"id":2,"day":@}],"type":"INSERT","database":"s","table":"t"}'
@@ -91,7 +91,7 @@ def test_canal(text: str) -> None:
 
 @pytest.mark.parametrize("plainly", [True, False])
 def test_text_is_told_as_it_was_sent(plainly: bool) -> None:
-    """Not as a converter made it on its way: a BINARY(4) is filled up with zeros before it is looked at."""
+    """It is not the converter's intermediate form: a BINARY(4) is padded with zeros before it is read."""
     body = canal.update(data=[{"id": "7", "b": "€a"}], old=[{}], mysqlType={"id": "bigint(20)", "b": "binary(4)"})
     value = json.dumps(body, separators=None if plainly else (",", ":"), ensure_ascii=False).encode()
     outcome = canal.canal().decode(canal.message(value))
@@ -102,20 +102,20 @@ def test_text_is_told_as_it_was_sent(plainly: bool) -> None:
 
 
 def test_bounded() -> None:
-    """Cut after `limits.issue_raw_chars` characters, not bytes."""
+    """The text is truncated after `limits.issue_raw_chars` characters, not bytes."""
     reader = Qlik(Setup("src", Limits(issue_raw_chars=4)), {"topics": "S.T"})
     value = '{"data":{"a":["ééé"]},"headers":{"operation":"INSERT"}}'.encode()
     assert {"a": '["éé'} == issues(qlik.change(reader, value))
 
 
 def test_a_row_with_half_a_character() -> None:
-    """Such a message is read by another parser; the text of its cells is the same."""
+    """Another parser reads such a message, and the text of its cells is the same."""
     value = b'{"data":{"a":"\\ud800","b":[1.0 ,"\\u00e9"]},"headers":{"operation":"INSERT"}}'
     assert {"a": "\\ud800", "b": '[1.0 ,"\\u00e9"]'} == issues(qlik.change(qlik.dialect(), value))
 
 
 def test_where_values_stand() -> None:
-    """Every number with a point, object and array of a text is found, among names and strings that look like them."""
+    """Every number with a point, object and array in a text is found, among similar names and strings."""
     text = '\ufeff {"a:[": "}{\\"[", "\\\\" : [ [], {} , -0.10, "1.5,", {"x":1e1}],"n":null,"z":{"":2.0 }} [3.5]'
     value = text.encode()
     parsed = parse_sequence(value, Limits())
@@ -146,7 +146,7 @@ _VALUES = st.recursive(
 
 @given(_VALUES, st.sampled_from([(",", ":"), (" ,\n", " : ")]), st.booleans())
 def test_each_text_is_that_of_its_value(value: object, separators: tuple[str, str], ascii_only: bool) -> None:
-    """Read alone, it gives the value for which it was sent."""
+    """Parsed alone, it gives the value for which it was sent."""
     text = json.dumps([value], separators=separators, ensure_ascii=ascii_only).encode()
     (root,) = parsed = parse_sequence(text, Limits())
     sent = SentJson(text, parsed)
@@ -158,5 +158,5 @@ def test_each_text_is_that_of_its_value(value: object, separators: tuple[str, st
 
 
 def test_records_of_avro() -> None:
-    """No text was sent for them: they are told as JSON."""
+    """They were not sent as text, so they are shown as JSON."""
     assert '{"a":[true,null,1.5],"b":"/w=="}' == raw_text({"a": [True, None, 1.5], "b": b"\xff"})

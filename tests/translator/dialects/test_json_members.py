@@ -1,4 +1,4 @@
-"""Lone surrogates: an issue of their column in a cell, else a dead letter; and JSON read again is read alike."""
+"""A lone surrogate is an issue of its column in a cell, otherwise a dead letter. Reparsed JSON is the same."""
 
 import json
 import tracemalloc
@@ -20,12 +20,12 @@ ROWS = frozenset({"$.data[*]", "$.key"})
 
 
 def read(text: str, limits: Limits = LIMITS) -> JsonObject:
-    """The object of a message in which `data` is a list of rows, and `key` is a row."""
+    """Return the object of a message in which `data` is a list of rows, and `key` is a row."""
     return parse_object(text.encode(), limits, ROWS)
 
 
 def refused(text: bytes, limits: Limits = LIMITS) -> MessageError:
-    """The error for such a message."""
+    """Return the error for such a message."""
     with pytest.raises(MessageError) as caught:
         parse_object(text, limits, ROWS)
     return caught.value
@@ -45,7 +45,7 @@ class TestCells:
         ],
     )
     def test_kept(self, escaped: str, expected: str) -> None:
-        """A cell keeps its lone surrogates, pairs are one character, and the converter makes an issue of the rest."""
+        """A cell keeps its lone surrogates, pairs are one character, and the converter makes the rest an issue."""
         cell = read(f'{{"data":[{{"a":"{escaped}"}}]}}')["data"][0]["a"]
         assert expected == cell
         with pytest.raises(Unrepresentable) as caught:
@@ -54,7 +54,7 @@ class TestCells:
         assert caught.value.raw.encode()
 
     def test_the_rest_of_the_message(self) -> None:
-        """What stands beside it is read as ever: exact numbers, other rows, the byte order mark."""
+        """The rest of the message is read as usual: exact numbers, other rows, the byte order mark."""
         text = r'{"data":[{"a":"\ud800","b":1.10},{"a":null}],"key":{"c":"\ud800"},"n":123456789012345678901234567890}'
         expected = {
             "data": [{"a": "\ud800", "b": Decimal("1.10")}, {"a": None}],
@@ -65,7 +65,7 @@ class TestCells:
         assert expected == read("\ufeff" + text)
 
     def test_one_of_several(self) -> None:
-        """Of several values in a text one may have them."""
+        """One of several values in a text can have them."""
         text = rb'{"key":{"a":"\ud800"}} {"key":{"a":"b"}}'
         assert [{"key": {"a": "\ud800"}}, {"key": {"a": "b"}}] == parse_sequence(text, LIMITS, ROWS)
 
@@ -89,13 +89,13 @@ class TestElsewhere:
         ],
     )
     def test_refused(self, text: str, path: str) -> None:
-        """Where an event could not be written with it, the message is refused, with the place and not the text."""
+        """If an event could not contain it, the message is rejected with the place but without the text."""
         error = refused(text.encode())
         assert (ErrorCode.INVALID_FIELD, path) == (error.code, error.path)
         assert str(error).encode()
 
     def test_long_names(self) -> None:
-        """A path spells out the beginning of a name, and no more of it for each of many values."""
+        """A path has only the beginning of a name, and for many values even less of it."""
         text = f'{{"{"n" * 20_000}":[{"[0]," * 2_000}"\\ud800"]}}'.encode()
         tracemalloc.start()
         error = refused(text)
@@ -105,13 +105,13 @@ class TestElsewhere:
         assert peak < 5_000_000
 
     def test_nowhere(self) -> None:
-        """Without rows there are no cells, at the root neither."""
+        """Without rows there are no cells, not even at the root."""
         for text in (rb'{"data":[{"a":"\ud800"}]}', rb'"\ud800"', rb'["\ud800"]'):
             with pytest.raises(MessageError, match="has a lone surrogate"):
                 parse(text, LIMITS)
 
     def test_which_of_several(self) -> None:
-        """The place begins with the value of the text."""
+        """The path begins with the number of the value in the text."""
         with pytest.raises(MessageError, match=r"at \$\[1\]\.a"):
             parse_sequence(rb'{"key":{"a":"\ud800"}}{"a":"\ud800"}', LIMITS, ROWS)
 
@@ -140,7 +140,9 @@ class TestStillRefused:
         ids=range(16),
     )
     def test_by_the_same_rules(self, text: bytes, code: str) -> None:
-        """A lone surrogate excuses nothing else: what is not JSON or over a limit has the same code as without it."""
+        """A lone surrogate does not hide other problems: invalid JSON or an exceeded limit has the same code as without
+        it.
+        """
         error = refused(text)
         assert code == error.code
         if code != "INVALID_FIELD":
@@ -166,7 +168,7 @@ DOCUMENTS = st.recursive(
 
 @st.composite
 def documents(draw: st.DrawFn) -> str:
-    """JSON, escaped or not, with at most two characters lost, added or exchanged."""
+    """Generate JSON, escaped or not, with at most two characters removed, added or replaced."""
     text = json.dumps(draw(DOCUMENTS), ensure_ascii=draw(st.booleans()))
     for _ in range(draw(st.integers(0, 2))):
         place = draw(st.integers(0, len(text)))
@@ -175,7 +177,7 @@ def documents(draw: st.DrawFn) -> str:
 
 
 def value_or_code(decode: Any, text: bytes) -> str:
-    """What is read, with the types of its numbers, or the code of the refusal."""
+    """Return the value with the types of its numbers, or the code of the refusal."""
     try:
         return repr(decode(text))
     except MessageError as error:
@@ -191,10 +193,10 @@ def value_or_code(decode: Any, text: bytes) -> str:
 @example('{"a":1,"a":2}')
 @example("NaN")
 def test_read_alike(text: str) -> None:
-    """Both parsers read the same out of every text that has no lone surrogate, and refuse the same texts."""
+    """Both parsers read every text without a lone surrogate the same way, and reject the same texts."""
     value = text.encode()
     first = value_or_code(lambda data: parse(data, LIMITS), value)
-    assume(first != ErrorCode.INVALID_FIELD)  # a lone surrogate, left of a pair
+    assume(first != ErrorCode.INVALID_FIELD)  # a lone surrogate, left over from a pair
     try:
         assert first == repr(decode_one(value.removeprefix(b"\xef\xbb\xbf"))[0])
     except (ValueError, MessageError):
@@ -203,13 +205,13 @@ def test_read_alike(text: str) -> None:
 
 @given(st.lists(DOCUMENTS, max_size=4), st.sampled_from((" ", "\n", "\r\n", "\n\n\t")))
 def test_sequences_read_alike(values: list[Any], separator: str) -> None:
-    """Likewise for texts of several values."""
+    """The same holds for texts of several values."""
     text = separator.join(map(json.dumps, values)).encode()
     assert repr(parse_sequence(text, LIMITS)) == repr(decode_all(text))
 
 
 def test_names_of_all_values() -> None:
-    """Names are compared in every value of a text, and blanks around values are no value."""
+    """Names are compared in every value of a text. Whitespace around values is ignored."""
     check_names(' {"a":1} \n{"a":2}\t')
     with pytest.raises(MessageError, match="occurs twice"):
         check_names('{"a":1}\n{"a":1,"a":2}')

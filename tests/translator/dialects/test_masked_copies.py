@@ -1,4 +1,4 @@
-"""Masked copies: of every case, and of values: another value of the same form."""
+"""Masked copies of every case, and of values, which become other values of the same form."""
 
 import contextlib
 import json
@@ -31,27 +31,27 @@ NONE = {
     "qlik/registry_schema_with_array": "it cannot be read: UNSUPPORTED_SHAPE",
     "shareplex/dts_update_verbatim": "it is not JSON at character 170",
 }
-"""Cases of which there is no copy: what cannot be read."""
+"""Cases without a copy, because they cannot be read."""
 
 IN_HEADERS = {
     "qlik/avro_embedded_schema": {"50000"},
     "qlik/avro_update": {"50000"},
     "qlik/registry_update": {"2023-03-21"},
 }
-"""Values that are part of the change sequence or of the time of the commit, too, which stay."""
+"""Values that are also part of the change sequence or commit time, and are therefore kept."""
 
 STAY = {"False", "-0.000001", "AAAAAAAAAAAAAAAAAAAAAA=="}
-"""Values of these cases that stay: a boolean, a one, nothing but zeros."""
+"""Values of these cases that are kept: a boolean, a one, only zeros."""
 
 LEAK_CHARACTERS = 5
-"""A shorter text can be in a message by chance."""
+"""A shorter text can appear in a message by chance."""
 
 MASKED = MaskedValues(b"a key of the tests")
 
 
 @pytest.fixture(autouse=True)
 def _same_masks(monkeypatch: pytest.MonkeyPatch) -> None:
-    """By chance a value may be masked as another one is: every run of the tests has the same chance."""
+    """Fix the masks, so that every run has the same chance that two values are masked alike."""
     monkeypatch.setattr("secrets.token_bytes", bytes)
 
 
@@ -61,7 +61,7 @@ def read(case: Path, name: str, default: Any) -> Any:
 
 
 def opened(case: Path) -> tuple[FileTranslator, Message]:
-    """A translator that has learned all that the case has, and the message."""
+    """Return a translator that has learned everything in the case, and the message."""
     (path,) = case.glob("message.*")
     keys = [found.read_bytes() for found in case.glob("key.*")]
     texts = [*(found.read_bytes() for found in sorted(case.glob("metadata*"))), path.read_bytes()]
@@ -69,7 +69,7 @@ def opened(case: Path) -> tuple[FileTranslator, Message]:
     message = msgspec.structs.replace(message, key=keys[0] if keys else None)
     options = {**read(case, "options.json", {}), "tables": read(case, "tables.json", [])}
     if "read_as" in case.name:
-        options["continuity"] = {"action": "warn"}  # a wrong declaration stops otherwise
+        options["continuity"] = {"action": "warn"}  # a wrong declaration would stop otherwise
     translator = of_dialect(case.parent.name, options, "source", [*others, message], lambda text: None)
     for number, schema in read(case, "schemas.json", {}).items():
         translator.teach(f"registry/{number}", json.dumps(schema).encode())
@@ -79,7 +79,7 @@ def opened(case: Path) -> tuple[FileTranslator, Message]:
 
 
 def texts_of(translator: FileTranslator, message: Message) -> Iterator[str]:
-    """Texts and numbers of rows that could be known again."""
+    """Return recognizable texts and numbers in rows."""
     found = translator.translate(message).events
     for event in found.events if found else ():
         for image in (event.key, event.before, event.after):
@@ -90,7 +90,7 @@ def texts_of(translator: FileTranslator, message: Message) -> Iterator[str]:
 
 @pytest.mark.parametrize("case", find_cases(), ids=lambda path: path.relative_to(CASES).as_posix())
 def test_a_copy_of_each_case(case: Path) -> None:
-    """It becomes events of the same form, and holds no value of a row; or the reason for having none is told."""
+    """The copy gives events of the same form without any row value, or there is a reason for its absence."""
     translator, message = opened(case)
     name = case.relative_to(CASES).as_posix()
     masker = RecordMasker(translator.translate)
@@ -107,7 +107,7 @@ def test_a_copy_of_each_case(case: Path) -> None:
 
 
 def masked_by(dialect: str, value: bytes) -> bytes:
-    """The value of the copy of a message without a key."""
+    """Return the value of the copy of a message without a key."""
     options = {"profile": "oss"} if dialect == "canal" else {}
     copy = masked_copy(build(dialect, Setup("source"), options), Message("t", 0, 0, 0, None, value), MASKED)
     return copy.value or b""
@@ -116,21 +116,21 @@ def masked_by(dialect: str, value: bytes) -> bytes:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @given(data=st.binary(min_size=1, max_size=64) | st.binary(max_size=64).map(b"\x00".__add__))
 def test_what_is_no_message(dialect: str, data: bytes) -> None:
-    """Of any bytes there is a copy, or a reason without them."""
+    """Any bytes give a copy, or a reason that does not contain them."""
     with contextlib.suppress(Unmaskable):
         masked_by(dialect, data)
 
 
 @given(st.integers(2))
 def test_numbers(number: int) -> None:
-    """A smaller one of the same sign, so that it fits where the number did."""
+    """A number becomes a smaller one of the same sign, which fits in its place."""
     assert 1 <= int(MASKED.number(str(number))) < number
     assert -number < int(MASKED.number(str(-number))) <= -1
 
 
 @given(st.decimals(allow_nan=False, allow_infinity=False, places=4).filter(lambda number: abs(number) < 10**30))
 def test_decimals(number: Any) -> None:
-    """Digits behind the point are as many, and end in zero where they did."""
+    """The number of decimal places is the same, and trailing zeros are kept."""
     before, after = f"{number:f}", MASKED.number(f"{number:f}")
     assert len(before.partition(".")[2].rstrip("0")) == len(after.partition(".")[2].rstrip("0"))
     assert (before[0] == "-") == (after[0] == "-")
@@ -138,7 +138,7 @@ def test_decimals(number: Any) -> None:
 
 @given(st.dates(), st.times(), st.sampled_from(["", "Z", "+08:00", " Asia/Shanghai"]))
 def test_times(day: date, at: time, zone: str) -> None:
-    """A day and a time that there are, in the same zone."""
+    """A time becomes another valid date and time in the same zone."""
     masked = MASKED.text(f"{day.isoformat()} {at.isoformat()}{zone}")
     assert masked.endswith(zone)
     other_day, other_time = masked.removesuffix(zone).split(" ")
@@ -148,7 +148,7 @@ def test_times(day: date, at: time, zone: str) -> None:
 
 @given(st.text(min_size=8))
 def test_texts(text: str) -> None:
-    """As many characters and bytes; letters and digits are others of their kind, and all else stays."""
+    """The text has as many characters and bytes. Letters and digits are replaced by others, and the rest is kept."""
     masked = MASKED.text(text)
     assert masked == MASKED.text(text)
     if not text.isascii() or not re.fullmatch(r"[\d.eE+-]+", text):
@@ -158,7 +158,7 @@ def test_texts(text: str) -> None:
 
 
 def test_the_text_around_values_stays() -> None:
-    """Spelling of what is kept, white space, names and escapes are byte for byte as they were written."""
+    """The spelling of kept parts, whitespace, names and escapes are unchanged, byte for byte."""
     row = rb'{"n\u0061me":"Ren\u00e9 \/ \n","x":1.50,"y":null}'
     message = b'\xef\xbb\xbf { "database" : "d\\u00e9", "data":[' + row + b'],"type":"INSERT"}'
     masked = masked_by("canal", message)
@@ -187,7 +187,7 @@ def test_the_text_around_values_stays() -> None:
     ],
 )
 def test_statements(statement: str, pattern: str) -> None:
-    """Literals and comments are masked, names and the sizes of types are not."""
+    """Literals and comments are masked, but names and type sizes are not."""
     message = json.dumps({"type": "QUERY", "sql": statement}).encode()
     masked = json.loads(masked_by("canal", message))["sql"]
     assert re.fullmatch(pattern, masked), masked
@@ -195,7 +195,7 @@ def test_statements(statement: str, pattern: str) -> None:
 
 
 def test_members_named_twice() -> None:
-    """A member of the place of a message's body that is none is a value."""
+    """An additional member with the name of a body member is masked as a value."""
     masked = masked_by("qlik", b'{"message": "Jane", "message": {"data": {"a": 4711}}}')
     assert re.fullmatch(rb'\{"message": "[A-Z][a-z]{3}", "message": \{"data": \{"a": [1-4]\d{3}\}\}\}', masked)
 

@@ -1,4 +1,4 @@
-"""The tables of a refused message (`message.Naming`): named as its events would name them, or not at all."""
+"""The tables of a rejected message (`message.Naming`) have the names of its events, or none."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from translator.translation.translate import Translator, tables_of
 
 
 def of_rows() -> list[Path]:
-    """The cases that give rows or announcements of tables."""
+    """Return the cases with rows or announcements of tables."""
     found = []
     for case in find_cases():
         dialect, message = opened(case)
@@ -32,7 +32,7 @@ def of_rows() -> list[Path]:
 
 @pytest.mark.parametrize("case", of_rows(), ids=lambda path: path.relative_to(CASES).as_posix())
 def test_the_name_is_that_of_the_events(case: Path) -> None:
-    """Only of Avro messages of Qlik is that not known."""
+    """Only for Qlik's Avro messages is the name unknown."""
     dialect, message = opened(case)
     outcome = dialect.decode(message)
     assert isinstance(outcome, Changes)
@@ -43,13 +43,13 @@ def test_the_name_is_that_of_the_events(case: Path) -> None:
         assert case.parent.name == "qlik"
         assert not (message.value or b"").lstrip(b"\xef\xbb\xbf \n").startswith(b"{")
     else:
-        # A statement may change rows of more tables than the message names.
+        # A statement can change rows of more tables than the message names.
         statement = all(not isinstance(change, RowChange) for change in outcome.changes)
         assert named <= tables_of(outcome.changes) if statement else named == tables_of(outcome.changes)
 
 
 def test_every_dialect_names_tables() -> None:
-    """Each has a case above."""
+    """Each dialect has a case above."""
     assert set(DIALECTS) == {case.parent.name for case in of_rows()}
 
 
@@ -62,7 +62,9 @@ WRONG = json.loads(update(1)) | {"type": "UPSERT"}
 
 
 def test_what_can_be_known_of_a_refused_message() -> None:
-    """One that names its table, several that do; none where a single one does not, or names two."""
+    """A message that names its table has one name, and several messages have several. A message without a name or with
+    two has none.
+    """
     two = json.dumps(WRONG).encode() + b"\n" + json.dumps(WRONG | {"table": "u"}).encode()
     assert frozenset({TableName("shop", None, "t")}) == tables(json.dumps(WRONG).encode())
     assert frozenset({TableName("shop", None, "t"), TableName("shop", None, "u")}) == tables(two, newline_batches=True)
@@ -73,7 +75,7 @@ def test_what_can_be_known_of_a_refused_message() -> None:
 
 
 def test_a_watermark_is_of_no_table() -> None:
-    """Nothing of a row is in it: no table needs to wait for it."""
+    """It contains nothing about a row, so no table needs to wait for it."""
     value = msgspec.json.encode(json.loads(update(1, both=False)))
     assert frozenset() == tables(value, heartbeat_tables=["shop.t"])
     assert frozenset({TableName("shop", None, "t")}) == tables(value)

@@ -1,6 +1,6 @@
-"""Unique keys that may hold NULL: by every dialect, readers keep exactly the rows that have a key.
+"""Nullable unique keys: with every dialect, readers keep exactly the rows that have a key.
 
-Random histories of tables without a primary key, written as each tool writes them, and read by the rules of
+Random histories of tables without a primary key are written as each tool does, and read by the rules of
 docs/reading.md.
 """
 
@@ -48,7 +48,7 @@ class History:
             self.rows.append(after)
 
     def keyed(self) -> dict[str, Row]:
-        """The rows that have a key, by its text."""
+        """Return the rows with a key, by its text."""
         return {key: row for row in self.rows if (key := self.key(row)) is not None}
 
     def key(self, row: Row) -> str | None:
@@ -58,7 +58,7 @@ class History:
 
 @st.composite
 def histories(draw: st.DrawFn) -> History:
-    """Random histories; the index of the key is unique, as far as it holds no NULL."""
+    """Random histories. The index of the key is unique, ignoring NULLs."""
     history = History(draw(st.sampled_from(TABLES)))
     values = {"u": st.none() | st.integers(1, 3), "w": st.none() | st.integers(1, 2), "v": st.sampled_from("xyz")}
     for _ in range(draw(st.integers(1, 12))):
@@ -76,7 +76,7 @@ def histories(draw: st.DrawFn) -> History:
 
 @dataclass(frozen=True)
 class Source:
-    """A tool that writes the changes. `sparse`: its updates tell only what changed, and the columns of the key."""
+    """A tool that writes the changes. `sparse`: its updates have only the changes and the key columns."""
 
     dialect: str
     options: dict[str, Any]
@@ -87,7 +87,7 @@ class Source:
 
 
 def _without_key(write: Callable[[ShopChange], Iterator[Raw]]) -> Callable[[ShopChange], Iterator[Raw]]:
-    """A writer of a table that has no primary key."""
+    """Return a writer of a table without a primary key."""
     return lambda change: write(replace(change, table=replace(change.table, key=())))
 
 
@@ -128,7 +128,7 @@ SOURCES = {
 
 
 def events_of(source: Source, history: History) -> list[dict[str, Any]]:
-    """The events of a history; nothing may be refused."""
+    """Return the events of a history. No message is rejected."""
     learned: dict[str, object] = {}
     declared = DeclaredTable(source.table, history.table.key, source.types)
     dialect = build(source.dialect, Setup("s", tables=(declared,), lookup=learned.get), source.options)
@@ -141,7 +141,7 @@ def events_of(source: Source, history: History) -> list[dict[str, Any]]:
 @pytest.mark.parametrize("name", SOURCES)
 @given(history=histories())
 def test_readers_have_the_rows_that_have_a_key(name: str, history: History) -> None:
-    """No stale row, none too many, and none that is missing; a row of a sparse source may lack columns."""
+    """No row is stale, surplus or missing. A row of a sparse source can lack columns."""
     source, table = SOURCES[name], ReadTable()
     events = events_of(source, history)
     for event in events:
@@ -159,7 +159,7 @@ def test_readers_have_the_rows_that_have_a_key(name: str, history: History) -> N
 @pytest.mark.parametrize("name", SOURCES)
 @given(history=histories())
 def test_no_key_holds_null(name: str, history: History) -> None:
-    """Keys name rows: an event has the keys that the row had before and after, without those that hold NULL."""
+    """An event has the keys of the row before and after, except keys that contain NULL."""
     for change, event in zip(history.changes, events_of(SOURCES[name], history), strict=True):
         before, after = (row and history.key(row) for row in (change.before, change.after))
         named = before if change.op == "delete" else after
@@ -168,5 +168,5 @@ def test_no_key_holds_null(name: str, history: History) -> None:
 
 
 def test_every_dialect_takes_part() -> None:
-    """A fifth one has to join."""
+    """Every dialect takes part. A new one has to be added."""
     assert set(DIALECTS) == {source.dialect for source in SOURCES.values()}

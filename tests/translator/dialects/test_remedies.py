@@ -1,4 +1,4 @@
-"""What a new user meets first says what to do: the option, the profile or the writer to change."""
+"""Errors that new users meet first say what to change: the option, the profile or the writer."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ RECORD = "configure the writer to send each message in a record of its own"
 
 
 def reason(dialect: Dialect, value: str) -> tuple[str, str]:
-    """Code and reason of the dead letter that a value becomes."""
+    """Return the code and reason of a value's dead letter."""
     with pytest.raises(MessageError) as caught:
         dialect.decode(Message("t", 0, 0, 0, None, value.encode()))
     return caught.value.code.value, caught.value.reason
@@ -31,7 +31,7 @@ def reason(dialect: Dialect, value: str) -> tuple[str, str]:
     ("name", "message", "remedy"), [("canal", CANAL, "newline_batches: true"), ("qlik", QLIK, RECORD)]
 )
 def test_several_messages_in_a_record(name: str, message: str, remedy: str, between: str) -> None:
-    """One a line, or end to end."""
+    """The messages are one per line or end to end."""
     for value in (between.join([message] * 3), f"\ufeff{message}{between}{message}\n", message + '{"a":"\\ud800"}'):
         code, said = reason(build(name, Setup("s"), {}), value)
         assert "MALFORMED_JSON" == code
@@ -42,7 +42,7 @@ def test_several_messages_in_a_record(name: str, message: str, remedy: str, betw
 @pytest.mark.parametrize("rest", ["}", "x", '{"a":', "]", "\\", "1e99999999999999999999"])
 @pytest.mark.parametrize(("name", "message"), [("canal", CANAL), ("qlik", QLIK)])
 def test_what_follows_and_is_no_message(name: str, message: str, rest: str) -> None:
-    """Nobody is told to read garbage."""
+    """The error gives no advice to read garbage."""
     code, said = reason(build(name, Setup("s"), {}), message + rest)
     assert "MALFORMED_JSON" == code
     assert "several messages" not in said
@@ -56,7 +56,7 @@ def test_what_follows_and_is_no_message(name: str, message: str, rest: str) -> N
     ],
 )
 def test_an_array_of_messages(name: str, message: str, code: str, remedy: str) -> None:
-    """What some gateways make of a batch."""
+    """Some gateways turn a batch into an array."""
     found, said = reason(build(name, Setup("s"), {}), f" [{message},{message}]")
     assert code == found
     assert remedy in said
@@ -65,7 +65,7 @@ def test_an_array_of_messages(name: str, message: str, code: str, remedy: str) -
 @pytest.mark.parametrize("profile", ["oss", "dts", "ticdc"])
 @pytest.mark.parametrize("cell", [1, 1.5, True, [1]])
 def test_cells_that_are_no_text(profile: str, cell: object) -> None:
-    """Another tool wrote them than the declared one, and the profile of that reads them."""
+    """Another tool than the declared one wrote them, and its profile can read them."""
     error = canal.refused(canal.of_type("INSERT", [{"id": cell}]), profile=profile)
     assert "INVALID_FIELD" == error.code
     assert "declare profile flink_cdc" in error.reason

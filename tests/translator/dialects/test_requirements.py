@@ -1,4 +1,4 @@
-"""Every requirement of a dialect has a test that shows it, and the page lists them as the markers say."""
+"""Every requirement of a dialect has a test, and the page lists them according to the markers."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from tests.translator.dialects import requirements
 
 
 def test_every_requirement_is_shown() -> None:
-    """One that nothing shows is a promise without a test."""
+    """A requirement without a test is an empty promise."""
     assert [] == sorted(requirements.identified().keys() - requirements.shown().keys())
 
 
 def test_every_marker_names_a_requirement() -> None:
-    """A number that is none, or a dialect or group that was renamed."""
+    """No marker has a wrong number, or the old name of a dialect or group."""
     assert [] == sorted(requirements.shown().keys() - requirements.identified().keys())
 
 
 def test_the_page_is_what_the_markers_say() -> None:
-    """`python -m tests.translator.dialects.requirements` writes it."""
+    """The page is the one that `python -m tests.translator.dialects.requirements` writes."""
     assert requirements.page() == requirements.PAGE.read_text(encoding="utf-8")

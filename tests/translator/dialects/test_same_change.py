@@ -1,7 +1,7 @@
 """The same history through all four dialects gives the same canonical rows.
 
-The tools write different things about a change; what they all know must come out alike. What may differ is listed
-here, with the reason, and nothing else may.
+The tools write different things about a change, but what all of them provide must be the same. Only the differences
+listed here, with a reason, are allowed.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ SOURCE_SPECIFIC: Mapping[str, str] = {
     "notes": "decisions on what a tool does not say",
     "ext": "leftovers of a tool's own",
 }
-"""Fields that may differ between sources of one change, and why."""
+"""Fields that can differ between sources of one change, and why."""
 
 _OP_OF_A_LOAD = {"r": "c"}
 """Canal and SharePlex write a row of the full load as an insert."""
@@ -82,22 +82,22 @@ _WRITERS: Mapping[str, tuple[str, Callable[[], Write], dict[str, Any]]] = {
     "shareplex": ("shareplex", _shareplex(DTS), {"preset": "dts"}),
     "shareplex of Quest": ("shareplex", _shareplex(QUEST), {"preset": "quest"}),
 }
-"""Dialect, writer and options. Native Quest sends less than a whole row, so of it rows are compared, not images."""
+"""Dialect, writer and options. Native Quest sends partial rows, so its rows are compared and not its images."""
 
 WHOLE = ("canal", "dts_avro", "qlik", "shareplex")
-"""Those whose messages tell of both whole images, one way or another."""
+"""Those whose messages provide both full images in some way."""
 
 
 @cache
 def history(seed: int) -> tuple[Shop, list[ShopChange]]:
-    """The shop in the end, and what happened in it."""
+    """The final state of the shop, and its history."""
     shop = Shop(seed, TABLES)
     return shop, list(shop.history(CHANGES))
 
 
 @cache
 def events(source: str, seed: int) -> list[Event]:
-    """One event for each change."""
+    """Return one event for each change."""
     dialect, writer, options = _WRITERS[source]
     tables = tuple(map(declared, TABLES)) if dialect == "shareplex" else ()
     learned: dict[str, object] = {}
@@ -111,7 +111,7 @@ def events(source: str, seed: int) -> list[Event]:
 
 
 def comparable(event: Event) -> Event:
-    """What must be the same of an event: images in any order of columns, fractions without needless zeros."""
+    """Return what must be the same of an event: images in any column order, and fractions without trailing zeros."""
     alike = {name: value for name, value in event.items() if name not in SOURCE_SPECIFIC}
     for image in ("before", "after"):
         if alike[image] is not None:
@@ -121,7 +121,7 @@ def comparable(event: Event) -> Event:
 
 
 def _without_needless_digits(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Digits of a time are as sent, and Quest sends nine."""
+    """Remove trailing zeros of times, because digits are kept as sent and Quest sends nine."""
     return {name: _shortened(value) if name in _TIMES else value for name, value in row.items()}
 
 
@@ -135,12 +135,12 @@ def _shortened(value: str | None) -> str | None:
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("source", [source for source in WHOLE if source != "qlik"])
 def test_events_are_equal_but_for_what_is_listed(source: str, seed: int) -> None:
-    """Operation, table, key, old key, both images, position, and whatever else the table above does not excuse."""
+    """Operation, table, key, old key, images, position and all fields that the table does not exempt are equal."""
     pairs = zip(events("qlik", seed), events(source, seed), strict=True)
     for change, (theirs, ours) in zip(history(seed)[1], pairs, strict=True):
         expected, found = comparable(theirs), comparable(ours)
         if source == "canal" and change.op == "update" and change.before == change.after:
-            # its `old` lists what changed, and is empty here: no old image
+            # its `old` lists the changes and is empty here, so there is no old image
             assert found.pop("before") is None
             del expected["before"]
         assert expected == found, change
@@ -149,7 +149,7 @@ def test_events_are_equal_but_for_what_is_listed(source: str, seed: int) -> None
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("source", _WRITERS)
 def test_rows_are_those_of_the_source(source: str, seed: int) -> None:
-    """A consumer that follows the events has the source's tables in the end, by whichever tool they came."""
+    """With any tool, a consumer of the events ends with the source's tables."""
     shop, _ = history(seed)
     for table in TABLES:
         rows = rows_of(event for event in events(source, seed) if event["table"] == table.name)
@@ -161,7 +161,7 @@ def test_rows_are_those_of_the_source(source: str, seed: int) -> None:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_what_quest_sends_agrees_with_the_whole_images(seed: int) -> None:
-    """Native SharePlex leaves out what did not change, and NULLs: what it does send is what the others send."""
+    """Native SharePlex omits unchanged columns and NULLs. What it sends matches the others."""
     for change, whole, sparse in zip(
         history(seed)[1], events("qlik", seed), events("shareplex of Quest", seed), strict=True
     ):
@@ -173,7 +173,7 @@ def test_what_quest_sends_agrees_with_the_whole_images(seed: int) -> None:
 
 
 def test_the_table_lists_what_differs_and_nothing_more() -> None:
-    """A field that is the same everywhere must not be excused: it would hide the day on which it changes."""
+    """An exempted field that is equal everywhere would hide the day on which it changes."""
     met = [[events(source, seed) for source in WHOLE] for seed in SEEDS]
     differing = {
         name
@@ -187,7 +187,7 @@ def test_the_table_lists_what_differs_and_nothing_more() -> None:
 
 
 def test_every_dialect_takes_part() -> None:
-    """A fifth one has to join, and the histories have every kind of change in them."""
+    """Every dialect takes part, and the histories contain every kind of change. A new dialect has to be added."""
     assert set(DIALECTS) == {dialect for dialect, _, _ in _WRITERS.values()}
     changes = [change for seed in SEEDS for change in history(seed)[1]]
     assert {"load", "insert", "update", "delete"} == {change.op for change in changes}

@@ -23,14 +23,14 @@ LIMITS = Limits()
 
 
 def refused(value: bytes, limits: Limits = LIMITS) -> MessageError:
-    """The error for a value that is not an object within the limits."""
+    """Return the error for a value that is not an object within the limits."""
     with pytest.raises(MessageError) as caught:
         parse_object(value, limits)
     return caught.value
 
 
 def nested(depth: int, opening: bytes = b'{"a":', core: bytes = b"1", closing: bytes = b"}") -> bytes:
-    """A JSON value with that many containers around its core."""
+    """Return a JSON value with that many containers around its core."""
     return opening * depth + core + closing * depth
 
 
@@ -48,18 +48,18 @@ class TestNumbers:
         ],
     )
     def test_exact(self, text: str, expected: object) -> None:
-        """A number is an int, or a Decimal with the digits and the exponent that were sent; never a float."""
+        """A number is an int, or a Decimal with the original digits and exponent, but never a float."""
         found = parse_object(b'{"a":%s}' % text.encode(), LIMITS)["a"]
         assert (type(expected), str(expected)) == (type(found), str(found))
 
     @given(st.integers() | st.decimals(allow_nan=False, allow_infinity=False))
     def test_any(self, number: int | Decimal) -> None:
-        """Any number comes out as the number that was written."""
+        """Any number is preserved as written."""
         assert number == parse(str(number).encode(), LIMITS)
 
     @pytest.mark.parametrize("text", ["1e99999999999999999999", "1" * 5_000], ids=["exponent", "digits"])
     def test_beyond_all_limits(self, text: str) -> None:
-        """A number that nothing can hold is over a limit; the JSON around it is not malformed."""
+        """A number that is too large exceeds a limit. The JSON around it is not malformed."""
         assert ErrorCode.LIMIT_EXCEEDED == refused(b'{"a":%s}' % text.encode()).code
 
 
@@ -85,17 +85,17 @@ class TestParse:
         ],
     )
     def test_malformed(self, value: bytes) -> None:
-        """What is not exactly one JSON value, in UTF-8, is malformed."""
+        """Anything but exactly one JSON value in UTF-8 is malformed."""
         assert ErrorCode.MALFORMED_JSON == refused(value).code
 
     def test_never_row_data(self) -> None:
-        """The reason says where the text breaks, not what stands there."""
+        """The reason has the position of the error and not the text there."""
         error = refused(b'{"card":"4111-1111-1111-1111",}')
         assert "4111" not in str(error)
         assert "byte" in error.reason
 
     def test_byte_order_mark(self) -> None:
-        """One byte order mark before the text is passed over."""
+        """One byte order mark before the text is ignored."""
         assert {"a": 1} == parse_object(b'\xef\xbb\xbf{"a":1}', LIMITS)
 
     @pytest.mark.parametrize(
@@ -103,7 +103,7 @@ class TestParse:
         [(b"[]", "array"), (b'"x"', "string"), (b"1", "number"), (b"true", "boolean"), (b"null", "null")],
     )
     def test_not_an_object(self, value: bytes, name: str) -> None:
-        """Where an object is expected, another JSON value is told by its name."""
+        """If an object is expected, the error names the JSON type that was found."""
         error = refused(value)
         assert (ErrorCode.UNSUPPORTED_SHAPE, f"the value is a JSON {name}, not an object at $") == (
             error.code,
@@ -122,11 +122,11 @@ class TestParse:
         ],
     )
     def test_sequence(self, value: bytes, expected: list[Any]) -> None:
-        """A text may hold several values, one a line or end to end, or none."""
+        """A text can have several values, one per line or end to end, or none."""
         assert expected == parse_sequence(value, LIMITS)
 
     def test_sequence_is_whole(self) -> None:
-        """One value that breaks off spoils the whole text."""
+        """An incomplete value invalidates the whole text."""
         with pytest.raises(MessageError) as caught:
             parse_sequence(b'{"a":1}\n{"a":', LIMITS)
         assert ErrorCode.MALFORMED_JSON == caught.value.code
@@ -136,7 +136,7 @@ class TestDepth:
     @pytest.mark.parametrize("limit", [2, 64, 500])
     @pytest.mark.parametrize("brackets", [(b'{"a":', b"1", b"}"), (b"[", b"", b"]"), (b'[{"a":0},{"a":', b"1", b"}]")])
     def test_limit(self, limit: int, brackets: tuple[bytes, bytes, bytes]) -> None:
-        """As many containers inside each other as the limit says are read; with one more it is LIMIT_EXCEEDED."""
+        """Containers nested up to the limit are read. One more is LIMIT_EXCEEDED."""
         opening, _, closing = brackets
         levels = opening.count(b"[") + closing.count(b"}")
         value = nested(limit // levels, *brackets)
@@ -146,7 +146,7 @@ class TestDepth:
         assert ErrorCode.LIMIT_EXCEEDED == caught.value.code
 
     def test_wide_is_not_deep(self) -> None:
-        """A thousand containers side by side are three deep."""
+        """A thousand containers side by side have depth three."""
         value = b'{"a":[' + b",".join([b"{}"] * 1000) + b"]}"
         assert 1000 == len(parse_object(value, Limits(json_depth=3))["a"])
 
@@ -156,11 +156,11 @@ class TestDepth:
 
     @pytest.mark.parametrize("depth", [10_000, 1_000_000])
     def test_any_depth(self, depth: int) -> None:
-        """Nesting beyond what the parser can follow is the same refusal, not a crash."""
+        """Nesting beyond the parser's ability is rejected the same way and does not crash."""
         assert ErrorCode.LIMIT_EXCEEDED == refused(nested(depth)).code
 
     def test_sequence(self) -> None:
-        """Values beside each other do not add up; each has the whole depth."""
+        """Each of several values has the whole depth."""
         limits = Limits(json_depth=2)
         assert 100 == len(parse_sequence(nested(2) * 100, limits))
         with pytest.raises(MessageError, match="nested deeper"):
@@ -183,7 +183,7 @@ class TestDistinct:
         ],
     )
     def test_clean(self, value: bytes) -> None:
-        """The same name in two objects, or in a text, is no name used twice."""
+        """The same name in two objects, or in a text, is not a duplicate."""
         check_distinct(value, parse_sequence(value, LIMITS))
 
     @pytest.mark.parametrize(
@@ -198,7 +198,7 @@ class TestDistinct:
         ],
     )
     def test_twice(self, value: bytes) -> None:
-        """An object that names a member twice says two things; which one is meant nobody knows."""
+        """An object with a duplicate member is ambiguous."""
         with pytest.raises(MessageError, match="member 'a' occurs twice in one object") as caught:
             check_distinct(value, parse_sequence(value, LIMITS))
         assert ErrorCode.INVALID_FIELD == caught.value.code
@@ -214,7 +214,7 @@ class TestDistinct:
         st.sampled_from([None, 1]),
     )
     def test_never_a_false_alarm(self, value: Any, indent: int | None) -> None:
-        """Whatever its texts hold and however it is laid out, a clean value passes."""
+        """A valid value passes, whatever its texts and layout."""
         text = json.dumps(value, indent=indent).encode()
         check_distinct(text, parse_sequence(text, LIMITS))
 
@@ -236,7 +236,7 @@ class TestField:
         ],
     )
     def test_expected(self, name: str, expected: type | tuple[type, ...]) -> None:
-        """A member of the expected type is given as it is."""
+        """A member of the expected type is returned unchanged."""
         assert PARENT[name] is field(PARENT, name, expected, "$")
 
     @pytest.mark.parametrize(
@@ -253,14 +253,14 @@ class TestField:
         ],
     )
     def test_wrong_type(self, name: str, expected: type | tuple[type, ...], reason: str) -> None:
-        """The error names what came, what was allowed and where; true is not a number."""
+        """The error has the actual type, the allowed ones and the place. true is not a number."""
         with pytest.raises(MessageError, match=f"^{re.escape(reason)}$") as caught:
             field(PARENT, name, expected, "$.head", optional=True)
         assert ErrorCode.INVALID_FIELD == caught.value.code
 
     @pytest.mark.parametrize("name", ["null", "absent"])
     def test_missing(self, name: str) -> None:
-        """A required member that is missing or null is named; an optional one is None."""
+        """A required member that is missing or null is reported. An optional one is None."""
         with pytest.raises(MessageError, match=rf"^{name} is missing or null at \$\.{name}$") as caught:
             field(PARENT, name, str, "$")
         assert ErrorCode.MISSING_FIELD == caught.value.code
@@ -279,15 +279,15 @@ class TestField:
         ],
     )
     def test_json_type(self, value: object, name: str) -> None:
-        """Parsed values are told by their JSON names."""
+        """Parsed values are described with their JSON type names."""
         assert name == json_type(value)
 
     def test_one_of(self) -> None:
-        """A word of a closed list gives what stands behind it."""
+        """A word of a closed list gives its value."""
         assert "u" == one_of("UPDATE", {"UPDATE": "u"}, "operation", "$.type", ErrorCode.UNKNOWN_OPERATION)
 
     def test_not_one_of(self) -> None:
-        """A word outside the list is named with its place, the nearest word and all that are allowed."""
+        """The error for an unknown word has its place, the closest match and all allowed words."""
         with pytest.raises(MessageError) as caught:
             one_of("UPDAT", {"UPDATE": "u", "DELETE": "d"}, "operation", "$.type", ErrorCode.UNKNOWN_OPERATION)
         assert ErrorCode.UNKNOWN_OPERATION == caught.value.code
@@ -295,7 +295,7 @@ class TestField:
         assert expected == str(caught.value)
 
     def test_a_strange_word_is_bounded(self) -> None:
-        """A word from a message is quoted up to 40 characters, control characters escaped."""
+        """A word from a message is quoted up to 40 characters, with control characters escaped."""
         with pytest.raises(MessageError) as caught:
             one_of("\n" + "x" * 1000, {"a": 1}, "word", "$", ErrorCode.UNKNOWN_TYPE)
         assert f"unknown word '\\n{'x' * 39}…'; allowed: a at $" == str(caught.value)
@@ -304,41 +304,41 @@ class TestField:
 class TestBuildImage:
     @staticmethod
     def build(*cells: tuple[str, object], issue_raw_chars: int = 256) -> tuple[dict[str, Any], list[Issue]]:
-        """The image and the issues of cells whose column names are their types."""
+        """Return the image and the issues of cells whose column names are their types."""
         findings = Findings()
         converters = {name: converter(name) for name, value in cells if value is not None}
         image = build_image(cells, converters, findings, Limits(issue_raw_chars=issue_raw_chars))
         return image, list(findings.issues)
 
     def test_order_and_null(self) -> None:
-        """Columns keep their order; null is a value; nothing else is added."""
+        """Columns keep their order, null is a value, and nothing else is added."""
         image, issues = self.build(("string", "x"), ("int8", None), ("decimal(9,2)", "1"))
         assert [("string", "x"), ("int8", None), ("decimal(9,2)", "1.00")] == list(image.items())
         assert [] == issues
 
     def test_issue(self) -> None:
-        """A value without a faithful form is absent from the image and reported with its raw text; others stay."""
+        """A value without a faithful form is absent from the image and reported with its raw text. Others are kept."""
         image, issues = self.build(("date", "0000-00-00"), ("bytes", b"\xff"), ("string", b"\xff"))
         assert {"bytes": "/w=="} == image
         assert [Issue("date", "ZERO_DATE", "0000-00-00"), Issue("string", "NOT_TEXT", "/w==")] == issues
 
     @pytest.mark.parametrize(("limit", "expected"), [(0, ""), (3, "xxx"), (10, "x" * 10), (11, "x" * 10)])
     def test_raw_is_bounded(self, limit: int, expected: str) -> None:
-        """The raw text of an issue is cut to its limit."""
+        """The raw text of an issue is truncated to its limit."""
         _, issues = self.build(("int8", "x" * 10), issue_raw_chars=limit)
         assert [expected] == [issue.raw for issue in issues]
 
     def test_null_needs_no_converter(self) -> None:
-        """Null has no type, so nobody is asked for one."""
+        """Null has no type, so no converter is called."""
 
         assert {"a": None} == build_image([("a", None)], {}, Findings(), LIMITS)
 
     def test_no_converter(self) -> None:
-        """Where there is none to be called, values are canonical already and stay."""
+        """Without a converter, values are already canonical and are kept."""
         assert {"a": "\ud800"} == build_image([("a", "\ud800")], {"a": None}, Findings(), LIMITS)
 
     def test_assumption(self) -> None:
-        """A value that was read by an assumption stays, and the assumption is noted with its column, once."""
+        """A value read with an assumption is kept, and the assumption is noted once with its column."""
         findings = Findings()
         cells = [("date", "0000-00-00"), ("at", "2024-10-27 02:30:00"), ("gone", "2024-03-31 02:30:00")]
         berlin = timestamptz_in("Europe/Berlin")
@@ -356,7 +356,7 @@ def _rows_of(names: list[str]) -> st.SearchStrategy[dict[str, str | None]]:
 
 
 class TestColumns:
-    """A row with all columns takes a short cut; what comes out is what `build_image` gives."""
+    """A row with all columns takes a fast path with the same result as `build_image`."""
 
     COLUMNS: Mapping[str, Converter | None] = {
         "text": None,
@@ -367,7 +367,7 @@ class TestColumns:
 
     @given(st.permutations([*COLUMNS, "undeclared"]).flatmap(_rows_of))
     def test_is_build_image(self, row: dict[str, str | None]) -> None:
-        """Whole rows, parts and rows with more columns: the same image in the same order, issues and notes."""
+        """Full rows, partial rows and rows with more columns give the same image, order, issues and notes."""
         plain, found = Findings(), Findings()
         before = dict(row)
         image = Columns(self.COLUMNS, converter("unknown")).image(row, found, LIMITS)
@@ -380,13 +380,13 @@ SHOP = TableName("shop", None, "orders")
 
 
 def schema_of(table: TableName, *columns: Column, kind: str = "configured") -> TableSchema:
-    """The schema of a declared table."""
+    """Return the schema of a declared table."""
     return TableSchema.of("source", table.db, table.schema, table.table, columns, kind)
 
 
 class TestDeclaredTables:
     def test_columns_and_key(self) -> None:
-        """A declaration with columns makes a schema: columns in their order, the key as configured."""
+        """A declaration with columns gives a schema with the columns in order and the configured key."""
         declared = DeclaredTable("shop.orders", ("b", "a"), {"a": "int64", "x": "decimal(9,2)", "b": "string"})
         expected = schema_of(
             SHOP, Column("a", "int64", key=2), Column("x", "decimal(9,2)"), Column("b", "string", key=1)
@@ -395,17 +395,17 @@ class TestDeclaredTables:
         assert ("b", "a") == expected.key_columns
 
     def test_without_a_key(self) -> None:
-        """Columns without a key make a schema without a key."""
+        """Columns without a key give a schema without a key."""
         declared = DeclaredTable("shop.orders", (), {"a": "int64"})
         assert schema_of(SHOP, Column("a", "int64"), kind="none") == DeclaredTables("source", [declared]).find(SHOP)[1]
 
     def test_key_only(self) -> None:
-        """A declaration without columns declares the key and no schema."""
+        """A declaration without columns gives the key and no schema."""
         declared = DeclaredTable("shop.orders", ("id",))
         assert (declared, None) == DeclaredTables("source", [declared]).find(SHOP)
 
     def test_of_its_own_table(self) -> None:
-        """Two tables under one pattern have a schema each."""
+        """Two tables under one pattern have separate schemas."""
         tables = DeclaredTables("source", [DeclaredTable("*", (), {"a": "int64"})])
         found = [tables.find(TableName("shop", None, name))[1] for name in ("a", "b", "a")]
         assert ["a", "b", "a"] == [schema.table for schema in found if schema]
@@ -428,18 +428,18 @@ class TestDeclaredTables:
         ],
     )
     def test_pattern(self, pattern: str, table: TableName, matches: bool) -> None:
-        """A pattern is compared with the whole dotted name, case kept; only * and ? are special in it."""
+        """A pattern is compared with the whole dotted name, with case. Only * and ? are special."""
         declared = DeclaredTable(pattern, ("id",))
         assert (declared if matches else None, None) == DeclaredTables("source", [declared]).find(table)
 
     def test_first_wins(self) -> None:
-        """Of several patterns that match, the first counts."""
+        """The first matching pattern counts."""
         first, second = DeclaredTable("shop.*", ("a",)), DeclaredTable("*", ("b",))
         tables = DeclaredTables("source", [first, second])
         assert [first, second] == [tables.find(name)[0] for name in (SHOP, TableName("till", None, "orders"))]
 
     def test_many_tables(self) -> None:
-        """A message may name any table: what is kept of them is bounded, and the answers stay right."""
+        """A message can name any table, so the cache is bounded, and the results stay right."""
         declared = DeclaredTable("shop.*", ("id",))
         tables = DeclaredTables("source", [declared])
         for number in range(10_000):
@@ -459,7 +459,7 @@ class TestDeclaredTables:
         ],
     )
     def test_wrong(self, declared: DeclaredTable, reason: str) -> None:
-        """A declaration that cannot hold is told at the start, by table and column."""
+        """An invalid declaration is reported at the start by table and column."""
         with pytest.raises(ConfigError) as caught:
             DeclaredTables("source", [DeclaredTable("U", ("id",)), declared])
         assert str(caught.value).startswith(reason)
@@ -468,11 +468,11 @@ class TestDeclaredTables:
 class TestDictionary:
     @pytest.mark.parametrize("name", DIALECTS)
     def test_names(self, name: str) -> None:
-        """A dialect calls itself as the dictionary does: one word in code, configuration, metrics and documents."""
+        """A dialect has the same name in code, configuration, metrics and documents."""
         assert name == build(name, Setup("source"), {}).name
 
     def test_unknown(self) -> None:
-        """A dialect that does not exist is named with the nearest one."""
+        """The error for an unknown dialect has the closest match."""
         with pytest.raises(
             ConfigError, match=r"unknown dialect 'cannal' \(did you mean canal\?\); allowed: canal, dts_avro"
         ):
@@ -480,6 +480,6 @@ class TestDictionary:
 
     @pytest.mark.parametrize("name", DIALECTS)
     def test_unknown_option(self, name: str) -> None:
-        """Every dialect refuses an option that it does not know, under its own name."""
+        """Every dialect rejects an unknown option in its own name."""
         with pytest.raises(ConfigError, match=rf"^{name}: unknown option 'no_such_option'"):
             build(name, Setup("source"), {"no_such_option": 1})

@@ -1,7 +1,7 @@
-"""Make a case of a record in a raw topic, its values masked: `make case`.
+"""Make a case from a record in a raw topic, with masked values: `make case`.
 
-The folder holds the message, the options and declared tables of its source, the metadata that it was read by, and what
-comes of it. What is special about it is the last argument; `expected.json` is for a person to read.
+The folder gets the message, the options and declared tables of its source, its metadata, and the result. The last
+argument describes what is special about it. Review `expected.json`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def main(arguments: Sequence[str], cases: Path = CASES) -> Path:
     """Return the folder.
 
     Raises:
-        CdcError: there is no such record, no masked copy of it, or the case would not show what the record does.
+        CdcError: the record or its masked copy does not exist, or the case would not show what the record does.
     """
     given = _parser().parse_args(arguments)
     settings = settings_module.load(given.config)
@@ -82,7 +82,7 @@ def _write(folder: Path, message: Message, source: Source, documents: dict[str, 
 
 
 def _documents(settings: Settings, source: Source, translator: OfflineTranslator, message: Message) -> dict[str, str]:
-    """The documents that the message asks for: names and types, nothing of a row."""
+    """Return the documents that the message needs: names and types, without row data."""
     asked: dict[str, str] = {}
     look = translator.catalog.lookup(source.name)
 
@@ -94,7 +94,7 @@ def _documents(settings: Settings, source: Source, translator: OfflineTranslator
 
     tables = tuple(table.declared() for table in source.tables)
     dialect = build(source.dialect, Setup(source.name, settings.limits.limits(), tables, lookup), source.options)
-    with contextlib.suppress(MessageError):  # a dead letter is a case, too
+    with contextlib.suppress(MessageError):  # a dead letter is also a case
         dialect.decode(message)
     return asked
 

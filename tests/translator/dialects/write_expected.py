@@ -10,7 +10,7 @@ from tests.translator.dialects.case import EXPECTED, outcome_of
 
 
 def main(folders: list[str]) -> None:
-    """Overwrites: what changed is seen in the diff."""
+    """Overwrite the files. Review the changes in the diff."""
     for folder in folders:
         path = Path(folder).resolve() / EXPECTED
         path.write_text(json.dumps(outcome_of(path.parent), indent=2, ensure_ascii=False) + "\n")

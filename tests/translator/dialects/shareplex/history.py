@@ -1,4 +1,4 @@
-"""Tables that change, as SharePlex messages of one partition, in every form that the format page knows of."""
+"""Changing tables as SharePlex messages of one partition, in every form on the format page."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ TABLES = tuple(
     ShopTable(shape.name, tuple(column for column in shape.columns if column.kind in CANONICAL), shape.key)
     for shape in shop.TABLES
 )
-"""The shop's, without binary columns: nobody knows how those are spelled (§5)."""
+"""The shop's tables without binary columns, whose spelling is unknown (§5)."""
 
 
 @dataclass(frozen=True)
@@ -43,10 +43,10 @@ class Form:
     """How a writer spells changes."""
 
     wide: bool = False
-    """`key` is the whole old row, as with all columns logged; otherwise the key columns."""
+    """`key` is the full old row, as with all columns logged. Otherwise it is the key columns."""
 
     nulls: bool = False
-    """NULLs are sent in inserts and deletes, as DTS does; native Post leaves them out."""
+    """NULLs are sent in inserts and deletes, as in DTS. Native Post omits them."""
 
     text: bool = False
     """Numbers are sent as text."""
@@ -55,10 +55,10 @@ class Form:
     """An update is two objects."""
 
     whole_meta: bool = False
-    """All metadata is switched on; stock output has none."""
+    """All metadata is enabled. Default output has none."""
 
     words: bool = False
-    """The documented words, not the codes."""
+    """The documented words instead of the codes."""
 
     indented: bool = False
 
@@ -71,13 +71,13 @@ _WORDS = {"ins": "INSERT", "upd": "Update", "del": "DELETE"}
 
 
 def declared(table: ShopTable) -> DeclaredTable:
-    """The table as an operator declares it."""
+    """Return the table as an operator declares it."""
     columns = {column.name: CANONICAL[column.kind] for column in table.columns}
     return DeclaredTable(f"{OWNER}.{table.name}", table.key, columns)
 
 
 def objects(change: ShopChange, form: Form, number: int) -> list[dict[str, Any]]:
-    """The objects of a change; two for an update in halves."""
+    """Return the objects of a change, two for an update in halves."""
     op = _CODES[change.op]
     before, after = change.before or {}, change.after or {}
     if op != "upd":
@@ -111,7 +111,7 @@ def _object(change: ShopChange, form: Form, number: int, op: str, **images: Row)
 
 
 def cell(value: Any, form: Form = QUEST) -> Any:
-    """A value as it is sent."""
+    """Return a value as it is sent."""
     if isinstance(value, datetime):
         return f"{value:%Y-%m-%dT%H:%M:%S.%f}000"
     if isinstance(value, date):
@@ -120,7 +120,7 @@ def cell(value: Any, form: Form = QUEST) -> Any:
 
 
 def text(parts: Iterable[dict[str, Any]], form: Form) -> bytes:
-    """Objects as one value: one a line, with the blank of native Post."""
+    """Return objects as one value, one per line, with the whitespace of native Post."""
     lines = [to_json(part)[:-1] + b" }" for part in parts]
     if form.indented:
         lines = [json.dumps(json.loads(line, parse_float=_Verbatim), indent=2).encode() for line in lines]
@@ -142,7 +142,7 @@ class _Verbatim(float):
 
 
 def canonical(row: Row, table: ShopTable) -> Row:
-    """A row of the source as it comes out."""
+    """Return the canonical form of a source row."""
     return {column.name: _canonical(column, row[column.name]) for column in table.columns}
 
 
@@ -153,7 +153,7 @@ def _canonical(column: ShopColumn, value: Any) -> Any:
 
 
 def messages(changes: Sequence[ShopChange], form: Form, sizes: Sequence[int] = (1,)) -> list[Message]:
-    """The changes as values of so many changes each, in turn."""
+    """Return the changes as values, with these numbers of changes in turn."""
     values, start, turn = [], 0, 0
     while start < len(changes):
         size = sizes[turn % len(sizes)]
@@ -170,7 +170,7 @@ def messages(changes: Sequence[ShopChange], form: Form, sizes: Sequence[int] = (
 def events_of(
     dialect: Dialect, given: Iterable[Message], learned: dict[str, object] | None = None
 ) -> list[dict[str, Any]]:
-    """The events, with images as objects. Nothing may be refused."""
+    """Return the events with images as objects. No message is rejected."""
     translator, codec, events = Translator("s", dialect, Limits()), JsonCodec(), []
     for message in given:
         result = translator.translate(message)
@@ -185,7 +185,7 @@ def events_of(
 
 
 def rows_of(events: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """The rows that a consumer makes of the events of one table, by their key as text."""
+    """Return the rows that a consumer derives from the events of one table, by key as text."""
     table = ReadTable()
     for event in events:
         table.apply(event)

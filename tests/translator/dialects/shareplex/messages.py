@@ -1,4 +1,4 @@
-"""SharePlex messages in the making: what the tests of this dialect share."""
+"""Build SharePlex messages for the tests of this dialect."""
 
 from __future__ import annotations
 
@@ -24,50 +24,50 @@ KEYED = DeclaredTable("A.T", key=("ID",))
 
 
 def sample(case: str) -> bytes:
-    """The message of a case."""
+    """Return the message of a case."""
     (file,) = (CASES / case).glob("message.*")
     return file.read_bytes()
 
 
 def body(op: object, *, meta: dict[str, Any] | None = None, **members: Any) -> dict[str, Any]:
-    """A change of A.T."""
+    """Return a change of A.T."""
     return {"meta": {"op": op, "table": "A.T", **(meta or {})}, **members}
 
 
 def dialect(*tables: DeclaredTable, limits: Limits | None = None, **options: Any) -> SharePlex:
-    """The dialect with these declarations and options."""
+    """Return the dialect with these declarations and options."""
     return SharePlex(Setup("src", limits or Limits(), tables), options)
 
 
 def outcome(reader: SharePlex, value: bytes | dict[str, Any] | None) -> Outcome:
-    """What the dialect makes of a value."""
+    """Return the dialect's outcome for a value."""
     raw = json.dumps(value).encode() if isinstance(value, dict) else value
     return reader.decode(Message("t", 0, 0, 0, None, raw))
 
 
 def changes(reader: SharePlex, value: bytes | dict[str, Any]) -> list[Change]:
-    """The changes in a value."""
+    """Return the changes in a value."""
     made = outcome(reader, value)
     assert isinstance(made, Changes)
     return made.changes
 
 
 def row(reader: SharePlex, value: bytes | dict[str, Any]) -> RowChange:
-    """The only change in a value, a row."""
+    """Return the only change in a value, a row."""
     (change,) = changes(reader, value)
     assert isinstance(change, RowChange)
     return change
 
 
 def other(reader: SharePlex, value: bytes | dict[str, Any]) -> OtherChange:
-    """The only change in a value, not a row."""
+    """Return the only change in a value, which is not a row."""
     (change,) = changes(reader, value)
     assert isinstance(change, OtherChange)
     return change
 
 
 def refusal(reader: SharePlex, value: bytes | dict[str, Any]) -> tuple[str, str, str]:
-    """Code, reason and path of the dead letter that a value becomes."""
+    """Return the code, reason and path of a value's dead letter."""
     try:
         made = outcome(reader, value)
     except MessageError as error:

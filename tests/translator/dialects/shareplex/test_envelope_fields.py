@@ -21,23 +21,23 @@ LENIENT = dialect(preset="lenient")
 
 
 def micros(*fields: int) -> int:
-    """Microseconds since 1970 of a time in UTC."""
+    """Return a UTC time as microseconds since 1970."""
     return int(datetime(*fields, tzinfo=UTC).timestamp()) * 1_000_000  # type: ignore[misc, arg-type]
 
 
 def with_meta(reader: SharePlex, **meta: Any) -> RowChange:
-    """An insert with that in its meta."""
+    """Return an insert with that in its meta."""
     return row(reader, body("ins", meta=meta, data={"A": 1}))
 
 
 def refused_meta(reader: SharePlex, **meta: Any) -> tuple[str, str, str]:
-    """The refusal of an insert with that in its meta."""
+    """Return the refusal of an insert with that in its meta."""
     return refusal(reader, body("ins", meta=meta, data={"A": 1}))
 
 
 @pytest.mark.requirement("shareplex.accept.4")
 def test_everything_but_op_and_table_is_optional() -> None:
-    """Stock Quest output has no other member; null is the same as absent."""
+    """Default Quest output has no other member. A null counts as absent."""
     for change in (row(QUEST, sample("quest_insert")), with_meta(QUEST, scn=None, time=None, trans=None, x=None)):
         assert (change.ts_commit_us, change.ts_capture_us, change.pos_native) == (None, None, None)
         assert (change.tx, change.ext) == (None, None)
@@ -45,7 +45,7 @@ def test_everything_but_op_and_table_is_optional() -> None:
 
 @pytest.mark.requirement("shareplex.accept.4")
 def test_all_members_find_their_place() -> None:
-    """Position, transaction and both times have fields of their own; user and row address are extras."""
+    """Position, transaction and both times have their own fields. User and row address are extras."""
     change = row(DTS, sample("dts_insert"))
     assert change.pos_native == "14589063118712"
     assert change.tx == Tx("7.0.411499", seq=1, size=11, last=False)
@@ -57,7 +57,7 @@ def test_all_members_find_their_place() -> None:
 
 @pytest.mark.requirement("shareplex.accept.16", "shareplex.accept.4")
 def test_unknown_members_are_kept_as_text() -> None:
-    """Text as it is, anything else as JSON text with exact numbers; the same for members of the root."""
+    """Text is unchanged, and anything else becomes JSON text with exact numbers, also for members of the root."""
     change = row(
         QUEST, b'{"meta":{"op":"ins","table":"T","changeid":9,"queue":"q","z":[1.50,{"a":null}]},"data":{"A":1},"v":2}'
     )
@@ -76,7 +76,7 @@ def test_host_is_the_server() -> None:
 
 @pytest.mark.requirement("shareplex.accept.6")
 def test_a_time_without_a_zone_is_no_instant() -> None:
-    """Preset quest knows no zone: no commit time, the text stays, and the event says why."""
+    """Preset quest knows no zone, so there is no commit time. The text is kept, and the event explains it."""
     change = with_meta(QUEST, time="2017-06-16T14:24:34")
     assert (change.ts_commit_us, change.ext) == (None, {"time": "2017-06-16T14:24:34"})
     assert change.notes == ["TZ_UNKNOWN", "KEY_UNDECLARED"]
@@ -96,14 +96,14 @@ def test_a_time_without_a_zone_is_no_instant() -> None:
     ],
 )
 def test_times_are_exact_instants(sent: str, expected: int) -> None:
-    """A zone in the text wins over the configured one; 0 to 9 fraction digits are read."""
+    """A zone in the text overrides the configured one. 0 to 9 fraction digits are accepted."""
     change = with_meta(dialect(timezone="+08:00"), posttime=sent)
     assert (change.ts_capture_us, change.ext) == (expected, None)
 
 
 @pytest.mark.requirement("shareplex.accept.6")
 def test_digits_below_a_microsecond_are_kept() -> None:
-    """What an instant cannot hold stays in `ext`, as it was sent."""
+    """Digits that do not fit an instant remain in `ext` as sent."""
     change = with_meta(DTS, time="1970-01-01T00:00:00.000001999")
     assert (change.ts_commit_us, change.ext) == (1, {"time": "1970-01-01T00:00:00.000001999"})
 
@@ -117,7 +117,7 @@ def test_digits_below_a_microsecond_are_kept() -> None:
     ],
 )
 def test_an_hour_that_comes_twice_or_never_is_read_as_in_columns(sent: str, expected: int, note: str) -> None:
-    """The offset before the change is taken, as for a column of that zone; the event says so and keeps the text."""
+    """As in a column of that zone, the offset before the change is used. The event says so and keeps the text."""
     zoned = dialect(timezone="America/New_York")
     change = with_meta(zoned, time=sent)
     assert (change.ts_commit_us, change.ext) == (expected, {"time": sent})
@@ -133,7 +133,7 @@ def test_an_hour_that_comes_twice_or_never_is_read_as_in_columns(sent: str, expe
 
 
 def test_an_assumed_time_of_meta_is_none_of_a_key_column() -> None:
-    """A key column called `time` is not what the note speaks of."""
+    """A key column called `time` is not what the note is about."""
     declared = DeclaredTable("A.T", key=("time",))
     translator = Translator("s", dialect(declared, timezone="America/New_York"), Limits())
     value = json.dumps(body("ins", meta={"time": "2023-11-05T01:30:00"}, data={"time": "x"})).encode()
@@ -147,13 +147,13 @@ def test_an_assumed_time_of_meta_is_none_of_a_key_column() -> None:
 
 @pytest.mark.requirement("shareplex.accept.4")
 def test_scn_may_be_a_number() -> None:
-    """Up to 20 digits, exact, as text."""
+    """It has up to 20 digits and is kept exactly as text."""
     assert with_meta(QUEST, scn=18446744073709551615).pos_native == "18446744073709551615"
 
 
 @pytest.mark.requirement("shareplex.reject.6")
 def test_scn_of_other_databases_is_their_own_token() -> None:
-    """Presets dts and lenient take any token, since PolarDB-O has no Oracle SCN; quest wants digits."""
+    """Presets dts and lenient accept any token, because PolarDB-O has no Oracle SCN. quest requires digits."""
     for reader in (DTS, LENIENT):
         assert with_meta(reader, scn="0/16B3748").pos_native == "0/16B3748"
     assert refused_meta(QUEST, scn="0/16B3748")[::2] == ("INVALID_FIELD", "$.meta.scn")
@@ -172,13 +172,13 @@ def test_scn_of_other_databases_is_their_own_token() -> None:
     ],
 )
 def test_idx_and_counts_complete_each_other(meta: dict[str, Any], expected: Tx) -> None:
-    """`idx` is `seq/size`; the last change of a transaction is known when both are."""
+    """`idx` is `seq/size`. With both, the last change of a transaction is known."""
     assert with_meta(QUEST, trans="1.2.3", **meta).tx == expected
 
 
 @pytest.mark.requirement("shareplex.accept.14")
 def test_counts_without_a_transaction_are_extras() -> None:
-    """Without `trans` nothing says what is counted."""
+    """Without `trans`, it is unknown what is counted."""
     change = with_meta(QUEST, seq=1, idx="1/2")
     assert (change.tx, change.ext) == (None, {"idx": "1/2", "seq": "1"})
 
@@ -213,7 +213,7 @@ INVALID: list[tuple[str, dict[str, Any]]] = [
 @pytest.mark.parametrize(("name", "meta"), INVALID)
 @pytest.mark.parametrize("reader", [QUEST, DTS])
 def test_invalid_members_are_refused(reader: SharePlex, name: str, meta: dict[str, Any]) -> None:
-    """Strict presets refuse a member that contradicts its description, by name."""
+    """Strict presets reject a member that contradicts its description, by name."""
     assert refused_meta(reader, **meta)[::2] == ("INVALID_FIELD", f"$.meta.{name}")
 
 
@@ -245,7 +245,7 @@ def test_invalid_members_are_set_aside_when_lenient(name: str, meta: dict[str, A
     ],
 )
 def test_table_names_split_at_the_first_free_dot(raw: str, expected: TableName) -> None:
-    """Owner and table keep their case; quotes are notation, and the raw text of a quoted name is kept."""
+    """Owner and table keep their case. Quotes are syntax, and the raw text of a quoted name is kept."""
     change = with_meta(QUEST, table=raw)
     assert change.table == expected
     assert change.ext == ({"table": raw} if '"' in raw else None)
@@ -256,14 +256,14 @@ def test_table_names_split_at_the_first_free_dot(raw: str, expected: TableName) 
     "raw", ["", ".", "A.", ".T", "A..T", "A.B.", '"A', '"A.T', 'A"B.T', '"".T', '"A"B.T', '"A"."B".C']
 )
 def test_table_names_with_an_empty_part_or_odd_quotes_are_refused(raw: str) -> None:
-    """A name that could be split in two ways is not guessed at; an empty one is not the default table."""
+    """An ambiguous name is not guessed at, and an empty one is not the default table."""
     reader = dialect(default_table="X.Y")
     assert refused_meta(reader, table=raw)[::2] == ("INVALID_FIELD", "$.meta.table")
 
 
 @pytest.mark.requirement("shareplex.accept.3")
 def test_default_table_is_for_messages_without_one() -> None:
-    """`default_table` stands in for a missing name only, and finds its declaration."""
+    """`default_table` replaces only a missing name, and its declaration applies."""
     reader = dialect(DeclaredTable("X.*", key=("A",)), default_table="X.Y")
     assert with_meta(reader, table=None).key_columns == ("A",)
     assert with_meta(reader).table == TableName(None, "A", "T")

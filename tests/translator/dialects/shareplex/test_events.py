@@ -1,4 +1,4 @@
-"""SharePlex messages down to the event: every subset of `meta`, images, keys, positions, other shapes."""
+"""SharePlex messages to events: every subset of `meta`, images, keys, positions and other shapes."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.translation.translate import Events, Translator
 
 
 def event(reader: SharePlex, value: bytes | dict[str, Any]) -> ChangeEvent:
-    """The one event of a value."""
+    """Return the only event of a value."""
     raw = value if isinstance(value, bytes) else json.dumps(value).encode()
     result = Translator("s", reader, Limits()).translate(Message("raw.t", 2, 7, 0, None, raw))
     assert isinstance(result, Events), result
@@ -43,7 +43,7 @@ WHOLE_META: dict[str, Any] = {
 @pytest.mark.requirement("shareplex.accept.4")
 @pytest.mark.parametrize("preset", ["quest", "dts", "lenient"])
 def test_every_subset_of_meta_is_read(preset: str) -> None:
-    """Whichever members were switched on at the source: the row is the same, and every member has its place."""
+    """Whichever members the source enables, the row is the same, and every member has its place."""
     names = list(WHOLE_META)
     reader = dialect(KEYED, preset=preset)
     for chosen in range(0, 2 ** len(names), 7):
@@ -69,7 +69,7 @@ def test_every_subset_of_meta_is_read(preset: str) -> None:
 
 @pytest.mark.requirement("shareplex.accept.8")
 def test_images_say_how_whole_they_are() -> None:
-    """Quest's update: `key` alone before, completed after; the wide image of DTS: all of the declared columns."""
+    """Quest's update has only the `key` before and is completed after. DTS's wide image has all declared columns."""
     declared = event(dialect(BAND), sample("quest_update"))
     assert (declared.before_state, declared.after_state) == ("key", "merged")
     assert (declared.after, declared.changed) == ('{"BAND_NAME":"Rush","YEAR_END":2015}', ["YEAR_END"])
@@ -83,7 +83,7 @@ def test_images_say_how_whole_they_are() -> None:
 @pytest.mark.requirement("shareplex.accept.10")
 @pytest.mark.parametrize("preset", ["quest", "dts"])
 def test_a_key_change_carries_both_keys(preset: str) -> None:
-    """A key column in `key` and in `data` with other values: the old row and the new one are both named."""
+    """A key column with different values in `key` and `data` identifies the old and the new row."""
     changed = event(dialect(KEYED, preset=preset), body("upd", data={"ID": 8}, key={"ID": 7, "A": "x"}))
     assert (changed.op, changed.key, changed.key_old) == ("u", '{"ID":"8"}', '{"ID":"7"}')
     assert changed.notes == ["PK_CHANGED"]
@@ -92,7 +92,7 @@ def test_a_key_change_carries_both_keys(preset: str) -> None:
 
 @pytest.mark.requirement("shareplex.accept.13")
 def test_truncate_and_drop_column_as_events() -> None:
-    """Neither is a row: the one empties the table, the other changes its structure and keeps what it brought."""
+    """Neither is a row. One empties the table, the other changes its structure and keeps its content."""
     truncate = event(dialect(KEYED), body("TRUNCATE", meta={"scn": 5}))
     assert (truncate.kind, truncate.op, truncate.table, truncate.key) == ("row", "t", "T", None)
     drop = event(dialect(KEYED), body("DROP COLUMN", meta={"scn": 5, "trans": "1.2.3"}, data={"COLUMN": "A"}))
@@ -104,14 +104,14 @@ def test_truncate_and_drop_column_as_events() -> None:
 
 @pytest.mark.requirement("shareplex.accept.15")
 def test_names_keep_their_case() -> None:
-    """Two columns may differ in case alone; tables are named as they are sent."""
+    """Two columns can differ only in case, and tables keep their spelling."""
     change = row(dialect(), body("ins", meta={"table": '"Owner"."tAb"'}, data={"id": 1, "ID": 2}))
     assert (change.table, change.after) == (TableName(None, "Owner", "tAb"), {"id": "1", "ID": "2"})
 
 
 @pytest.mark.requirement("shareplex.accept.16")
 def test_position_and_identity() -> None:
-    """Order and id are those of the record; what the source says of its own is kept beside them."""
+    """Order and id are those of the record. The source's own values are kept in addition."""
     found = event(dialect(KEYED, preset="dts"), body("ins", meta=WHOLE_META, data={"ID": 1}))
     assert found.id == "s/raw.t/2/7/0"
     assert (found.origin.topic, found.origin.partition, found.origin.offset) == ("raw.t", 2, 7)
@@ -122,7 +122,7 @@ def test_position_and_identity() -> None:
 
 @pytest.mark.requirement("shareplex.reject.2")
 def test_the_flink_sink_is_named() -> None:
-    """Its shape has no `meta`, and the dead letter says whose it is."""
+    """Its shape has no `meta`, and the dead letter names the writer."""
     code, reason, _ = refusal(dialect(), b'{"data":{"A":1},"type":"insert"}')
     assert code == "UNSUPPORTED_SHAPE"
     assert "Flink sink" in reason
@@ -130,7 +130,7 @@ def test_the_flink_sink_is_named() -> None:
 
 @pytest.mark.requirement("shareplex.reject.3")
 def test_an_unknown_operation_names_the_known_ones() -> None:
-    """The codes, the documented words, and what the operator taught."""
+    """The error lists the codes, the documented words and the operator's spellings."""
     _, reason, _ = refusal(dialect(operations={"refresh": "ins"}), body("ddl", data={"A": 1}))
     assert {"ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "refresh"} <= set(
         reason.partition("allowed: ")[2].split(", ")
@@ -140,5 +140,5 @@ def test_an_unknown_operation_names_the_known_ones() -> None:
 @pytest.mark.requirement("shareplex.reject.7")
 @pytest.mark.parametrize("rowid", ["AAATGpAAIAAItcIAAA", "*BAMAASMCwQL+", "(0,12)", "", 12])
 def test_a_row_address_may_be_any(rowid: Any) -> None:
-    """Index-organised tables and other databases have their own; it names nothing here."""
+    """Index-organized tables and other databases have their own form, which has no meaning here."""
     assert (row(dialect(), body("ins", meta={"rowid": rowid}, data={"A": 1})).ext or {})["rowid"] == str(rowid)

@@ -1,4 +1,4 @@
-"""The quick way of reading SharePlex messages against the plain one: the same changes, or the same refusal."""
+"""The fast path for SharePlex messages gives the same changes or refusals as the plain one."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ ODD_TEXTS = ['"x":1', '"x":null', '"key":null', '"data":[]', '"data":{"ID":1}', 
 
 
 def cells(draw: st.DrawFn, odd: bool) -> str:
-    """An object of cells, as text; an odd one has any value, or a name twice."""
+    """Generate an object of cells as text. An odd one has any value, or a duplicate name."""
     names = draw(st.lists(st.sampled_from(sorted(FITTING)), min_size=1, max_size=5, unique=not odd))
     texts = [draw(ANY if odd and draw(st.booleans()) else st.sampled_from([*FITTING[name], "null"])) for name in names]
     colon = draw(st.sampled_from([":", ":", ":", ": ", " :"]))
@@ -81,7 +81,9 @@ def cells(draw: st.DrawFn, odd: bool) -> str:
 
 @st.composite
 def messages(draw: st.DrawFn) -> bytes:
-    """Messages as the writers spell them; half of them are bent, in every way that the quick way could overlook."""
+    """Generate messages as the writers spell them. Half of them are modified in every way that the fast path could
+    miss.
+    """
     bends = draw(
         st.sets(st.sampled_from(["op", "table", "meta", "extra", "cells", "less", "member", "end"]), max_size=2)
     )
@@ -117,7 +119,7 @@ def messages(draw: st.DrawFn) -> bytes:
 
 
 def result(read: Any) -> object:
-    """The outcome, or what the refusal says."""
+    """Return the outcome, or the text of the refusal."""
     try:
         return read()
     except MessageError as error:
@@ -125,7 +127,7 @@ def result(read: Any) -> object:
 
 
 def same(reader: SharePlex, value: bytes) -> bool:
-    """Whether both ways agree on a message, down to the order of columns, notes and extras."""
+    """Return whether both paths agree on a message, including the order of columns, notes and extras."""
     quick = result(lambda: reader.decode(Message("t", 0, 0, 0, None, value)))
     return repr(quick) == repr(result(lambda: reader.decode_plainly(Message("t", 0, 0, 0, None, value))))
 
@@ -136,13 +138,13 @@ def same(reader: SharePlex, value: bytes) -> bool:
 @example(dialect(), b'{"meta":{"op":"ins","table":"A.T"},"data":{"A" :1,"A" :2,"S":"x\\":"} }')
 @example(dialect(), b'{"meta":{"op":"ins","table":"A.T"},"data":{"A":1},"data":{"A":1}}')
 def test_both_ways_agree(reader: SharePlex, value: bytes) -> None:
-    """Whatever comes, `decode` says what the plain way says."""
+    """For any input, `decode` gives the plain path's result."""
     assert same(reader, value)
 
 
 @pytest.mark.parametrize("case", sorted(path.name for path in CASES.iterdir()))
 def test_both_ways_agree_on_the_samples(case: str) -> None:
-    """Printed samples and derived ones, as they are and without their white space."""
+    """This covers printed samples and derived ones, with and without whitespace."""
     for reader in DIALECTS:
         assert same(reader, sample(case))
         if "verbatim" not in case:
@@ -184,7 +186,7 @@ EVERYTHING = with_members(
     ids=["stock", "everything", "update", "wide update", "update without key", "delete", "word"],
 )
 def test_the_common_message_is_read_quickly(message: dict[str, Any], end: str) -> None:
-    """What all known writers write goes the quick way: without this, the property above would prove nothing."""
+    """Messages of all known writers take the fast path. Otherwise the property above would prove nothing."""
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)[:-1] + end
     for reader in (dialect(TYPED), dialect(TYPED, preset="dts"), dialect(TYPED, preset="lenient")):
         reader.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
@@ -219,7 +221,7 @@ def test_the_common_message_is_read_quickly(message: dict[str, Any], end: str) -
     ],
 )
 def test_nothing_is_overlooked(message: dict[str, Any]) -> None:
-    """Messages that are nearly common: what is unusual about each is not passed over."""
+    """In almost normal messages, the unusual part is not missed."""
     text = json.dumps(message, separators=(",", ":"), ensure_ascii=False).encode()
     for reader in DIALECTS:
         assert same(reader, text)

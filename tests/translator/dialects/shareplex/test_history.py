@@ -1,4 +1,4 @@
-"""A random table history, spelled in SharePlex, gives the source table back."""
+"""A random table history in SharePlex's format restores the source table."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ SIZES = st.lists(st.integers(1, 4), min_size=1, max_size=3)
 
 
 def by_key(rows: Sequence[Row], table: ShopTable) -> dict[str, Row]:
-    """Rows as a consumer keeps them."""
+    """Return rows as a consumer keeps them."""
     return {json.dumps({name: row[name] for name in table.key}): row for row in rows}
 
 
 @pytest.mark.requirement("shareplex.accept.1")
 @given(histories(), FORMS, SIZES)
 def test_a_declared_table_comes_back(history: History, form: Form, sizes: list[int]) -> None:
-    """Whatever the form, and however many changes are in a value: rows, NULLs and keys are those at the end."""
+    """In any form and with any number of changes per value, rows, NULLs and keys are right at the end."""
     preset = "dts" if form.wide else "quest"
     events = events_of(dialect(declared(TABLE), preset=preset), messages(history.changes, form, sizes))
     assert len(events) == len(history.changes)
@@ -46,7 +46,7 @@ def test_a_declared_table_comes_back(history: History, form: Form, sizes: list[i
 
 @given(st.integers(0, 2**32), FORMS, SIZES)
 def test_typed_tables_come_back(seed: int, form: Form, sizes: list[int]) -> None:
-    """Tables of all types that the shop has, one with a key of two columns: every value is exact."""
+    """This covers tables of all types in the shop, one with a two-column key. Every value is exact."""
     shop = Shop(seed, TABLES)
     changes = list(shop.history(40))
     events = events_of(dialect(*map(declared, TABLES)), messages(changes, form, sizes))
@@ -58,7 +58,7 @@ def test_typed_tables_come_back(seed: int, form: Form, sizes: list[int]) -> None
 @pytest.mark.requirement("shareplex.accept.5")
 @given(histories(), FORMS)
 def test_a_table_of_which_only_the_key_is_declared_comes_back_as_text(history: History, form: Form) -> None:
-    """Without types numbers are exact text; a NULL that an insert left out is absent, and never another value."""
+    """Without types, numbers are exact text. A NULL omitted by an insert is absent and never another value."""
     only_key = DeclaredTable(f"{OWNER}.*", key=TABLE.key)
     events = events_of(dialect(only_key, preset="lenient"), messages(history.changes, form))
     as_text = [{name: str(value) for name, value in row.items() if value is not None} for row in history.rows.values()]
@@ -70,7 +70,7 @@ def test_a_table_of_which_only_the_key_is_declared_comes_back_as_text(history: H
 
 @given(histories(key_changes=False))
 def test_without_tables_the_updates_of_post_have_their_key(history: History) -> None:
-    """`key` of preset quest names the row of an update; an insert and a delete have no key, and say so."""
+    """With preset quest, `key` identifies the row of an update. Inserts and deletes have no key, with a note."""
     events = events_of(dialect(), messages(history.changes, QUEST))
     for change, event in zip(history.changes, events, strict=True):
         if change.op == "update" and change.before is not None:

@@ -1,4 +1,4 @@
-"""What names the key of a row: `tables:` always, `key` of an update where it can be nothing else."""
+"""The key of a row comes from `tables:`, or from `key` in an update if that is unambiguous."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ QUEST = dialect()
 
 @pytest.mark.requirement("shareplex.accept.9")
 def test_an_update_without_key_needs_its_configured_key_in_data() -> None:
-    """A patch without an identity is a dead letter; with the key columns in `data` their old values are unknown."""
+    """A patch without an identity is a dead letter. With the key columns in `data`, their old values are unknown."""
     change = row(dialect(KEYED), body("upd", data={"ID": 7, "A": 1}))
     assert (change.before, change.after, change.key_columns) == (None, {"ID": "7", "A": "1"}, ("ID",))
     assert change.notes == ["KEY_OLD_UNKNOWN"]
@@ -29,7 +29,7 @@ def test_an_update_without_key_needs_its_configured_key_in_data() -> None:
 
 
 def test_configured_keys_hold_for_every_operation() -> None:
-    """`tables:` names the key of inserts, updates and deletes, in its own order; a changed key has both images."""
+    """`tables:` defines the key of inserts, updates and deletes, in its own order. A changed key is in both images."""
     reader = dialect(KEYED, preset="dts")
     messages = (
         body("ins", data={"A": 1, "ID": 7}),
@@ -44,7 +44,7 @@ def test_configured_keys_hold_for_every_operation() -> None:
 
 
 def test_key_names_the_key_of_a_native_update() -> None:
-    """Preset quest: the columns of `key` are a unique key, and the event says where it comes from."""
+    """With preset quest, the columns of `key` are a unique key, and the event states its origin."""
     change = row(QUEST, body("upd", data={"A": 1}, key={"ID": 7, "N": "x"}))
     assert (change.key_columns, change.key_kind, change.notes) == (("ID", "N"), "unique", ["KEY_FROM_MESSAGE"])
 
@@ -60,14 +60,14 @@ def test_key_names_the_key_of_a_native_update() -> None:
     ],
 )
 def test_key_that_may_be_wide_names_nothing(preset: str, key: dict[str, Any], why: str) -> None:
-    """Where `key` may be an old image, only `tables:` can name the key; images are right under both readings."""
+    """If `key` may be an old image, only `tables:` can define the key. Images are right under both readings."""
     change = row(dialect(preset=preset), body("upd", data={"A": 2}, key=key))
     assert (change.key_columns, change.key_kind, change.notes) == ((), "none", ["KEY_UNDECLARED"]), why
     assert change.before == {name: value and str(value) for name, value in key.items()}
 
 
 def test_a_key_column_with_an_issue_still_belongs_to_the_key() -> None:
-    """A key is never narrowed to the columns that could be read."""
+    """A key is never reduced to the columns that could be read."""
     raw = b'{"meta":{"op":"upd","table":"T"},"data":{"A":1},"key":{"ID":1,"N":1e5000}}'
     change = row(QUEST, raw)
     assert change.key_columns == ("ID", "N")
@@ -75,7 +75,7 @@ def test_a_key_column_with_an_issue_still_belongs_to_the_key() -> None:
 
 
 def test_an_issue_of_both_images_is_told_once() -> None:
-    """An update with wide images repeats what did not change."""
+    """An update with wide images repeats unchanged columns."""
     table = DeclaredTable("A.T", key=("ID",), columns={"ID": "int32", "N": "int32", "S": "string"})
     change = row(dialect(table), body("upd", data={"ID": 1, "N": "x", "S": "b"}, key={"ID": 1, "N": "x", "S": "a"}))
     assert change.issues == [Issue("N", "NOT_AN_INTEGER", "x")]
@@ -83,6 +83,6 @@ def test_an_issue_of_both_images_is_told_once() -> None:
 
 @pytest.mark.requirement("shareplex.reject.1")
 def test_half_a_character_is_an_issue_in_key_too() -> None:
-    """`key` holds cells, as `data` does."""
+    """`key` has cells, as `data` does."""
     change = row(dialect(KEYED), body("upd", data={"ID": 1, "S": "b"}, key={"ID": 1, "S": "\ud800"}))
     assert change.issues == [Issue("S", "LONE_SURROGATE", "\\ud800")]

@@ -1,6 +1,6 @@
-"""Seeded mutations of SharePlex messages: each becomes events or a dead letter, which names no row data.
+"""Seeded mutations of SharePlex messages give events or a dead letter without row data.
 
-`MUTATIONS=100000` in the environment runs as many as an acceptance run has; without it a short run with other tests.
+`MUTATIONS=100000` in the environment runs the number of an acceptance run. Without it, the run is short.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from translator.translation.translate import Events, Translator
 
 COUNT = int(os.environ.get("MUTATIONS", "3000"))
 PARTS = 10
-"""Each with a seed of its own, so that a failure is found again without the others."""
+"""Each has its own seed, so that a failure can be reproduced alone."""
 
 SECRET = "4711geheim"
 FORMS = (QUEST, DTS, Form(pairs=True), Form(words=True, whole_meta=True, indented=True), Form(wide=True))
@@ -90,7 +90,7 @@ def _repeat(rng: random.Random, value: bytes) -> bytes:
 
 
 def _member(rng: random.Random, value: bytes) -> bytes:
-    """Another JSON value in place of a member's, or the member taken away or called otherwise."""
+    """Replace a member with another JSON value, remove it or rename it."""
     try:
         whole: Any = json.loads(value)
     except ValueError:
@@ -139,7 +139,7 @@ MUTATIONS: tuple[Callable[[random.Random, bytes], bytes], ...] = (
 
 
 def mutated(rng: random.Random) -> bytes:
-    """A value with one to three mutations."""
+    """Return a value with one to three mutations."""
     value = rng.choice(VALUES)
     for _ in range(rng.choice((1, 1, 2, 3))):
         value = rng.choice(MUTATIONS)(rng, value or b" ")
@@ -152,7 +152,7 @@ _FOREIGN = re.compile(r"msgspec|Error|Exception|Traceback|Decimal|codec|\.py")
 @pytest.mark.requirement("shareplex.reject.1")
 @pytest.mark.parametrize("part", range(PARTS))
 def test_events_or_a_dead_letter(part: int) -> None:
-    """Nothing else comes of a damaged message; no dead letter is our bug, shows a library's words, or quotes a cell."""
+    """A damaged message gives nothing else. No dead letter is our bug, has library text, or quotes a cell."""
     rng = random.Random(part)
     codec = JsonCodec()
     for number in range(COUNT // PARTS):
@@ -171,7 +171,7 @@ def test_events_or_a_dead_letter(part: int) -> None:
 
 
 def _is_a_name(value: bytes) -> bool:
-    """Whether what was a cell's value has become a name or a word of `meta` by a mutation: those may be quoted."""
+    """Return whether a mutation turned a cell's value into a name or a word of `meta`, which can be quoted."""
     found = False
 
     def distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -192,7 +192,7 @@ def _is_a_name(value: bytes) -> bool:
 
 
 def test_both_ways_agree_on_damaged_messages() -> None:
-    """The quick way gives a mutation up or says what the plain way says."""
+    """The fast path leaves a mutated message to the plain one or gives the same result."""
     rng = random.Random(PARTS)
     quickly = 0
     for _ in range(COUNT):
@@ -207,7 +207,7 @@ def test_both_ways_agree_on_damaged_messages() -> None:
 
 
 def test_the_values_are_valid() -> None:
-    """What is mutated is translated as it stands, but for samples that are no JSON or name no table."""
+    """The originals are translated, except samples that are not JSON or name no table."""
     refused = [value for value in VALUES if not any(isinstance(_result(reader, value), Events) for reader in READERS)]
     assert [sample("dts_delete_verbatim"), sample("dts_update_verbatim")] == refused
 

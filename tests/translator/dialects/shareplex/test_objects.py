@@ -1,4 +1,4 @@
-"""From bytes to objects: framing, several objects in one value, and input that is nothing of the kind."""
+"""From bytes to objects: framing, several objects in one value, and foreign input."""
 
 from __future__ import annotations
 
@@ -32,20 +32,20 @@ TWO = b'{"meta":{"op":"del","table":"A.T"},"data":{"A":2}}'
     "text", [ONE, b" \r\n" + ONE + b"\n ", b"\xef\xbb\xbf" + ONE, json.dumps(json.loads(ONE), indent=2).encode()]
 )
 def test_white_space_and_a_byte_order_mark_change_nothing(text: bytes) -> None:
-    """One object is one change, however it is set."""
+    """One object is one change, whatever its layout."""
     assert row(QUEST, text) == row(QUEST, ONE)
 
 
 @pytest.mark.requirement("shareplex.accept.1")
 @pytest.mark.parametrize("between", [b"", b"\n", b"\r\n\r\n", b" "])
 def test_each_of_several_objects_is_a_row_of_the_message(between: bytes) -> None:
-    """Objects end to end, or one a line, are changes in their order."""
+    """Objects end to end, or one per line, are changes in order."""
     rows = changes(QUEST, ONE + between + TWO + between)
     assert [(r.op, r.row, r.rows) for r in rows if isinstance(r, RowChange)] == [("c", 0, 2), ("d", 1, 2)]
 
 
 def test_one_bad_row_refuses_the_message_by_its_number() -> None:
-    """A message is the unit; the path names the row."""
+    """The message is the unit, and the path names the row."""
     bad = b'{"meta":{"op":"odd","table":"A.T"}}'
     assert refusal(QUEST, ONE + b"\n" + bad)[::2] == ("UNKNOWN_OPERATION", "$[1].meta.op")
 
@@ -95,7 +95,7 @@ def test_what_is_not_json_objects_is_refused(text: bytes, code: str) -> None:
 
 @pytest.mark.requirement("shareplex.reject.8")
 def test_xml_is_named() -> None:
-    """The other record format of Post is recognised, so that the operator knows what to change."""
+    """The other record format of Post is recognized, so that the operator knows what to change."""
     assert "XML" in refusal(QUEST, b"<opentarget/>")[1]
 
 
@@ -113,7 +113,7 @@ def test_xml_is_named() -> None:
     ],
 )
 def test_a_member_named_twice_is_refused(text: bytes) -> None:
-    """Which of two values holds cannot be known, wherever they are and however they are spelled."""
+    """A duplicate member is ambiguous, wherever it is and however it is spelled."""
     code, reason, _ = refusal(QUEST, text)
     assert code == "INVALID_FIELD"
     assert "occurs twice" in reason
@@ -122,7 +122,7 @@ def test_a_member_named_twice_is_refused(text: bytes) -> None:
 @pytest.mark.requirement("shareplex.reject.5")
 @pytest.mark.parametrize("cell", ['":', "a : b", '","A":2', '{"x" :1}', '"}{"A":1}', "\\"])
 def test_text_that_looks_like_members_is_text(cell: str) -> None:
-    """The check for names sent twice is not fooled by what a cell holds."""
+    """The check for duplicate names is not fooled by the content of a cell."""
     two = json.dumps(body("ins", data={"A": cell, "B": cell})).encode() + ONE
     first, _ = changes(QUEST, two)
     assert isinstance(first, RowChange)
@@ -141,7 +141,7 @@ READERS = (
 
 
 def accepted(value: bytes) -> None:
-    """Every reader gives changes, or refuses by MessageError."""
+    """Check that every reader gives changes or a MessageError."""
     for reader in READERS:
         try:
             made = outcome(reader, value)
@@ -184,7 +184,7 @@ MEMBERS = ("op", "table", "time", "posttime", "scn", "trans", "seq", "size", "id
     ),
 )
 def test_any_json_in_any_place_is_refused_or_read(op: str, meta: dict[str, object], members: dict[str, object]) -> None:
-    """Members of every JSON type, wherever they stand, never raise anything but MessageError."""
+    """Members of any JSON type in any place never raise anything but MessageError."""
     accepted(json.dumps(body(op, meta=meta, **members)).encode("utf-8", "surrogatepass"))
 
 
@@ -197,7 +197,7 @@ def test_any_json_in_any_place_is_refused_or_read(op: str, meta: dict[str, objec
     )
 )
 def test_no_column_is_lost_or_invented(data: dict[str, str | int | None]) -> None:
-    """An insert's image has the columns of `data`, in their order, with their values."""
+    """An insert's image has the columns of `data` in order with their values."""
     expected = {name: str(value) if isinstance(value, int) else value for name, value in data.items()}
     change = row(QUEST, json.dumps(body("ins", data=data), ensure_ascii=False).encode("utf-8"))
     assert change.after is not None
@@ -205,7 +205,7 @@ def test_no_column_is_lost_or_invented(data: dict[str, str | int | None]) -> Non
 
 
 def test_the_same_record_gives_the_same_changes() -> None:
-    """A dialect remembers nothing that changes what it says."""
+    """A dialect's caches do not affect its results."""
     for value in VALUES:
         message = Message("t", 0, 0, 0, None, value)
         for reader in READERS:

@@ -1,4 +1,4 @@
-"""Options of the dialect: presets, and what is refused at start."""
+"""Options of the dialect: presets, and what is rejected at startup."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from translator.errors import ConfigError
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_an_event_names_its_preset(preset: str) -> None:
-    """The preset is the variant, declared by the operator."""
+    """The variant is the preset declared by the operator."""
     writer = row(dialect(preset=preset), body("ins", data={"A": 1})).writer
     assert (writer.variant, writer.variant_basis) == (preset, "declared")
 
 
 def test_quest_is_the_default() -> None:
-    """Without options the writer is Quest SharePlex Post."""
+    """Without options, the writer is Quest SharePlex Post."""
     assert row(dialect(), body("ins", data={"A": 1})).writer.variant == "quest"
 
 
 @pytest.mark.requirement("shareplex.accept.6")
 def test_a_configured_zone_wins_over_the_preset() -> None:
-    """`timezone` replaces the zone of the preset, and the event says which zone was assumed."""
+    """`timezone` replaces the zone of the preset, and the event has the assumed zone."""
     change = row(
         dialect(preset="dts", timezone="+08:00"), body("ins", meta={"time": "1970-01-01T08:00:00"}, data={"A": 1})
     )
@@ -34,7 +34,7 @@ def test_a_configured_zone_wins_over_the_preset() -> None:
 
 @pytest.mark.requirement("shareplex.accept.2")
 def test_further_spellings_of_operations_are_exact() -> None:
-    """`operations` teaches a spelling that no page shows; nothing near it is read."""
+    """`operations` adds an undocumented spelling, and no similar one is accepted."""
     reader = dialect(KEYED, operations={"trunc": "TRUNCATE", "refresh": "ins"})
     assert row(reader, body("trunc")).op == "t"
     assert row(reader, body("refresh", data={"ID": 1})).op == "c"
@@ -43,7 +43,7 @@ def test_further_spellings_of_operations_are_exact() -> None:
 
 @pytest.mark.requirement("shareplex.accept.2")
 def test_every_alias_means_an_operation() -> None:
-    """Both tables of operations agree, in both directions."""
+    """Both tables of operations agree in both directions."""
     assert [documented(word) for word in WORDS] == list(OPERATIONS)
     assert [documented(operation) for operation in OPERATIONS] == list(OPERATIONS)
 
@@ -63,7 +63,7 @@ def test_every_alias_means_an_operation() -> None:
     ],
 )
 def test_wrong_options_stop_at_start(options: dict[str, Any], named: str) -> None:
-    """An option that is unknown or not valid is a ConfigError that says what was allowed."""
+    """An unknown or invalid option is a ConfigError with what is allowed."""
     with pytest.raises(ConfigError, match=r".") as refused:
         dialect(**options)
     assert named in str(refused.value)

@@ -1,4 +1,4 @@
-"""UPDATE BEFORE and UPDATE AFTER: two objects of one value that make one update (§4)."""
+"""UPDATE BEFORE and UPDATE AFTER: two objects of one value that form one update (§4)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ QUEST = dialect()
 
 
 def half(which: str, data: Any, **meta: Any) -> dict[str, Any]:
-    """One half of an update of A.T."""
+    """Return one half of an update of A.T."""
     return body(f"UPDATE {which}", meta=meta, data=data)
 
 
 def value(*objects: dict[str, Any], between: str = "\n") -> bytes:
-    """Objects in one value."""
+    """Return objects in one value."""
     return between.join(map(json.dumps, objects)).encode()
 
 
@@ -33,7 +33,7 @@ IN_ORDER = half("BEFORE", {"ID": 1, "A": 2}), half("AFTER", {"ID": 1, "A": 3})
 @pytest.mark.parametrize("between", ["", "\n"])
 @pytest.mark.parametrize("halves", [(BEFORE, AFTER), (AFTER, BEFORE)])
 def test_two_halves_are_one_update(halves: tuple[dict[str, Any], ...], between: str) -> None:
-    """Each brings its own image, whichever comes first; nothing is merged into either."""
+    """In any order, each provides its own image, and nothing is merged into either."""
     change = row(QUEST, value(*halves, between=between))
     assert (change.op, change.before, change.after) == ("u", {"ID": "1", "A": "2"}, {"ID": "1", "A": "3"})
     assert (change.before_sparse, change.after_sparse, change.changed) == (False, False, ["A"])
@@ -41,14 +41,14 @@ def test_two_halves_are_one_update(halves: tuple[dict[str, Any], ...], between: 
 
 
 def test_a_pair_is_one_row_among_others() -> None:
-    """Rows are counted as changes, not as objects, and a pair stands where its second half does."""
+    """Rows are counted as changes and not as objects, and a pair is at the place of its second half."""
     made = changes(QUEST, value(body("ins", data={"ID": 9}), *IN_ORDER, body("del", data={"ID": 8})))
     assert [(r.op, r.row, r.rows) for r in made if isinstance(r, RowChange)] == [("c", 0, 3), ("u", 1, 3), ("d", 2, 3)]
 
 
 @pytest.mark.requirement("shareplex.accept.12")
 def test_transaction_and_place_join_halves_that_lie_apart() -> None:
-    """All rows before, then all rows after: (trans, seq) tells which belong together."""
+    """With all old rows before all new rows, (trans, seq) identifies the pairs."""
     objects = [
         half(which, {"ID": n, "A": which}, trans="1.2.3", seq=n, rowid=f"{which}{n}")
         for which in ("BEFORE", "AFTER")
@@ -64,7 +64,7 @@ def test_transaction_and_place_join_halves_that_lie_apart() -> None:
 
 @pytest.mark.requirement("shareplex.accept.14")
 def test_idx_tells_the_place_where_seq_does_not() -> None:
-    """`idx` is `seq/size`: halves that lie apart join by it as they do by `seq`."""
+    """`idx` is `seq/size`, so separated halves are joined by it as by `seq`."""
     objects = [
         half(which, {"ID": n, "A": which}, trans="1.2.3", idx=f"{n}/2") for which in ("BEFORE", "AFTER") for n in (1, 2)
     ]
@@ -76,7 +76,7 @@ def test_idx_tells_the_place_where_seq_does_not() -> None:
 
 @pytest.mark.requirement("shareplex.accept.10")
 def test_a_pair_may_change_its_key() -> None:
-    """The transaction names the row, so the configured key may differ between its halves."""
+    """The transaction identifies the row, so the configured key can differ between the halves."""
     translator = Translator("s", dialect(KEYED), Limits())
     pair = half("BEFORE", {"ID": 1}, trans="1.2.3", seq=1), half("AFTER", {"ID": 2}, trans="1.2.3", seq="1")
     result = translator.translate(Message("t", 0, 0, 0, None, value(*pair)))
@@ -91,7 +91,7 @@ def test_the_configured_key_joins_halves() -> None:
 
 
 def test_their_order_joins_halves_that_nothing_contradicts() -> None:
-    """With no address, transaction or key at all, UPDATE BEFORE followed at once by UPDATE AFTER is a pair."""
+    """Without address, transaction and key, UPDATE BEFORE directly followed by UPDATE AFTER is a pair."""
     assert row(QUEST, value(*IN_ORDER)).after == {"ID": "1", "A": "3"}
     assert refusal(QUEST, value(*reversed(IN_ORDER)))[0] == "UNSUPPORTED_SHAPE"
 
@@ -126,7 +126,7 @@ def test_their_order_joins_halves_that_nothing_contradicts() -> None:
     ],
 )
 def test_half_an_update_is_refused(reader: Any, objects: list[dict[str, Any]], path: str) -> None:
-    """A half alone, two of one kind, or halves of two rows: the message is a dead letter that says what joins them."""
+    """A single half, two of one kind, or halves of two rows are a dead letter that says what joins them."""
     code, reason, where = refusal(reader, value(*objects))
     assert (code, where) == ("UNSUPPORTED_SHAPE", path)
     assert "without its other half in the same value" in reason
@@ -134,7 +134,7 @@ def test_half_an_update_is_refused(reader: Any, objects: list[dict[str, Any]], p
 
 @pytest.mark.requirement("shareplex.accept.12")
 def test_halves_of_two_records_are_never_joined() -> None:
-    """An event depends on its own record only: the dialect remembers no half."""
+    """An event depends only on its own record, so the dialect remembers no half."""
     reader = dialect()
     for _ in range(2):
         assert refusal(reader, value(BEFORE))[0] == "UNSUPPORTED_SHAPE"
@@ -142,7 +142,7 @@ def test_halves_of_two_records_are_never_joined() -> None:
 
 
 def test_a_column_that_vanishes_from_the_second_half_is_refused() -> None:
-    """It may be unchanged, or NULL and left out as in inserts: no guess, and no value in the message."""
+    """It may be unchanged, or NULL and omitted as in inserts. It is not guessed, and the reason has no value."""
     halves = half("BEFORE", {"ID": 1, "A": "secret"}, rowid="r"), half("AFTER", {"ID": 1}, rowid="r")
     code, reason, path = refusal(QUEST, value(*halves))
     assert (code, path) == ("UNSUPPORTED_SHAPE", "$[1].data")
@@ -157,7 +157,7 @@ def test_a_wider_second_half_leaves_changed_unknown() -> None:
 
 
 def test_what_the_halves_say_differently_is_kept() -> None:
-    """The event takes what UPDATE AFTER says; what UPDATE BEFORE says otherwise stays readable."""
+    """The event uses UPDATE AFTER, and different values of UPDATE BEFORE are kept."""
     first = {**half("BEFORE", {"ID": 1}, rowid="r", x="old", scn=4), "key": {"ID": 1}}
     change = row(QUEST, value(first, half("AFTER", {"ID": 1}, rowid="r", x="new", scn=4)))
     assert change.ext == {"rowid": "r", "x": "new", "UPDATE BEFORE $.key": '{"ID":1}', "UPDATE BEFORE $.meta.x": "old"}
@@ -166,7 +166,7 @@ def test_what_the_halves_say_differently_is_kept() -> None:
 
 
 def test_a_fault_in_the_first_half_is_said_to_be_there() -> None:
-    """What is wrong with UPDATE BEFORE refuses the pair."""
+    """A mistake in UPDATE BEFORE rejects the pair."""
     for bad in (half("BEFORE", {}, rowid="r"), half("BEFORE", {"ID": 1}, rowid="r", seq=0)):
         code, reason, _ = refusal(QUEST, value(bad, half("AFTER", {"ID": 1}, rowid="r")))
         assert code == "INVALID_FIELD"
@@ -174,7 +174,7 @@ def test_a_fault_in_the_first_half_is_said_to_be_there() -> None:
 
 
 def test_a_pair_of_a_declared_table_names_its_schema() -> None:
-    """The declared types hold for both images."""
+    """The declared types apply to both images."""
     meta = {"table": "PHUNT1013U1.X", "rowid": "r"}
     old, new = ({"BAND_NAME": "Rush", "YEAR_END": year} for year in ("2014", "2015"))
     change = row(dialect(BAND), value(half("BEFORE", old, **meta), half("AFTER", new, **meta)))
@@ -184,7 +184,7 @@ def test_a_pair_of_a_declared_table_names_its_schema() -> None:
 
 @pytest.mark.requirement("shareplex.accept.2")
 def test_taught_spellings_pair_too() -> None:
-    """`operations` may name the spelling that a writer has for its halves."""
+    """`operations` can define a writer's spellings for its halves."""
     reader = dialect(DeclaredTable("A.T", key=("ID",)), operations={"ub": "UPDATE BEFORE", "ua": "UPDATE AFTER"})
     objects = (body("ub", data={"ID": 1, "A": 1}), body("ua", data={"ID": 1, "A": 2}))
     assert row(reader, value(*objects)).changed == ["A"]
