@@ -134,7 +134,7 @@ def _type(annotation: Any) -> str:
     if origin is tuple:
         return f"list of {_type(arguments[0])}"
     if origin is dict:
-        return f"{_type(arguments[1])} by {_type(arguments[0])}"
+        return f"map from {_type(arguments[0])} to {_type(arguments[1])}"
     if isinstance(annotation, type) and issubclass(annotation, Enum):
         return " or ".join(f"`{member.value}`" for member in annotation)
     raise ValueError(f"no words for the type {annotation!r}")
