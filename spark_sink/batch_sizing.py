@@ -1,8 +1,8 @@
-"""The maximum number of records in the next batch: less after a batch that cost too much, more after one that cost
-little.
+"""Compute the maximum number of records in the next batch: fewer after an expensive batch, more after a cheap one.
 
-A change costs a restart of the query, so the limit changes by factors, with a gap between "too much" and "little": a
-halved cost is never "little", and a doubled one never "too much". So the limit settles when the cost is constant.
+Each change of the limit restarts the query. Therefore the limit changes by factors, and there is a gap between "too
+much" and "little": a halved cost is never "little", and a doubled one is never "too much". With a constant cost, the
+limit settles.
 """
 
 from __future__ import annotations
@@ -10,28 +10,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# The limit of the first batch, whatever `batches.max_offsets` is. A batch that is too large for the memory never gets
-# smaller when it is repeated, because Spark has recorded its content. This number takes a few hundred MiB.
+# The limit of the first batch, whatever `batches.max_offsets` is. A batch that exceeds the memory never gets smaller
+# when it is repeated, because Spark has recorded its content. This number of records takes a few hundred MiB.
 BEGIN = 50_000
 
-# Fewer records hardly cost less: then the cost is that of beginning and committing a batch.
+# Below this number, fewer records hardly cost less, because beginning and committing a batch dominates the cost.
 FLOOR = 1_000
 
-# A batch with this share of the limit counts as cut off by it, because Spark divides a limit between partitions and
+# A batch that reaches this share of the limit counts as full, because Spark divides a limit between partitions and
 # rounds.
 FULL = 0.9
 _STALE = 1.1
 
-# "Little" is less than this share of a bound: the next batch, twice as large, would reach half of it.
+# A cost below this share of a bound is "little": the next batch, twice as large, would reach half of the bound.
 _LITTLE_TIME = 0.25
 _LITTLE_MEMORY = 0.5
 
-# If a halved batch costs more than this share of the previous cost, most of it is the fixed cost of a batch.
+# If a halved batch costs more than this share of the previous cost, most of the cost is fixed.
 _HELPED = 0.75
 
 
 class LimitChange(NamedTuple):
-    """A change of the limit, with its reason for the log."""
+    """A change of the limit, with the reason that is logged."""
 
     before: int
     after: int
@@ -40,13 +40,15 @@ class LimitChange(NamedTuple):
 
 @dataclass
 class _Bound:
-    """The allowed cost of a batch, and the cost of the batch after which the limit was last reduced."""
+    """The allowed cost of a batch, and the cost of the batch that last reduced the limit."""
 
     most: float
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Return whether smaller batches are needed. They are not if this was tried and the cost is about the same."""
+        """Return whether the limit must shrink. It need not if a smaller batch has been tried and costs about
+        the same.
+        """
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):
@@ -59,9 +61,9 @@ class Pace:
     """Computes the limit of the next batch from the cost of the last one.
 
     Args:
-        most: the greatest limit; the smallest is 1 000, or this if it is less.
+        most: the highest limit. The lowest is 1 000, or `most` if that is lower.
         seconds: if a batch takes longer, the following ones are smaller.
-        megabytes: the same for the memory of a worker process after a table.
+        megabytes: if a worker process uses more memory, the following batches are smaller.
     """
 
     def __init__(self, most: int, seconds: float, megabytes: float) -> None:
@@ -71,11 +73,11 @@ class Pace:
         self._megabytes = _Bound(megabytes)
 
     def after(self, taken: int, seconds: float, megabytes: float) -> LimitChange | None:
-        """Return the change of the limit after a batch; None for no change.
+        """Return the change of the limit after a batch, or None for no change.
 
         Args:
-            taken: the number of records in the batch. The time only says something about the limit if the batch
-                reached it; memory always does, before a larger batch comes.
+            taken: the number of records in the batch. Its duration only counts if the batch reached the limit. Memory
+                always counts, so that the limit shrinks before a larger batch arrives.
             megabytes: 0 if unknown.
         """
         if taken > _STALE * self.limit:  # planned before the limit changed

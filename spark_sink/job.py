@@ -1,4 +1,4 @@
-"""The life of the streaming query: start, restart, and stop between batches."""
+"""The lifecycle of the streaming query: start, restart, and stop between batches."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()
 
-# A start that replays a batch meets the fault once. More often, the cause is another one.
+# A start that replays a batch runs into the metrics fault once. If it occurs more often, the cause is a different one.
 MAX_RESTARTS = 3
 
 POLL_SECONDS = 1
 
-# It writes a stack trace for a batch that was turned away, and one for the fault when that batch begins again.
+# This logger writes a stack trace for a batch that was rejected, and another one when that batch begins again.
 _NOISY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 
@@ -47,19 +47,19 @@ class _TurnedAway(Exception):
 
 
 class _Order(enum.IntEnum):
-    """The next step of the query after the running batch."""
+    """The next action of the query after the running batch."""
 
     CONTINUE = 0
     RESTART = 1
-    """End and start again: only a start can change the size of batches, or use executors that joined later."""
+    """Restart the query. Only a restart can change the size of batches, or use executors that joined later."""
     STOP = 2
 
 
 class _Orders:
-    """The order in force. The query's thread, the main thread and signal handlers give orders; STOP is final."""
+    """The current order. The query's thread, the main thread and signal handlers give orders; STOP is final."""
 
     def __init__(self) -> None:
-        # Reentrant: a signal handler runs in a thread that may hold it.
+        # Reentrant, because a signal handler can run in a thread that already holds the lock.
         self._lock = threading.RLock()
         self._order = _Order.CONTINUE
 
@@ -77,7 +77,7 @@ class _Orders:
             self._order = max(self._order, order)
 
     def restarted(self) -> None:
-        """Clear RESTART, which a start of the query fulfils."""
+        """Clear RESTART when the query starts, because that carries it out."""
         with self._lock:
             if self._order is _Order.RESTART:
                 self._order = _Order.CONTINUE
@@ -88,9 +88,9 @@ class _Run:
     """One start of the query.
 
     Args:
-        cores: of all executors when Spark planned the query.
+        cores: the number of cores of all executors when Spark planned the query.
         batches: the number of batches that began.
-        ended_by: the exception that ended its last batch, if one did.
+        ended_by: the exception that ended its last batch, if any.
     """
 
     cores: int
@@ -99,12 +99,12 @@ class _Run:
 
 
 def _unexpected(record: logging.LogRecord) -> bool:
-    """Py4J logs every exception of a batch. These two are expected, or reported elsewhere."""
+    """Suppress log lines of Py4J for two exceptions, because they are expected or reported elsewhere."""
     return record.exc_info is None or not isinstance(record.exc_info[1], _TurnedAway | FatalError)
 
 
 class Job:
-    """A streaming query over its whole life, restarts included."""
+    """A streaming query over its whole life, including restarts."""
 
     def __init__(
         self,
@@ -127,12 +127,13 @@ class Job:
         self._maintenance = maintenance
         self._registration = registration
         self._health = health
-        # The last batch was as large as allowed, so more events wait, and maintenance waits for them.
+        # The last batch reached the limit, so more events are waiting, and maintenance is postponed.
         self._behind = False
         self._starting = starting
-        # The id of the checkpoint, until the first batch has verified it.
+        # The id of the checkpoint; cleared once the first batch has verified it.
         self._unverified: str | None = checkpoint
-        # Held while tables are written: by the query's thread in a batch, or by the main thread for commands between.
+        # Held while tables are written, either by the query's thread during a batch or by the main thread for commands
+        # between batches.
         self._writing = threading.Lock()
         self._requests_run_at = time.monotonic()
         self._available_now = available_now
@@ -144,10 +145,11 @@ class Job:
         self._muted = False
 
     def run(self) -> None:
-        """Run until the end, a stop, or a failure."""
+        """Run until the end of the topic, a stop, or a failure."""
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with signals.handled(self._on_signal):
-            # Commands that were queued while the sink was down. A run with --available-now may get no second chance.
+            # Execute the commands that were queued while the sink was down. With --available-now there may be no later
+            # chance.
             with self._health.working():
                 while self._requests.run() and self._available_now and not self._orders.stop:
                     pass
@@ -158,7 +160,7 @@ class Job:
         log.info("stopped" if self._orders.stop else "caught up")
 
     def stop(self) -> None:
-        """Let the running batch end, and start no other."""
+        """Let the running batch finish, and start no other."""
         self._orders.give(_Order.STOP)
 
     def _on_signal(self, name: str) -> None:
@@ -203,25 +205,25 @@ class Job:
                 self._resize(reports, perf_counter() - started)
                 self._spread()
         except Exception as error:
-            # Kept here, because Spark reports it as text only.
+            # Stored here, because Spark reports it as text only.
             run.ended_by = failure(error) if isinstance(error, SPARK_ERRORS) else error
-            # A FatalError is reported in full, once, when the sink ends.
+            # A FatalError is reported once, in full, when the sink ends.
             self._mute_spark_log(isinstance(run.ended_by, FatalError))
             raise run.ended_by from None
 
     def _check_checkpoint(self) -> None:
-        """Verify in the first batch, for which Spark has written to the checkpoint, that no other sink took it over."""
+        """Verify that no other sink took over the checkpoint. Spark has written to it by the first batch."""
         if self._unverified is not None:
             check_id(self._spark, self._settings.checkpoint, self._unverified)
             self._unverified = None
 
     def _resize(self, reports: Sequence[TableReport], seconds: float) -> None:
-        """Restart the query if later batches should have another size.
+        """Restart the query if later batches need a different size.
 
-        A batch that Spark has planned by then keeps the old size and runs after the restart.
+        If Spark has already planned a batch, that batch keeps the old size and runs after the restart.
         """
         if any(report.counters.skipped for report in reports):
-            return  # A part of the batch was done before a crash, so the time of the whole batch is not known.
+            return  # A part of the batch was done before a crash, so its total time is unknown.
         taken = merge_spans(report.extent for report in reports).offsets
         self._behind = taken >= FULL * self._pace.limit
         change = self._pace.after(taken, seconds, max((report.counters.megabytes for report in reports), default=0))
@@ -230,7 +232,7 @@ class Job:
             self._orders.give(_Order.RESTART)
 
     def _spread(self) -> None:
-        """Restart the query if executors joined after it was planned, so that all of them read."""
+        """Restart the query if executors joined after it was planned, so that they also read."""
         cores: int = self._spark.sparkContext.defaultParallelism
         planned = self._run_of_query.cores
         if cores > planned:
@@ -238,7 +240,7 @@ class Job:
             self._orders.give(_Order.RESTART)
 
     def _mute_spark_log(self, muted: bool) -> None:
-        """Mute Spark's log of a batch that was turned away, until that batch has begun again."""
+        """Mute Spark's log of a rejected batch until that batch has begun again."""
         if muted != self._muted:
             spark_session.log_level(self._spark, _NOISY_LOGGER, "OFF" if muted else "ERROR")
             self._muted = muted
@@ -249,12 +251,12 @@ class Job:
         self._requests_run_at = time.monotonic()
 
     def _maintain(self) -> None:
-        """Maintain tables if a turn is due and no events wait."""
+        """Maintain tables if a run is due and no events are waiting."""
         if not self._behind and self._maintenance.is_due():
             self._maintenance.turn()
 
     def _work_when_idle(self) -> None:
-        """Maintain tables between two batches, and execute commands while an idle topic brings no batch."""
+        """While the query waits for events, maintain tables and execute commands."""
         if not self._writing.acquire(blocking=False):
             return
         try:
@@ -265,13 +267,13 @@ class Job:
             self._writing.release()
 
     def _finished(self, query: StreamingQuery) -> bool:
-        """Wait until the query ends; return False if it has to start again."""
+        """Wait until the query ends. Return False if it has to start again."""
         run, stopped = self._run_of_query, False
         try:
             while not query.awaitTermination(POLL_SECONDS):
                 self._health.beat()
                 if self._health.missing() and query.lastProgress is not None:
-                    self._health.begin()  # Spark has looked for a batch, and there may be none.
+                    self._health.begin()  # Spark has looked for a batch, and may have found none.
                 if self._orders.current is not _Order.CONTINUE and not query.status["isTriggerActive"]:
                     query.stop()
                     stopped = True
@@ -294,7 +296,7 @@ class Job:
                     raise other from None
                 case cause:
                     raise FatalError(f"the streaming query failed: {_first_line(cause or error)}") from error
-        # A query that nobody stopped has reached the end of the topic.
+        # If nobody stopped the query, it has reached the end of the topic.
         return self._orders.stop or not stopped
 
 

@@ -1,4 +1,4 @@
-"""The size of a batch, and the lag of the tables behind the topic at its end."""
+"""The size of a batch, and the lag of the tables behind the topic after it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from spark_sink.spark.checkpoint import planned_offsets
 
 log = structlog.get_logger()
 
-# The timeout of a request for the end of the topic, for which the batch waits.
+# The timeout for querying the end of the topic. The batch waits for the answer.
 PATIENCE_SECONDS = 2.0
 
 
 class Lag:
     """Compares the planned end of a batch with the previous batch and with the end of the topic.
 
-    The plan is used instead of the last record read, because transaction markers after that record have offsets too,
-    and partitions without records are in no batch.
+    It uses the plan instead of the last record that was read, because transaction markers after that record have
+    offsets too, and because partitions without records are in no batch.
 
     Args:
         entry: returns what Spark recorded before it began a batch.
-        ends: returns, by partition, the offset after the last readable record.
-        begins: returns, by partition, the offset at which the first batch begins; None if this is not requested.
+        ends: returns the offset after the last readable record of each partition.
+        begins: returns the offset of each partition at which the first batch begins; None if it is not needed.
     """
 
     def __init__(
@@ -38,11 +38,13 @@ class Lag:
         self._entry = entry
         self._ends = ends
         self._begins = begins
-        # A plan never changes, and a batch is requested before it, after it, and before the next one.
+        # A plan never changes, and each is needed three times: before its batch, after it, and before the next batch.
         self._planned = lru_cache(2)(self._read_plan)
 
     def taken(self, batch: int) -> int | None:
-        """Return the number of offsets in a batch, which has at most this many records; None if it is unknown."""
+        """Return the number of offsets in a batch, or None if it is unknown. The batch has at most this many
+        records.
+        """
         try:
             before = self._before(batch)
             return None if before is None else _beyond(self._planned(batch), before)
@@ -51,7 +53,7 @@ class Lag:
             return None
 
     def after(self, batch: int) -> int | None:
-        """Return the number of records after a batch; None if it is unknown."""
+        """Return how many records the topic has after a batch, or None if this is unknown."""
         try:
             planned = self._planned(batch)
             ends = self._ends()
@@ -74,5 +76,5 @@ def _beyond(ends: Mapping[int, int], begins: Mapping[int, int]) -> int:
 
 
 def _log_unknown(what: str, batch: int, error: Exception) -> None:
-    """Log why a number is missing. No batch fails because of it."""
+    """Log why a number is missing. A missing number never fails a batch."""
     log.warning(what, batch=batch, reason=str(error).strip().partition("\n")[0])

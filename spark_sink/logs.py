@@ -1,4 +1,4 @@
-"""The log of the sink: one JSON object per line, or colors on a terminal. It never contains row data."""
+"""The log of the sink: one JSON object per line, or colored text on a terminal. It never contains row data."""
 
 from __future__ import annotations
 

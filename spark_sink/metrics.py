@@ -1,6 +1,6 @@
 """All metrics of the sink, with their labels and help texts.
 
-They are counted when a batch is applied. A batch that is applied again after a failure is counted again.
+Events are counted when their batch is applied. If a batch is applied again after a failure, it is counted again.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from spark_sink.table_report import (
     TableReport,
 )
 
-# The label of all tables beyond the limit.
+# The shared label of all tables beyond the limit.
 OTHER = "other"
 
 
 class Metrics:
-    """The process's metrics, in a separate registry.
+    """The metrics of the process, in a separate registry.
 
     Args:
-        tables: the number of tables with their own label; the first ones get it.
+        tables: the number of tables with a label of their own. The first tables get one.
     """
 
     def __init__(self, tables: int) -> None:
@@ -84,7 +84,9 @@ class Metrics:
         seconds: Mapping[str, float],
         lag: int | None = None,
     ) -> None:
-        """Count a batch, after which these tables are parked. An unknown lag keeps the previous one."""
+        """Count a batch, and set the tables that are parked after it. If the lag is unknown, the metric keeps its
+        value.
+        """
         for report in reports:
             table = self._label(report.table)
             counters = report.counters
@@ -119,7 +121,7 @@ class Metrics:
         self._waiting.set(sum(cause.events for cause in held.values()))
 
     def statement(self, table: str, note: str) -> None:
-        """Count a statement that concerns all tables of a database or a source."""
+        """Count a statement that affects all tables of a database or a source."""
         self._statements.labels(table, note).inc()
 
     def maintained(self, step: str, seconds: float) -> None:
@@ -132,11 +134,11 @@ class Metrics:
         self._maintenance_failed.inc()
 
     def columns_beside(self, count: int) -> None:
-        """Count columns that got another version."""
+        """Count columns for which another version was added."""
         self._beside.inc(count)
 
     def registration_failed(self) -> None:
-        """Count a table that was not registered; it is offered again later."""
+        """Count a table that the catalog rejected. Registration is retried later."""
         self._unregistered.inc()
 
     def _label(self, table: str) -> str:
@@ -154,7 +156,9 @@ class Metrics:
 
 
 class _LatencyHistogram(Collector):
-    """A histogram from buckets. Prometheus' own histogram takes one value at a time, but workers count by bucket."""
+    """A histogram that is filled bucket by bucket. Prometheus' own histogram takes single values, but workers send
+    counts per bucket.
+    """
 
     def __init__(self) -> None:
         self._total = NO_LATENCY

@@ -1,4 +1,4 @@
-"""The pages of the driver: /livez and /readyz for probes, /metrics for Prometheus."""
+"""The HTTP pages of the driver: /livez and /readyz for probes, /metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -17,17 +17,18 @@ from spark_sink.errors import ConfigError
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-# The query is checked every second. Spark's JVM can pause, and a start of the query takes some seconds.
+# The query is checked every second. Spark's JVM can pause, and starting the query takes some seconds.
 PATIENCE_SECONDS = 300.0
 
 _ADDRESS = "0.0.0.0"  # noqa: S104  the kubelet and Prometheus ask from outside
 
 
 class Health:
-    """Knows whether the process is alive, and whether it has begun.
+    """Knows whether the process is alive, and whether it is ready.
 
-    A batch can take any time, and so can a command or maintenance between batches; during those the process counts as
-    alive. It does not if the query was not checked for a long time, because Spark's JVM no longer answers.
+    A batch can take any time, and so can a command or maintenance between batches. During those the process counts as
+    alive. Otherwise, if the query has not been checked for a long time, Spark's JVM no longer answers, and the process
+    counts as dead.
 
     Args:
         clock: returns seconds.
@@ -45,7 +46,7 @@ class Health:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Count as alive while a command, maintenance or a start runs, however long that takes."""
+        """Count the process as alive while a command, maintenance or a start runs, however long that takes."""
         self._busy += 1
         try:
             yield
@@ -54,16 +55,16 @@ class Health:
             self.beat()
 
     def begin(self) -> None:
-        """Record that the first batch is planned, or that the topic has none."""
+        """Record that the first batch is planned, or that the topic has nothing to read."""
         self._begun = True
 
     def hangs(self) -> str | None:
-        """Return what hangs; None if nothing does."""
+        """Return what hangs, or None if nothing hangs."""
         idle = self._clock() - self._seen
         return f"the query was not checked for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
 
     def missing(self) -> str | None:
-        """Return what is missing; None if the sink is ready."""
+        """Return what is missing, or None if the sink is ready."""
         return None if self._begun else "no batch has been planned yet"
 
 
@@ -73,11 +74,11 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _SilentHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing: otherwise the log would consist of lines for probes."""
+        """Log nothing. Otherwise, requests of probes would fill the log."""
 
 
 def serve(port: int, registry: CollectorRegistry, health: Health) -> int:
-    """Serve the pages on a port in a thread; return the port, which the system chooses if it is 0.
+    """Serve the pages on a port in a thread, and return the port. If it is 0, the system chooses one.
 
     Raises:
         ConfigError: the port is not available.

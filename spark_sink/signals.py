@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, which stop the sink."""
+"""Handling of SIGTERM and SIGINT, which stop the sink."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ ASKED = (signal.SIGTERM, signal.SIGINT)
 
 
 def end_at_once() -> None:
-    """Exit with code 0 on a signal, while no batch runs and nothing needs cleaning up.
+    """Exit with code 0 on a signal. Use this while no batch runs and nothing needs cleaning up.
 
-    Call it again when Spark has started, because PySpark sets its own handler. It does not raise an exception, which
-    would leave an answer of Java unread, and the next request would get it.
+    Call it again when Spark has started, because PySpark sets its own handler. It does not raise an exception. That
+    would leave a response from Java unread, and the next request would get it.
     """
     for number in ASKED:
         signal.signal(number, lambda *_: os._exit(0))
@@ -23,7 +23,7 @@ def end_at_once() -> None:
 
 @contextmanager
 def handled(on_signal: Callable[[str], None]) -> Iterator[None]:
-    """Call the handler with the name of the signal instead, within the block."""
+    """Within the block, call the handler with the name of the signal instead."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         on_signal(signal.Signals(number).name)

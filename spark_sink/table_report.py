@@ -1,4 +1,4 @@
-"""The answer of a worker to the driver about one table's events in a batch: an outcome, and separate counters."""
+"""The report of a worker to the driver about one table's events in a batch: an outcome, and separate counters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Done(Struct, frozen=True, tag=True):
 
 
 class NeedsDdl(Struct, frozen=True, tag=True):
-    """The driver must change the table before anything is written; then the task runs again."""
+    """The driver must change the table before anything is written. Then the task runs again."""
 
     step: Step
 
@@ -29,15 +29,15 @@ class NeedsRecords(Struct, frozen=True, tag=True):
 
 
 class NeedsSpark(Struct, frozen=True, tag=True):
-    """The driver executes the orders; then the task runs again if there is `more` to write."""
+    """The driver executes the orders. Then the task runs again if there is `more` to write."""
 
     orders: tuple[Order, ...]
     more: bool = False
 
 
 class Parked(Struct, frozen=True, tag=True):
-    """The table cannot continue. This number of events waits, from the one that it rejected; zero if they already
-    waited and were replayed.
+    """The table cannot accept more events. This many events were parked, starting with the rejected one; zero if they
+    were already parked and were being replayed.
     """
 
     refusal: str
@@ -45,7 +45,7 @@ class Parked(Struct, frozen=True, tag=True):
 
 
 class Deferred(Struct, frozen=True, tag=True):
-    """The table was parked before the batch; this number of further events waits."""
+    """The table was already parked before the batch. This many further events were parked."""
 
     events: int
 
@@ -56,7 +56,7 @@ class Conflict(Struct, frozen=True, tag=True):
     message: str
 
 
-# Outcomes that need work of the driver.
+# Outcomes that require work by the driver.
 Unfinished = NeedsDdl | NeedsRecords | NeedsSpark
 
 Outcome = Done | Unfinished | Parked | Deferred | Conflict
@@ -67,10 +67,10 @@ LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 360
 
 
 class Latency(Struct, frozen=True):
-    """The latency of events in seconds: how many took at most each of LATENCY_BOUNDS, their number, and their sum.
+    """The latency of events in seconds: how many are within each of LATENCY_BOUNDS, their number, and their sum.
 
-    Events that took longer than the last bound, a day, are history that is read again. `live` is the sum of the others,
-    and `greatest` the greatest of them.
+    Events with a latency beyond the last bound, a day, are historical events that are read again. `live` is the sum of
+    all other latencies, and `greatest` is the greatest of those.
     """
 
     within: tuple[int, ...] = (0,) * len(LATENCY_BOUNDS)
@@ -81,9 +81,10 @@ class Latency(Struct, frozen=True):
 
     @classmethod
     def of(cls, committed: pa.ChunkedArray, now: int) -> Latency:
-        """Return the latency of events that the source committed then and that are visible now; both in microseconds.
+        """Return the latency of events that the source committed at one time and that became visible at another; both
+        in microseconds.
 
-        Clocks of other machines may be ahead, so a negative latency counts as zero.
+        Clocks of other machines can be ahead, so a negative latency counts as zero.
         """
         known = committed.drop_null()
         if not len(known):
@@ -96,7 +97,7 @@ class Latency(Struct, frozen=True):
 
     @property
     def live_count(self) -> int:
-        """Return the number of events that took at most a day."""
+        """Return the number of events with a latency of at most a day."""
         return self.within[-1]
 
     def __add__(self, other: Latency) -> Latency:
@@ -109,17 +110,20 @@ NO_LATENCY = Latency()
 
 
 class TableCounters(Struct, frozen=True):
-    """Counters of one table in a batch, or of a part of the work; no decision depends on them.
+    """Counters for one table in a batch, or for a part of the work. They are informational: no decision depends on
+    them.
 
     Args:
-        skipped: commits that an earlier attempt of the batch made.
+        skipped: commits that an earlier attempt at the batch made.
         stale: events that changed nothing, by reason; `late` ones only changed older versions of a history.
         undecided: removals of a key that two rows may have had: see `fold.Folded`.
-        truncated: time values that were cut off at the microsecond.
-        rejected: events in quarantine, by reason; `ignored` ones by kind.
+        truncated: time values that were truncated to the microsecond.
+        rejected: events in quarantine, by reason.
+        ignored: ignored events, by kind.
         statements: statement notes after which the table differs from its source, or may differ, by note.
         latency: the latency of events that the task itself committed.
-        fold_ms: milliseconds of folding; `write_ms` of writing.
+        fold_ms: milliseconds spent folding.
+        write_ms: milliseconds spent writing.
         megabytes: memory of the worker's process (MiB); 0 if unknown.
     """
 
@@ -142,7 +146,7 @@ class TableCounters(Struct, frozen=True):
     megabytes: int = 0
 
     def __add__(self, other: TableCounters) -> TableCounters:
-        """Return the counters of both parts of the work, the memory of the larger one."""
+        """Return the counters of both parts of the work. The memory is that of the larger part."""
         sums: dict[str, object] = {}
         for name in self.__struct_fields__:
             one, two = getattr(self, name), getattr(other, name)
@@ -154,7 +158,7 @@ class TableCounters(Struct, frozen=True):
 
 
 class WideStatement(Struct, frozen=True):
-    """A statement that concerns all tables of a database, or of a source if `db` is null; `note` is the note of the
+    """A statement that affects all tables of a database, or of a source if `db` is null. `note` is the note in the
     envelope.
     """
 
@@ -167,11 +171,11 @@ class TableReport(Struct, frozen=True):
     """The outcome and counters of one table's events in a batch.
 
     Args:
-        table: its name in the lakehouse; if another table has or had its name, the name under which its events wait.
+        table: its name in the lakehouse. If another table has or had it, the name under which the events are parked.
         source: the source table, which distinguishes the tables of a route; "" if there is none.
         choice: the engine that writes the table; None if the table does not exist yet.
-        version: the version of the table afterwards; after orders the driver sets it.
-        extent: the extent of the whole route, only in the first of its reports.
+        version: the version of the table afterwards. After orders, the driver sets it.
+        extent: the extent of the whole route, set only in the first of its reports.
         wide: statements without a table, which the driver handles at the end of the batch.
     """
 
@@ -188,5 +192,5 @@ class TableReport(Struct, frozen=True):
 
     @property
     def parked(self) -> int:
-        """Return the number of events that the batch added to those that wait."""
+        """Return the number of events that the batch parked."""
         return self.outcome.events if isinstance(self.outcome, Parked | Deferred) else 0

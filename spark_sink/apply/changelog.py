@@ -1,4 +1,4 @@
-"""The events of a changelog, which stores each of them once, even if events are repeated."""
+"""Changelogs: append each event once, even if it arrives more than once."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Recorded:
 def record(events: Sequence[Event], details: Sequence[Details], log: ChangelogTable, plan: Plan) -> Recorded:
     """Return the rows of those events that are not in the table yet.
 
-    An event beyond its scope's greatest position is new. Only the others are looked up.
+    An event beyond the highest stored position of its scope is new. Only the other events are looked up in the table.
     """
     greatest = dict(log.greatest())
     named: dict[Identity, tuple[Event, Details]] = {}

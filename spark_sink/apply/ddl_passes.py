@@ -1,5 +1,5 @@
-"""Further runs of a batch's task, after the driver has done what an earlier run requested; and the combined reports of
-all runs.
+"""Repeated runs of a batch's task: each run follows the driver work that the previous run requested. At the end the
+reports of all runs are combined.
 """
 
 from __future__ import annotations
@@ -31,9 +31,10 @@ class DriverWork:
     """The work that a run of the task leaves to the driver.
 
     Args:
-        steps: schema changes, each with its table; `orders` of rows by table.
-        carried: routes whose raw records must be sent along.
-        again: routes that have more work afterwards.
+        steps: schema changes, each with its table.
+        orders: the orders for each table.
+        carried: routes whose raw records must be sent along with their events.
+        again: routes whose tasks must run again afterwards.
     """
 
     steps: list[tuple[str, Step]] = field(default_factory=list)
@@ -43,10 +44,10 @@ class DriverWork:
 
     @classmethod
     def of(cls, reports: Iterable[TableReport]) -> DriverWork:
-        """Sort the reports of a run by what has to be done.
+        """Sort the reports of a run by the work that they request.
 
         Raises:
-            ConfigError: tables contradict the configuration; the message lists all of them.
+            ConfigError: some tables contradict the configuration; the message lists all of them.
         """
         work, conflicts = cls(), []
         for report in reports:
@@ -75,16 +76,16 @@ class DriverWork:
 
 
 class SeenRequests:
-    """The requests of tables in a batch so far. A table that repeats a request would do so forever."""
+    """The requests that tables have made in this batch. A repeated request is an error, because it would never end."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
     def add(self, reports: Iterable[TableReport]) -> None:
-        """Take note of what the reports request.
+        """Record the requests of the reports.
 
         Raises:
-            FatalError: a request was made before, and done.
+            FatalError: a table repeats a request that was already carried out.
         """
         for report in reports:
             if not isinstance(report.outcome, Unfinished):
@@ -96,9 +97,9 @@ class SeenRequests:
 
 
 def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
-    """Return one report per table: the state after its last run, with the work of the earlier ones.
+    """Return one report per table: the state after its last run, with the counts of all its runs.
 
-    Segments that a run skips because an earlier run of this batch applied them are not replays.
+    Segments that a run skips because an earlier run of this batch applied them do not count as replays.
     """
     tables: dict[tuple[str, str], TableReport] = {}
     for reports in runs:
@@ -110,16 +111,17 @@ def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
 
 
 def _after(earlier: TableReport, report: TableReport) -> TableReport:
-    # A task that requested a change of its table has done nothing yet. What it skips then was applied by another start.
+    # A task that requested a change of its table has not applied anything yet. If it skipped segments, an earlier
+    # attempt at this batch had applied them.
     first = report if isinstance(earlier.outcome, NeedsDdl) else earlier
-    # Both runs counted what the table got, and only one of them what was done to it.
+    # Both runs counted the events of the table, but only one of them counted what was done with the events.
     got = {name: getattr(report.counters, name) for name in ("events", "truncated", "statements")}
     counters = msgspec.structs.replace(
         earlier.counters + report.counters, **got, skipped=first.counters.skipped, ignored=first.counters.ignored
     )
     return msgspec.structs.replace(
         report,
-        # A table that one run parked stays parked, whatever the next run finds.
+        # Once a run has parked a table, it stays parked, whatever the next run reports.
         outcome=earlier.outcome if isinstance(earlier.outcome, Parked | Deferred) else report.outcome,
         counters=counters,
         version=earlier.version if report.version is None else report.version,

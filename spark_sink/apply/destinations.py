@@ -1,9 +1,10 @@
-"""The destinations of a route's events: a table of the lakehouse, the parked events, or none.
+"""Choose the destination of a route's events: a lakehouse table, the parked events, or nothing.
 
-Several source tables can have the same name in the lakehouse. It belongs to the source table for which the table was
-created. If there is no table, it belongs to what tables.shared declares, then to the source table whose events already
-wait, then to the one whose first event has the lowest partition and offset of the batch. So the owner is the same after
-a restart. Events of the others wait, each under its own name.
+Several source tables can map to the same lakehouse name. An existing lakehouse table belongs to the source table for
+which it was created. Otherwise the name belongs to the source tables that tables.shared declares, then to the source
+table that already has parked events, then to the one whose first event has the lowest partition and offset of the
+batch. This rule makes the owner the same after a restart. Events of the other source tables are parked, each under a
+name of its own.
 """
 
 from __future__ import annotations
@@ -31,9 +32,9 @@ class Destination(NamedTuple):
     """The destination of the events of one source table.
 
     Args:
-        table: None if the events have no table, or an excluded one.
-        name: the name of the table in the lakehouse, or the one under which the events wait.
-        owner: the owner of the name. It differs from the table if the table cannot have the name.
+        table: None if the events have no table, or if their table is excluded.
+        name: the name of the lakehouse table, or the name under which the events are parked.
+        owner: the source table that owns the name. It differs from `table` if another source table has the name.
     """
 
     table: TableId | None
@@ -47,7 +48,7 @@ class Destinations:
     """Sorts the events of one route by their destination.
 
     Args:
-        parking: None if the events are parked already, and replayed.
+        parking: None if these are parked events that are being replayed.
         spelled: names of tables that exist in another spelling.
     """
 
@@ -60,7 +61,7 @@ class Destinations:
     def of(
         self, by_table: Mapping[TableId | None, Intake], catalog: SchemaCatalog
     ) -> tuple[list[Destination], SchemaCatalog]:
-        """The events of one route, and a catalog that knows their tables."""
+        """The events of one route, and the catalog that resolves their tables."""
         nowhere = by_table.get(None, Intake())
         waiting: list[Destination] = []
         applicable: dict[TableId | None, Intake] = {}
@@ -86,14 +87,16 @@ class Destinations:
         return self.spelled.get(target, target)
 
     def _waits_as(self, table: TableId) -> str | None:
-        """Return the name under which the events wait, if it is not the name of their table."""
+        """Return the name under which the events are parked, if it differs from the name of their table."""
         name = self.parking.name_of(table) if self.parking is not None else None
         return name if name is not None and name.lower() != self._name(table).lower() else None
 
     def _owners(
         self, names: Mapping[TableId, str], by_table: Mapping[TableId | None, Intake]
     ) -> dict[TableId, TableId]:
-        """Return by table the owner of its name: the table itself, as far as this is known without opening it."""
+        """Return the owner of each table's name. Without opening tables, the owner is assumed to be the table
+        itself.
+        """
         by_name: dict[str, list[TableId]] = {}
         for table, name in names.items():
             by_name.setdefault(name.lower(), []).append(table)
@@ -106,7 +109,7 @@ class Destinations:
 
     def _stored(self, names: Iterable[str]) -> TableId | None:
         for name in sorted(set(names)):
-            with suppress(Refused):  # somebody else's table: the error is raised when it is written
+            with suppress(Refused):  # the table belongs to someone else: writing it raises the error
                 table = self.tables.open(name)
                 if table is not None:
                     return table.shape.table
@@ -116,15 +119,15 @@ class Destinations:
 def _first(
     several: Sequence[TableId], waiting: Sequence[TableId], by_table: Mapping[TableId | None, Intake]
 ) -> TableId:
-    """Return the owner of a name that several source tables have, if the table does not exist."""
+    """Return the owner of a name that several source tables share, for a table that does not exist yet."""
     declared = (table for table in several if table.source == SEVERAL)
-    # Truncates and statements alone create no table.
+    # Truncates and statements do not create a table.
     makers = (table for table in several if operations(by_table[table].events) - {*APART, GAP})
     return next(chain(declared, waiting, makers, several))
 
 
 def clash(owner: TableId, table: TableId, name: str) -> Refused:
-    """Return the refusal for a source table whose name belongs to another one."""
+    """Return the error for a source table whose name belongs to another source table."""
     if owner.source == SEVERAL:
         whose, out = "which contains the source tables that tables.shared declares", "declare it there, too, or give it"
     else:

@@ -1,5 +1,5 @@
-"""One micro-batch on the driver: read the schemas, fold and write in the workers, and change the tables that request
-it.
+"""Run one micro-batch on the driver: read the schemas, let the workers fold and write the events, and change the tables
+whose tasks request it.
 """
 
 from __future__ import annotations
@@ -52,20 +52,20 @@ log = structlog.get_logger()
 # The table label of a metric for a statement that concerns several tables.
 _ALL = "all"
 
-# Changing a table mostly waits for storage.
+# Changing a table is mostly waiting for storage.
 DDL_THREADS = 8
 
 Records = TypeVar("Records", contravariant=True)
 
 
 class Schemas(Protocol):
-    """A source of the catalog; in production the schemas topic."""
+    """Provides the catalog; in production it comes from the schemas topic."""
 
     def refresh(self) -> SchemaCatalog: ...
 
 
 class TaskRunner(Protocol[Records]):
-    """Runs the task of a table in the workers. `Records` is the form of a batch there."""
+    """Runs the task of each table in the workers. `Records` is the type of a batch."""
 
     def batch(
         self,
@@ -75,28 +75,28 @@ class TaskRunner(Protocol[Records]):
         weights: Mapping[int, int],
         only: Collection[str] | None = None,
     ) -> list[TableReport]:
-        """Run the task on the records of a batch, with the records of each table together.
+        """Run the task on the records of a batch, grouped by table.
 
         Args:
             carried: routes whose raw records are sent along with their events.
-            weights: events by bucket in the previous batch, used to distribute tables.
-            only: routes to run; None: all.
+            weights: events by bucket in the previous batch, used to distribute the tables.
+            only: routes to run; None runs all of them.
         """
 
     def turns(self, parked: ParkedTables, target: str, first: int, last: int, task: Task) -> list[TableReport]:
-        """Run the task on the parked turns of a name, in order, up to the first that fails; return the reports of the
-        turns that were reached.
+        """Run the task on the parked turns of a name, in order, and stop after the first one that fails. Return the
+        reports of the turns that ran.
         """
 
 
 class Fulfilment(NamedTuple):
-    """The reports after the driver has done what they requested.
+    """The reports after the driver has done the requested work.
 
     Args:
-        reports: all reports of the run; those whose orders were executed have the new version.
+        reports: all reports of the run; those of changed tables have the new version.
         again: routes whose tasks must run again.
-        refused: tables that reject what was ordered, with the reason.
-        spelled: tables that exist in another spelling than the one to create.
+        refused: tables that rejected the requested change, with the reason.
+        spelled: tables that exist in another spelling than the one that was to be created.
     """
 
     reports: list[TableReport]
@@ -106,13 +106,13 @@ class Fulfilment(NamedTuple):
 
 
 class Applier(Generic[Records]):
-    """Applies micro-batches to tables, one after the other.
+    """Applies micro-batches to tables, one batch after the other.
 
     Args:
         app: pipeline and checkpoint, for the markers of the commits.
         runner: runs the tasks.
         writer: writes the tables of the engine `spark`.
-        lag: the lag of the topic from which batches come, if there is a topic.
+        lag: the lag of the topic from which the batches come; None if they come from elsewhere.
     """
 
     def __init__(
@@ -142,12 +142,12 @@ class Applier(Generic[Records]):
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
-        # Routes whose raw records are sent along with their events: those that have requested it since the start.
+        # Routes whose raw records are sent along with their events, because a task has requested them since the start.
         self._carried: set[str] = set()
         self._spelled: dict[str, str] = {}
 
     def __call__(self, records: Records, batch: int) -> list[TableReport]:
-        """Apply a batch of the canonical topic. Afterwards its events are in tables, in quarantine, or parked."""
+        """Apply a batch of the canonical topic. Afterwards each event is in its table, in quarantine, or parked."""
         watch = Stopwatch(Phase.LAG)
         log.info("batch begun", batch=batch, offsets=self._lag.taken(batch) if self._lag is not None else None)
         watch.enter(Phase.SCHEMAS)
@@ -184,16 +184,16 @@ class Applier(Generic[Records]):
         return reports
 
     def task(self, batch: int) -> Task:
-        """Return the task for a batch, with the schemas known so far."""
+        """Return the task for a batch, with all schemas known at this point."""
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
         seen = dict(self._control.batches.last_seen())
         return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled, last_seen=seen)
 
     def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
-        """Park the tables of databases and sources that a statement concerns as a whole.
+        """Park all tables that a statement on a whole database or source affects.
 
-        By then the events of the batch are in the tables. The marker is the last of the batch, so a repeated batch
-        neither parks the tables twice nor applies anything to them again.
+        At this point the events of the batch are already in the tables. The marker is the last one of the batch, so a
+        repeated batch neither parks the tables twice nor applies its events again.
         """
         for report in reports:
             for wide in report.wide:
@@ -213,12 +213,12 @@ class Applier(Generic[Records]):
                         log.error("table parked", table=name, reason=detail, events=0, then=then)
 
     def _tables_of(self, wide: WideStatement, reports: Iterable[TableReport]) -> list[str]:
-        """Return the existing tables of a database or a source, except those that are parked."""
+        """Return the existing tables of a database or a source, except the parked ones."""
         names = self._control.batches.tables() | {report.table for report in reports if report.version is not None}
         parked = {report.table for report in reports if isinstance(report.outcome, Parked | Deferred)}
         found = []
         for name in sorted(names - parked - self._control.held().keys()):
-            with suppress(Refused):  # it cannot be written in any case
+            with suppress(Refused):  # it cannot be written anyway
                 table = self._tables.open(name)
                 if table is not None and not isinstance(table, ChangelogTable) and self._is_of(table.shape.table, wide):
                     found.append(name)
@@ -232,21 +232,19 @@ class Applier(Generic[Records]):
         return any(part.source == wide.source and wide.db in (None, part.db) for part in parts)
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
-        """Log the engine that writes a table when it is first known and when it changes."""
+        """Log the engine of a table when it is first known and whenever it changes."""
         for report in reports:
             if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
                 self._engines[report.table] = report.choice.engine
                 log.info("engine chosen", table=report.table, **report.choice._asdict())
 
     def fulfil(self, work: DriverWork, reports: Sequence[TableReport], watch: Stopwatch | None = None) -> Fulfilment:
-        """Do what the reports of a run request; within a batch, measured by its watch."""
+        """Do the work that the reports of a run request, and let the watch of the batch measure it."""
         watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
         watch.enter(Phase.DDL)
         with ThreadPoolExecutor(DDL_THREADS) as pool:
-            names = list(
-                pool.map(self._change, work.steps)
-            )  # the list collects every result, and raises every exception
+            names = list(pool.map(self._change, work.steps))  # the list waits for every result and re-raises exceptions
         spelled = {table: name for (table, _), name in zip(work.steps, names, strict=True) if name != table}
         self._spelled |= spelled
         watch.enter(Phase.SPARK)
@@ -256,7 +254,7 @@ class Applier(Generic[Records]):
         return Fulfilment(after, again, refused, spelled)
 
     def _after(self, report: TableReport, refused: Mapping[str, str]) -> TableReport:
-        """Return the report after the orders of its table were executed or rejected."""
+        """Return the report of a table after its requested change was made or rejected."""
         if not isinstance(report.outcome, NeedsSpark):
             return report
         counters = report.counters
@@ -272,11 +270,11 @@ class Applier(Generic[Records]):
         self._ddl.set_properties(name, owner_properties(source))
 
     def discard(self) -> None:
-        """Delete the staged files: all of them were written or rejected."""
+        """Delete the staged files. All of them have been written or rejected by now."""
         self._writer.discard()
 
     def _change(self, wanted: tuple[str, Step]) -> str:
-        """Change a table; return the name under which it exists."""
+        """Change a table, and return the name under which it exists."""
         table, step = wanted
         started = time.perf_counter()
         match step:
@@ -345,7 +343,7 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
 
 
 def _latency(latency: Latency) -> dict[str, int]:
-    """Return the latency of events of the last day. The age of older ones says nothing about the sink."""
+    """Return the latency of events from the last day. The age of older events says nothing about the sink."""
     told = {}
     if latency.live_count:
         mean, greatest = latency.live / latency.live_count, latency.greatest

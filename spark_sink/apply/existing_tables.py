@@ -1,4 +1,4 @@
-"""A comparison of existing tables with the configuration. A table is never turned into something else."""
+"""Compare existing tables with the configuration. A table never changes its mode or its format."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spark_sink.schema.table_spec import TableSpec, match_rule
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import OpenTable
 
-# Opening a table mostly waits for storage.
+# Opening a table is mostly waiting for storage.
 _THREADS = 16
 
 
@@ -23,7 +23,7 @@ def _rebuilt(name: str) -> str:
     return f"`spark-sink rebuild {shlex.quote(name)}` and start the sink, which reads the topic again for this table"
 
 
-# Others changed the table. It continues in its current state once an operator resumes it.
+# Someone else changed the table. When an operator resumes it, the sink continues from its current state.
 CHANGED_BY_OTHERS = frozenset({Reason.TABLE_SET_BACK, Reason.TABLE_GONE})
 
 
@@ -31,7 +31,7 @@ class Shapes(Protocol):
     """Tables of a warehouse whose shape can be read."""
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None if there is no table.
+        """Return the shape of a table, or None if the table does not exist.
 
         Raises:
             Refused: it is not a table of the sink.
@@ -54,7 +54,7 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
         except ConfigError as error:
             return str(error)
         except Refused:
-            return None  # it is parked, with the reason, when its next event arrives
+            return None  # its next event parks it, with the reason
         return None
 
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -64,14 +64,14 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
 
 
 def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> None:
-    """Make sure that a table has evolved from the state in the manifest.
+    """Make sure that a table descends from the version in the manifest.
 
     Args:
         table: None if it does not exist.
         seen: None if no batch has written it yet.
 
     Raises:
-        Refused: it was set back, or removed. The events since then would be in no table.
+        Refused: the table was rolled back or removed, so the events since then are in no table.
     """
     if seen is None:
         return
@@ -95,7 +95,7 @@ def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> No
 def changed_by_others(
     last_seen: Mapping[str, LastSeen], held: Collection[str], open_table: Callable[[str], OpenTable | None]
 ) -> dict[str, Refused]:
-    """Return by name the tables that were set back or removed after the manifest recorded them.
+    """Return, by name, the tables that were rolled back or removed after the manifest recorded them.
 
     Args:
         held: tables that are parked; they are checked when their events are applied again.
@@ -109,7 +109,7 @@ def changed_by_others(
         except FatalError:
             raise
         except Exception:
-            return None  # The next event of the table reports the problem; other tables need not wait for it.
+            return None  # the next event of this table reports the problem, and other tables do not wait for it
         return None
 
     names = sorted(last_seen.keys() - set(held))
@@ -125,10 +125,10 @@ def _wanted(name: str, shape: TableShape, rules: TableRules) -> TableSpec:
 
 
 def check_form(name: str, shape: TableShape, wanted: TableSpec) -> None:
-    """Make sure that a table keeps the mode with which it was created, and stays shared or unshared.
+    """Make sure that a table keeps the mode with which it was created, and that it stays shared or unshared.
 
     Raises:
-        ConfigError: the configuration wants something else.
+        ConfigError: the configuration asks for a different mode or sharing.
     """
     if shape.mode != wanted.mode:
         raise ConfigError(

@@ -51,7 +51,7 @@ from spark_sink.tables.protocols import HistoryTable
 
 @dataclass(slots=True)
 class HistoryChanges:
-    """The versions that a segment adds to a history: `rows` are new and changed ones."""
+    """The versions that a segment writes to a history. `rows` are new and changed versions."""
 
     rows: pa.Table
     adds_only: bool
@@ -66,7 +66,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     """Return the versions that the events produce.
 
     Raises:
-        Refused: the table cannot continue.
+        Refused: the table cannot accept more events.
     """
     shape = plan.shape
     keys, wrong = typed_keys(events, shape)
@@ -86,7 +86,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     taken_keys = [(_of_types(one.key, shape), one) for one in table.taken_keys]
     taken = {key: one for key in keys.values() for name, one in taken_keys if name == _in_images(key)}
     for one in taken.values():
-        # The older version ended where the one over it begins.
+        # The older version ended where the version above it begins.
         scope = one.transaction.scope
         since[scope] = min(one.pos[:-1], since.get(scope, one.pos))
     stored = table.versions(set(keys.values()), since)
@@ -126,7 +126,7 @@ def _in_images(key: Key) -> Key:
 
 
 def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
-    """Return a key in the form of images if it was stored before one of its columns got its current type."""
+    """Convert a stored key to the form that images use, if a key column has changed its type since."""
     typed = (column([value], shape.types[name]) for name, value in zip(shape.key, key, strict=True))
     return tuple(image_value(array.to_pylist()[0]) for array in typed)
 
@@ -134,11 +134,11 @@ def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
 def patch_versions(
     patches: Sequence[Event], keys: Mapping[str, Key], values: Values, table: HistoryTable, shape: TableShape
 ) -> pa.Table:
-    """Return the versions that patches of many rows produce at one position.
+    """Return the versions for patches of many rows that share one position.
 
     Args:
         keys: the typed key of each key text in the patches.
-        values: the values of their image by column of the table, unless it is NO_VALUES.
+        values: the values of each image, by table column, or NO_VALUES.
     """
     if not patches:
         return version_rows([], shape)
@@ -154,7 +154,7 @@ def patch_versions(
 def _after_images(
     events: Sequence[Event], columns: Mapping[str, pa.Array], sets: Sequence[list[str]]
 ) -> dict[int, Values]:
-    """Return the values that each event carried, by its index."""
+    """Return the values of each event by its index."""
     plain = {name: array.to_pylist() for name, array in columns.items()}
     return {
         event.index: {name: plain[name][number] for name in names}
@@ -163,7 +163,7 @@ def _after_images(
 
 
 class _Timelines:
-    """The timelines of a segment while events are added."""
+    """The timelines of the rows in a segment, to which events are added."""
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class _Timelines:
         return found
 
     def take(self, event: Event, values: Values) -> None:
-        """Insert an event at its position, or at both of its positions if it changes a key."""
+        """Insert an event at its position. An event that changes a key is inserted at both of its positions."""
         key = self._keys[event.key]
         line = self._lines[key]
         old = self._lines[self._keys[event.key_old]] if event.key_old is not None else line
@@ -210,8 +210,8 @@ class _Timelines:
                 self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos, inserted=True)
 
     def _leave(self, event: Event, line: Timeline, key: Key) -> Version | None:
-        """End the row of this key, which is deleted or gets another key. Return the row that leaves, as `Row.leave`
-        does.
+        """End the row of this key, because it is deleted or gets another key. Return the ended row in the form of
+        `Row.leave`.
         """
         turn = line.turn_of(event)
         if isinstance(turn, str):
@@ -223,12 +223,12 @@ class _Timelines:
         same = taken.transaction.includes(event.transaction) if taken is not None and is_open else False
         if taken is not None and last is not None and same is not False:
             under = line.before(last.turn, event.scope, taken.pos)
-            # A row with exactly the values of the older one is the same row, and its insert was sent twice.
+            # If all values equal those of the older row, it is the same row, and its insert was sent twice.
             if taken.inserted and under is not None and _told(under) == _told(last):
                 same = False
         if taken is not None and last is not None and same:
             left = line.before(last.turn, event.scope, taken.pos)
-            self._add(event, line, "u", (), {}, gap=False)  # the row over it stays unchanged
+            self._add(event, line, "u", (), {}, gap=False)  # the row above it stays unchanged
             return left
         if same is None:
             self.undecided += 1
@@ -240,16 +240,16 @@ class _Timelines:
 
     @property
     def taken(self) -> Collection[TakenKey]:
-        """Return the versions that lie over those of another row."""
+        """Return the versions on top of those of another row."""
         return self._taken.values()
 
     def _move(self, event: Event, old: Timeline, line: Timeline, values: Values) -> None:
-        """End the old row and begin the new one, completed from the old one if the event is partial."""
+        """End the old row and begin the new one. If the event is partial, take missing values from the old row."""
         key, key_old = self._keys[event.key], self._keys[event.key_old or ""]
         before = self._leave(event, old, key_old)
         unsure = event.leaves_gaps
         if not event.resets:
-            # If events can arrive in any order, an earlier change of the old row may still be on its way.
+            # If events can arrive in any order, an earlier change of the old row can still arrive later.
             unsure = unsure or before is None or before.incomplete or not is_in_order(event.scope)
             values = {**(before.values if before else {}), **values}
         if line.outlives(event):
@@ -261,7 +261,7 @@ class _Timelines:
             self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos)
 
     def _miss(self, event: Event, line: Timeline) -> None:
-        """Mark the row as incomplete from an event in quarantine on, until an event sets the whole row."""
+        """Mark the row as incomplete from a quarantined event on, until a later event sets the whole row."""
         turn = line.turn_of(event)
         if isinstance(turn, int) and line.before(turn, event.scope, event.pos) is not None:
             line.add(Version(turn, event.scope, event.pos, None, (), event.ts, gap=True))
@@ -279,12 +279,13 @@ class _Timelines:
 
 
 def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: Marker, *, all_scopes: bool) -> int:
-    """End every version that a truncate meets, and return the number of commits.
+    """End every version that a truncate affects, and return the number of commits.
 
-    The truncate is stored first, so late events find it. After a crash in between, the repeated batch does the rest.
+    The truncate is stored first, so that late events can see it. After a crash in between, the repeated batch ends the
+    remaining versions.
 
     Raises:
-        Refused: other scopes feed the table, and it is not configured whether the truncate includes their rows.
+        Refused: other scopes feed the table, and it is not configured whether the truncate affects their rows.
     """
     commits = 0
     truncate = next((one for one in table.truncates if (one.scope, one.pos) == (event.scope, event.pos)), None)
@@ -302,7 +303,7 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
             for scope in others.keys() & one.floors.keys():
                 others[scope] = max(others[scope], one.floors[scope])
         truncate = Truncate(event.scope, event.pos, readable(event.ts), {**others, event.scope: event.pos})
-        # In the order of the source, as far as it is known: a late one is inserted before later ones of its scope.
+        # Truncates are stored in source order. A late one is inserted before the later ones of its scope.
         later = [one for one in table.truncates if one.scope == event.scope and one.pos > event.pos]
         place = table.truncates.index(later[0]) if later else len(table.truncates)
         table.keep_truncates([*table.truncates[:place], truncate, *table.truncates[place:]])

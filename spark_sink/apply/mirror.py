@@ -1,4 +1,4 @@
-"""Mirrors: turn the events between two truncates into rows to write. Values that do not fit are left out."""
+"""Mirrors: turn the events between two truncates into rows to write. Values that do not fit are omitted."""
 
 from __future__ import annotations
 
@@ -56,8 +56,9 @@ class MirrorChanges:
     """The rows that a segment changes in a mirror, and the events that it rejects.
 
     Args:
-        stale: the number of events that change nothing, by reason; `late` counts events that arrived after a later one.
-        scope_changes: how often another scope took over a row; `deleted`: the number of rows that are deleted.
+        stale: the number of events without effect, by reason; `late` counts events that arrived after a later one.
+        scope_changes: how often a row moved to another scope.
+        deleted: the number of deleted rows.
         undecided: see `Folded`.
     """
 
@@ -81,20 +82,20 @@ OUTLIVED = "another scope has deleted the row since, by the commit times of the 
 
 
 class UnwritableRows(Exception):
-    """Rows that cannot be written, by key: every image of such a row has a value that does not fit its column."""
+    """Rows that cannot be written, by key. Every image of such a row has a value that does not fit its column."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys
 
 
 def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *, soft: bool = False) -> MirrorChanges:
-    """Fold the events onto the stored rows: in columns as far as possible, the others one by one.
+    """Fold the events into the stored rows: column by column where possible, otherwise one by one.
 
     Args:
         soft: deleted rows keep their values.
 
     Raises:
-        Refused: the table cannot continue.
+        Refused: the table cannot accept more events.
     """
     if isinstance(events, EventColumns) and not soft:
         with suppress(NotInColumns):
@@ -106,7 +107,7 @@ def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *
 
 
 def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChanges:
-    """Combine the rows of both, which have no row in common."""
+    """Combine the two results, which have no row in common."""
     counted = ((TRUNCATED, folded.truncated), (DUPLICATE, folded.duplicates))
     stale = Counter({reason: count for reason, count in counted if count})
     if others is None:
@@ -126,18 +127,18 @@ def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChan
 def fold_one_by_one(
     events: Sequence[Event], table: MirrorTable, plan: Plan, reached: Mapping[str, Latest], *, soft: bool
 ) -> MirrorChanges:
-    """Fold any events onto the stored rows. This is the specification of `fold_in_columns`.
+    """Fold the events into the stored rows one by one. This is the specification of `fold_in_columns`.
 
-    Values are checked from the last reset of their row on, including those that later ones replace: a batch that ends
-    between the two would write them. If one does not fit, all events of its row are examined. An invalid one is
-    replaced by its remaining values, which marks its row, and the segment is folded again.
+    All values since the last reset of a row are checked, even those that a later event replaces, because a batch that
+    ended in between would have written them. If one value does not fit, all events of its row are examined. An invalid
+    event is reduced to its remaining values, which marks its row, and the segment is folded again.
 
     Args:
-        reached: how far the scopes have come, including events of other rows.
+        reached: the position that each scope has reached, including events of other rows.
         soft: deleted rows keep their values.
 
     Raises:
-        Refused: the table cannot continue.
+        Refused: the table cannot accept more events.
     """
     keys, wrong = typed_keys(events, plan.shape)
     rejected: list[Rejected] = []
@@ -181,7 +182,7 @@ def changes(
     moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored is not None and row.stored != key}
     bases = table.rows(set(moved.values())) if moved else {}
     sent = [content.sent for content in contents]
-    # A whole image leaves no column unchanged, so this need not be checked per column.
+    # A whole image sets every column, so the columns need not be checked for unchanged values.
     partial = [(i, image, *rows[i]) for i, image in enumerate(sent) if len(image) < len(shape.types)]
     staying = [(i, image, row) for i, image, key, row in partial if row.stored == key]
     unfit: set[Key] = set()
@@ -235,7 +236,7 @@ def _contents(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape)
             continue
         contents.append(content)
         if len(images) == before + 1 and images[before].keys() <= content.sent.keys():
-            images.pop()  # all of it is checked when it is written
+            images.pop()  # every value is checked when it is written
         of_rows += [key] * (len(images) - before)
     unfit |= _replaced_unfit(images, of_rows, shape)
     if unfit:
@@ -244,7 +245,7 @@ def _contents(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape)
 
 
 def _replaced_unfit(images: Sequence[Mapping[str, Any]], of_rows: Sequence[Key], shape: TableShape) -> set[Key]:
-    """Return the rows that have several images and a value that does not fit."""
+    """Return the rows that have several images and at least one value that does not fit."""
     values: dict[str, tuple[list[Key], list[Any]]] = {}
     for key, image in zip(of_rows, images, strict=True):
         for name, value in image.items():
@@ -268,7 +269,7 @@ def _fit(values: Values, sql: str) -> bool:
 
 
 def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, table: MirrorTable) -> dict[Key, Aside]:
-    """Return the rows that are set aside at the end of the batch, in the form in which they are stored."""
+    """Return the rows that are quarantined at the end of the batch, in the form in which they are stored."""
     pending = {key: row.aside for key, row in folded.items() if row.aside is not None}
     if not pending:
         return {}
@@ -289,7 +290,7 @@ def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, t
 
 
 def _values(row: Row, reader: ImageReader, shape: TableShape, bases: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values of a row without its key, in the form of images; NULL if a column has none.
+    """Return the values of a row without its key, in the form of images; NULL where a column has no value.
 
     Raises:
         Unreadable: one of its images does not match its schema.
@@ -311,7 +312,7 @@ def _is_repeat(reader: ImageReader, shape: TableShape, table: MirrorTable) -> Is
         try:
             return _values(row, reader, shape, bases) == _values(aside, reader, shape, bases)
         except (Unreadable, ValueError):
-            return False  # found out when it is written
+            return False  # the write detects it
 
     return is_repeat
 
@@ -324,7 +325,7 @@ def _meta_columns(
             for name in shape.key:
                 content.columns.pop(name, None)
     rows_and_contents = zip(rows, contents, strict=True)
-    # The columns of a deleted row have no positions: the values shown with it are from before.
+    # The columns of a deleted row have no positions. The values that it still shows are those from before the delete.
     marks = [
         row.mark(content.columns if row.exists else {}, asides.get(key)) for (key, row), content in rows_and_contents
     ]
@@ -340,7 +341,7 @@ def _meta_columns(
 
 
 def instant(times: Sequence[int | None]) -> pa.Array:
-    """Return times of events as a column. A time that readers cannot represent becomes the nearest possible one."""
+    """Return event times as a column. A time outside the range of the readers becomes the nearest supported time."""
     clamped = [None if time is None else readable(time) for time in times]
     return pa.array(clamped, pa.timestamp("us", "UTC"))
 
@@ -358,13 +359,13 @@ def _state(mark: RowMark) -> str | None:
 
 
 def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
-    """Return the column with stored values for moved rows whose images carried none."""
+    """Return the column, with the stored value for each moved row whose image carried none."""
     mask = pa.array([i in stored for i in range(len(array))])
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
-    """Return every event that can be the reason: those of the rows themselves, and of rows that moved into them."""
+    """Return every event that can be the cause: those of the rows themselves, and of rows that moved into them."""
     found = [folded.rows[key] for key in unfit]
     asides = [row.aside.row for row in found if row.aside is not None]
     rows = [*found, *(row.last for row in found if row.last is not None), *asides]

@@ -1,7 +1,7 @@
-"""Mirrors, column by column: for each row the last reset, and for each column the last value of an event from there on.
+"""Mirrors, column by column: find the last reset of each row, then the last value of each column since that reset.
 
 The result equals that of `mirror.fold_one_by_one`, which is the specification; test_mirror_columns.py compares the two.
-Rows that need more are left to it: a key change, another scope than before, scopes without an order.
+Rows that need more are folded one by one: those with a key change, a change of scope, or scopes without an order.
 """
 
 from __future__ import annotations
@@ -28,19 +28,20 @@ from spark_sink.tables.protocols import MirrorTable
 # The range of timestamps that every reader supports: years 1 to 9999, in microseconds.
 EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999
 
-# Fields of an event that the fold compares. Images are the largest part of an event, so they are not copied. The
-# relevant ones are fetched by their index at the end.
+# Fields of an event that the fold compares. Images make up most of an event, so they are not copied. The needed ones
+# are fetched by index at the end.
 _LOOKED_AT = ("op", "pos", "full", "withholds", "schema_id", "ts", "committed")
 
 _EMPTY = pa.scalar(b"", pa.binary())
 
 
 class ColumnFold(NamedTuple):
-    """The changes of the rows that were folded in columns, and the events of all others.
+    """The changes of the rows that were folded in columns, and the events of all other rows.
 
     Args:
-        truncated: the number of events up to a truncate; `duplicates` counts repeated ones.
-        deleted: the number of rows that are deleted.
+        truncated: the number of events that precede a truncate.
+        duplicates: the number of repeated events.
+        deleted: the number of deleted rows.
     """
 
     changes: TableChanges
@@ -76,9 +77,8 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
 
 
 class _Stored(NamedTuple):
-    """The marks of rows by number; null for rows that are not stored. `scope` is the index among the events' scopes, or
-    or
-    -1 for another one. `whole`: the row needs no state beyond its position.
+    """The markers of stored rows, by row number; null for rows that are not stored. `scope` is an index into the scopes
+    of the events, or -1 for any other scope. `whole`: the row needs no state except its position.
     """
 
     scope: pa.Int64Array
@@ -105,7 +105,7 @@ class _Stored(NamedTuple):
 
 
 def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -> pa.Int64Array:
-    """Return the rows that are not folded in columns."""
+    """Return the rows that must be folded one by one."""
     number, scope = rows.of_events, scopes.indices.cast(pa.int64())
     known = stored.scope.take(number)
     unordered = pa.array([not is_in_order(name) for name in scopes.dictionary.to_pylist()]).take(scopes.indices)
@@ -118,9 +118,7 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
 
 
 def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> pa.Int64Array:
-    """Return the rows that an insert of a transaction overwrites: the transaction may not have deleted the older row
-    yet.
-    """
+    """Return the rows that an insert overwrites. The transaction of the insert can still delete the older row later."""
     number = rows.of_events
     is_told = pc.or_(pc.is_valid(columns["tx"]), pc.is_valid(columns["committed"]))
     inserts = pc.and_(pc.equal(columns["op"], "c"), is_told)
@@ -142,7 +140,7 @@ def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> 
 
 
 def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, str]) -> pa.BooleanArray:
-    """Return which events are before or at the last truncate of their scope."""
+    """Return for each event whether it is at or before the last truncate of its scope."""
     under = pa.repeat(pa.scalar(False), events.num_rows)
     for number, scope in enumerate(scopes.to_pylist()):
         if scope in floors:
@@ -153,11 +151,11 @@ def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, 
 
 @dataclass(frozen=True)
 class _Timeline:
-    """Events row by row, with the events of a row in order.
+    """Events grouped by row, in order within each row.
 
     Args:
-        events: the fields that are compared; `row`, the ascending number of the row; `in_scope`, that of the scope;
-            `place`, the index of the image.
+        events: the fields that are compared. `row` is the row number, ascending; `in_scope` is the number of the scope;
+            `place` is the index of the image.
     """
 
     events: pa.RecordBatch
@@ -191,16 +189,16 @@ class _Timeline:
 
     @cached_property
     def row_places(self) -> pa.Int64Array:
-        """Return for each event the index of its row among those that have events."""
+        """For each event, return the index of its row among the rows that have events."""
         return pc.subtract(pc.cumulative_sum(self._begins.cast(pa.int64())), 1)
 
     def last_where(self, mask: pa.BooleanArray) -> pa.Int64Array:
-        """Return the index of the last event of each row for which the mask is true; null if it has no such event."""
+        """For each row, return the index of its last event for which the mask is true; null if no event qualifies."""
         reached = pc.cumulative_max(pc.if_else(mask, counting(len(self)), -1)).take(self.last)
         return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
 
     def without_duplicates(self) -> _Timeline:
-        """Return the timeline without events that are not later than everything known of their row."""
+        """Return the timeline without the events that are not newer than everything known about their row."""
         if not len(self):
             return self
         positions = self.events["pos"]
@@ -209,7 +207,8 @@ class _Timeline:
         beyond = pc.greater(positions.take(self.first), known.take(self.first))
         if pc.all(rising, min_count=0).as_py() and pc.all(beyond, min_count=0).as_py():
             return self
-        # As numbers, with a separate range for each row, so the running maximum belongs to the row.
+        # Positions become numbers, with a separate range for each row, so that the running maximum restarts with each
+        # row.
         ranks = pc.rank(pa.concat_arrays([positions, known]), tiebreaker="dense").cast(pa.int64())
         base = pc.multiply(self.rows, 2 * len(self) + 1)
         reached, start = pc.add(base, ranks.slice(0, len(self))), pc.add(base, ranks.slice(len(self)))
@@ -221,7 +220,7 @@ class _Timeline:
 def _changes(
     timeline: _Timeline, images: pa.BinaryArray, keys: pa.RecordBatch, scopes: pa.StringArray, plan: Plan
 ) -> tuple[TableChanges, int]:
-    """Return what to write of the rows, and how many of them are deleted."""
+    """Return the changes to write, and how many of the rows are deleted."""
     events, stored = timeline.events, timeline.stored
     deletes = pc.equal(events["op"], "d")
     resets = pc.or_(pc.not_equal(events["op"], "u"), events["full"])
@@ -263,13 +262,13 @@ def _changes(
 
 
 def _instants(times: pa.Int64Array) -> pa.TimestampArray:
-    """Return the result of `mirror.instant` for them."""
+    """Return the result of `mirror.instant` for a whole column."""
     earlier = pc.min_element_wise(times, LATEST, skip_nulls=False)
     return pc.max_element_wise(earlier, EARLIEST, skip_nulls=False).cast(pa.timestamp("us", "UTC"))
 
 
 class _Begun(NamedTuple):
-    """Return for each event from the last reset of its row on whether it is a reset, and whether it is a delete."""
+    """For each event since the last reset of its row, tell whether it is a reset and whether it is a delete."""
 
     resets: pa.BooleanArray
     deletes: pa.BooleanArray
@@ -278,12 +277,12 @@ class _Begun(NamedTuple):
 def _values(
     alive: _Timeline, begun: _Begun, images: pa.BinaryArray, stays: pa.BooleanArray, plan: Plan
 ) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
-    """Return the values to write by column, without the key columns; and for columns that some rows leave unchanged,
-    which rows write them.
+    """Return the values to write by column, without the key columns. For columns that some rows leave unchanged, also
+    return the rows that write them.
 
     Args:
-        images: the image of each event; that of a delete has no effect.
-        stays: whether a row keeps columns that no event contains.
+        images: the image of each event; the image of a delete has no effect.
+        stays: whether a row keeps the columns that no event contains.
     """
     shape = plan.shape
     images = pc.if_else(begun.deletes, pa.scalar(b"{}", pa.binary()), images)
@@ -309,7 +308,7 @@ def _values(
 
 
 def _read(images: pa.BinaryArray, schema_of: pa.StringArray, plan: Plan) -> dict[str, pa.Array]:
-    """Return the columns in the images, each read with its own schema."""
+    """Return the columns of the images, reading each image with its own schema."""
     ids = pc.unique(schema_of).to_pylist()
     if len(ids) <= 1:
         return read_images(images, _types(plan, *ids)) if ids else {}
@@ -328,7 +327,7 @@ def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
     """Return the type of each column in the events of a schema.
 
     Raises:
-        NotInColumns: a column is written elsewhere, nowhere, or to one of several versions.
+        NotInColumns: a column is renamed in the table, missing from it, or stored in one of several versions.
     """
     places = plan.places[schema_id]
     if any(name != place or name in plan.versions for name, place in places.items()):
@@ -337,7 +336,7 @@ def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
 
 
 def _where(events: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Return the events for which the mask is true. Almost always these are all, which then need no copy."""
+    """Return the events for which the mask is true. Usually it is true for all of them, and no copy is needed."""
     return events if pc.all(mask, skip_nulls=False, min_count=0).as_py() else events.filter(mask)
 
 

@@ -1,4 +1,4 @@
-"""The phases of a batch. Each begins where another ends, so together they are its whole duration."""
+"""The phases of a batch. Each phase begins when the previous one ends, so together they cover the whole batch."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """A part of a batch, by what the driver does or waits for."""
+    """A part of a batch, named after what the driver does or waits for."""
 
     SCHEMAS = "schemas"  # read the schemas topic
     BOOKS = "books"  # read and write the sink's own tables
@@ -18,12 +18,12 @@ class Phase(StrEnum):
     LAG = "lag"  # ask brokers for the end of the topic
 
 
-# The sum of the phases, listed with them in metrics and log.
+# The total of all phases, which metrics and log list next to them.
 TOTAL = "total"
 
 
 class Stopwatch:
-    """Measures the phases of a batch, with exactly one running at any time; the first one begins now.
+    """Measures the phases of a batch. Exactly one phase is running at any time; the first one starts immediately.
 
     Args:
         clock: returns seconds.
@@ -36,12 +36,12 @@ class Stopwatch:
         self._seconds: dict[str, float] = dict.fromkeys(Phase, 0.0)
 
     def enter(self, phase: Phase) -> None:
-        """End the running phase and begin another one, which may have run before."""
+        """End the running phase and begin another one. A phase can run several times."""
         now = self._clock()
         self._seconds[self._phase] += now - self._since
         self._phase, self._since = phase, now
 
     def stop(self) -> Mapping[str, float]:
-        """End the running phase; return the seconds of each phase, and of all."""
+        """End the running phase. Return the seconds of each phase, and the total."""
         self.enter(self._phase)
         return {**self._seconds, TOTAL: self._since - self._started}

@@ -1,4 +1,4 @@
-"""Events that a table rejects: single events go to quarantine, or the table is parked with all following ones."""
+"""Handle events that a table rejects: quarantine single events, or park the table with everything that follows."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import Tables
 
-# The maximum number of commits of a table in one batch: the markers of the next batch begin there.
+# The maximum number of commits of a table in one batch. The marker numbers of the next batch start after it.
 MAX_SEGMENTS = 4096
 
 
 @dataclass(frozen=True)
 class RejectedEvents:
-    """Sends the events of a batch that one table rejects to quarantine, or parks the table, and counts them.
+    """Quarantines the events of a batch that one table rejects, or parks the table, and counts the events.
 
-    Rejecting or parking events raises RawRecordMissing if their raw records were not sent along; nothing is done then.
+    If the raw records of the events were not sent along, the methods raise RawRecordMissing before they write anything.
 
     Args:
-        parking: the parked tables; None if these events are parked already, and replayed.
-        app: pipeline and checkpoint; with the name it marks the commits.
-        name: the name of the table in the lakehouse, or the one under which its events wait.
+        parking: the parked tables; None if these are parked events that are being replayed.
+        app: pipeline and checkpoint; together with the name they mark the commits.
+        name: the name of the lakehouse table, or the name under which its events are parked.
         table: the source table of the events; None if unknown.
         records: the records from which the events were read.
     """
@@ -52,8 +52,8 @@ class RejectedEvents:
         return Marker(f"{self.app}/{self.name}", self.batch * MAX_SEGMENTS + number)
 
     def was_parked_by_this_batch(self) -> bool:
-        """Return whether the batch was begun before, and parked the table then. Its events up to that point are in the
-        table, and the rest waits.
+        """Return whether an earlier attempt at this batch parked the table. Then the events up to that point are in the
+        table, and the rest are parked.
         """
         if self.table is None or self.parking is None or not (self.parking.again or self.name in self.parking.held):
             return False
@@ -62,21 +62,21 @@ class RejectedEvents:
         return done is not None and done >= marker.version
 
     def defer_if_parked(self, incoming: Intake) -> Deferred | None:
-        """Let the events wait if earlier events of the table wait; None: the table is not parked."""
+        """Park the events if earlier events of the table are parked. Return None if the table is not parked."""
         cause = self.parking.held.get(self.name) if self.parking is not None and self.table is not None else None
         if cause is None:
             return None
         return Deferred(self._park(0, Reason(cause.reason), cause.detail, incoming.events, incoming.rejected))
 
     def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> Parked:
-        """Park the table with its events from here on, including invalid ones."""
+        """Park the table with all its remaining events, including invalid ones."""
         return Parked(str(refusal), self._park(number, refusal.reason, str(refusal), events, rejected))
 
     def reject(self, number: int, rejected: Sequence[Rejected], before: int = 0) -> TableCounters:
-        """Append events to the quarantine, before the commit that leaves them out, and count them.
+        """Append events to the quarantine and count them. Call this before the commit that omits them.
 
         Args:
-            before: the number of events that the table has rejected in this batch already.
+            before: the number of events that the table has already rejected in this batch.
 
         Raises:
             Refused: too many of the table's events are invalid.
@@ -94,7 +94,7 @@ class RejectedEvents:
         return TableCounters(rejected=dict(Counter(one.reason.value for one in rejected)))
 
     def reject_all(self, incoming: Intake) -> tuple[Done | Parked, TableCounters]:
-        """Reject the invalid events of a batch that has nothing to fold."""
+        """Reject the invalid events of a batch that has no valid ones."""
         try:
             return Done(), self.reject(0, incoming.rejected)
         except Refused as refusal:
@@ -103,7 +103,7 @@ class RejectedEvents:
     def _park(
         self, number: int, reason: Reason, detail: str, events: Iterable[Event], rejected: Iterable[Rejected]
     ) -> int:
-        """Append the events to those that wait, and return their number; replayed ones wait already."""
+        """Append the events to the parked ones, and return their number. Replayed events are already there."""
         if self.parking is None:
             return 0
         places = sorted({event.index for event in events} | {one.event for one in rejected})

@@ -1,4 +1,4 @@
-"""The production runner of tasks: in Spark's workers, with each table in one task."""
+"""The production runner, which runs each table as one task in Spark's workers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spark_sink.tables.delta.control_tables import ParkedTables
 
 
 class SparkRunner:
-    """Runs tasks in a Spark session. The records of a batch are a data frame of its Kafka source."""
+    """Runs tasks in a Spark session. A batch is a data frame from Spark's Kafka source."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -53,8 +53,8 @@ def _reports(events: DataFrame, task: Task) -> list[TableReport]:
 
 
 def _balanced(weights: Mapping[int, int], tasks: int) -> list[int]:
-    """Assign a task to every bucket: the heaviest bucket first, to the least loaded task; buckets without events in
-    turn.
+    """Assign every bucket to a task. Buckets go to the least loaded task, heaviest first; buckets without events are
+    distributed in turn.
     """
     load = [0] * tasks
     placed = [bucket % tasks for bucket in range(BUCKETS)]

@@ -1,6 +1,6 @@
-"""Statements that change existing rows: each becomes a truncate, a refusal, or a patch of every existing row.
+"""Statements that change existing rows. Each becomes a truncate, a refusal, or a patch of every existing row.
 
-A patch is an update at the position of the statement. So positions decide which rows are older, a replay changes
+A patch is an update at the position of the statement. Therefore positions decide which rows are older, a replay changes
 nothing, a history gets a version of each current row, and no table format needs special treatment.
 """
 
@@ -31,8 +31,10 @@ from spark_sink.tables.protocols import HistoryTable, MirrorTable
 
 
 class Answered(NamedTuple):
-    """The events of a table with the results of statements in their place, the schemas of columns that these fill, and
-    the number of notes after which the table differs from its source.
+    """The result of replacing the statements in a table's events.
+
+    It contains the events, the schemas of columns that statements fill, and the number of notes after which the table
+    differs from its source.
     """
 
     events: Sequence[Event]
@@ -43,10 +45,10 @@ class Answered(NamedTuple):
 def answered(
     events: Sequence[Event], table: TableId, catalog: SchemaCatalog, rules: StatementRules, *, replayed: bool
 ) -> Answered:
-    """Replace each statement by its result.
+    """Replace each statement with its result.
 
     Args:
-        replayed: the events waited until the operator resumed the table. This resolves what parked it.
+        replayed: the events were parked until the operator resumed the table, which settles what parked it.
     """
     found: list[Event] = []
     schemas: dict[str, TableSchema] = {}
@@ -77,7 +79,7 @@ def answered(
 
 
 def without_statements(events: Sequence[Event]) -> Sequence[Event]:
-    """Return only the row events: a changelog is not a copy of rows, and does not show changes without events."""
+    """Return only the row events. A changelog is not a copy of rows, so it does not show changes without events."""
     return [event for event in events if event.op != STATEMENT]
 
 
@@ -91,7 +93,7 @@ def _detail(reason: Reason, words: Iterable[str], event: Event) -> str:
 
 
 def _schema_of(fills: Mapping[str, str], table: TableId, latest: TableSchema | None) -> TableSchema:
-    """Return the schema for the image of a statement, with the announced type of a column if it is known already."""
+    """Return the schema for the image of a statement. If the type of a column was already announced, it is used."""
     types = {} if latest is None else latest.column_types
     columns = [Column(name, types.get(name, type_)) for name, type_ in fills.items()]
     return TableSchema.of(table.source, table.db, table.schema, table.table, columns, "statement")
@@ -101,7 +103,7 @@ def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: 
     """Apply a statement to the existing rows, and return how many rows were written.
 
     Raises:
-        Refused: it parks the table.
+        Refused: the statement parks the table.
     """
     rows = table.current_keys() if isinstance(table, HistoryTable) else table.written().keys()
     keys = {str(number): key for number, key in enumerate(_of_source(event, rows, plan.shape))}
@@ -138,13 +140,15 @@ def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: 
 def _patches(
     event: Event, at: int | None, keys: Mapping[str, Key], written: Mapping[Key, tuple[str, int | None]]
 ) -> list[Event]:
-    """Return the patches of the rows that are older than the statement, as far as this is known.
+    """Return patches for the rows that are known to be older than the statement.
 
-    Inside a scope positions decide. If another scope wrote a row, the commit time decides, because a statement and the
-    rows of its table can arrive in different partitions. If that is unknown, the row is marked and keeps its values.
+    Within a scope, positions decide. If another scope wrote a row, the commit time decides, because a statement and the
+    rows of its table can arrive in different partitions. If that time is unknown, the row is marked and keeps its
+    values.
 
     Args:
-        at: the time of the statement; `written` has for each row the scope that wrote it last, and the time.
+        at: the time of the statement.
+        written: for each row, the scope that wrote it last, and when.
     """
     patch = msgspec.structs.replace(event, op="u", key_old=None, full=False)
     undecided = msgspec.structs.replace(patch, after=NO_VALUES, withholds=True)
@@ -159,7 +163,7 @@ def _patches(
 
 
 def refusal_without_rows(events: Iterable[Event]) -> Refused | None:
-    """Return the first refusal that also parks a table without rows, or one that does not exist yet."""
+    """Return the first refusal that parks a table even if it is empty or does not exist yet."""
     found = (_refusal(event) for event in events if event.op == REFUSAL)
     return next((refused for refused, always in found if always), None)
 

@@ -1,4 +1,4 @@
-"""The commits of one table in a batch: one segment after the other, each at most once."""
+"""The commits of one table in a batch. Segments are committed in order, each at most once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spark_sink.table_report import Done, NeedsRecords, NeedsSpark, Parked, Tabl
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 
-# Marks the day up to which a table has forgotten its deleted rows. It does not depend on the checkpoint.
+# Marks the day up to which the table has dropped its tombstones. It does not depend on the checkpoint.
 FORGOTTEN = "cdc.forgotten"
 
 DAY = 24 * 60 * 60 * 1_000_000
@@ -44,9 +44,9 @@ class Commits:
     """Writes one table, and counts what it writes.
 
     Args:
-        rejects: handles what the table rejects.
+        rejects: handles the events that the table rejects.
         now: the time of writing (microseconds, UTC).
-        refused_by_spark: why the table rejected its next commit, which the driver tried in this batch.
+        refused_by_spark: why the table rejected its next commit, which the driver attempted in this batch.
     """
 
     table: MirrorTable | ChangelogTable | HistoryTable
@@ -59,7 +59,9 @@ class Commits:
     def write(
         self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]
     ) -> tuple[Done | NeedsRecords | NeedsSpark | Parked, TableCounters]:
-        """Continue where the table's markers say, as far as the worker can, and count what was done."""
+        """Continue after the last marker of the table, until the worker cannot do the next step, and count
+        the results.
+        """
         done = self.table.applied(self._marker(0).app)
         broken = _by_segment(rejected, segments)
         counters = TableCounters()
@@ -71,7 +73,7 @@ class Commits:
                 if self.refused_by_spark is not None:
                     return self._refuse_ordered_commit(number, self.refused_by_spark, segments, broken), counters
                 try:
-                    # Part by part, so that the parts before an error are counted.
+                    # One part at a time, so that the parts before an error are counted.
                     for part in self._commit(number, segment, broken[number], sum(counters.rejected.values())):
                         counters += part
                 except Refused as refusal:
@@ -85,8 +87,8 @@ class Commits:
         return Done(), counters
 
     def _marker(self, number: int) -> Marker:
-        """Return the marker of the commit for a segment. A rebuilt table has its own, because it does not contain what
-        its predecessor committed.
+        """Return the marker of the commit for a segment. A rebuilt table has markers of its own, because it does not
+        contain the commits of its predecessor.
         """
         marker, built = self.rejects.marker(number), self.table.shape.built
         return marker._replace(app=f"{marker.app}@{built}") if built else marker
@@ -94,8 +96,8 @@ class Commits:
     def _refuse_ordered_commit(
         self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]
     ) -> Parked:
-        """Park the table after the driver could not make this commit. Its invalid events are in quarantine already.
-        Those that stand for a gap in their row are parked as well; otherwise the row would seem whole after a resume.
+        """Park the table after the driver failed to make this commit. Its invalid events are already in quarantine.
+        Those that leave a gap in their row are parked too. Otherwise the row would look complete after a resume.
         """
         segment = segments[number]
         keyless = typed_keys(segment, self.plan.shape)[1].keys() if segment and segment[0].op not in APART else set()
@@ -107,7 +109,7 @@ class Commits:
     def _commit(
         self, number: int, segment: Sequence[Event], rejected: Sequence[Rejected], before: int
     ) -> Iterator[TableCounters]:
-        """Write one segment. Its rejected events are in quarantine before, so a crash cannot lose them.
+        """Write one segment. Rejected events are quarantined first, so that a crash cannot lose them.
 
         Args:
             before: the number of events that earlier segments rejected.
@@ -181,17 +183,18 @@ class Commits:
         return TableCounters(commits=commits, write_ms=_ms_since(started))
 
     def _answer(self, number: int, event: Event, table: MirrorTable | HistoryTable) -> TableCounters:
-        """Apply a statement to the rows from before it."""
+        """Apply a statement to the rows that existed before it."""
         started = time.perf_counter()
         rows = answer(event, table, self.plan, self.rejects.marker(number), self.now)
         return _written(rows, started) if rows else TableCounters()
 
     def _forgotten(self, segment: Sequence[Event], table: MirrorTable) -> Marker:
-        """Once per day, drop what is remembered of rows deleted long ago, and return the mark for the next commit.
+        """Once per day, drop the tombstones of rows that were deleted long ago, and return the marker for the next
+        commit.
 
-        The day is that of the events, so a backlog keeps what it still needs. A single record with a time far in the
-        future must not decide this, so the table forgets up to the day that an earlier batch marked, and no future day
-        is marked.
+        The day comes from the event times, so a backlog keeps the tombstones that it still needs. One record with a
+        time far in the future must not decide this. Therefore the table drops tombstones up to the day that an earlier
+        batch marked, and a future day is never marked.
         """
         now = min(newest(segment), self.now)
         day, done = (now - self.rules.tombstone_days * DAY) // DAY, table.applied(FORGOTTEN)
@@ -201,11 +204,11 @@ class Commits:
 
 
 def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """Return the events between truncates and statements, and each of these alone, in order; the first group may be
+    """Split the events at truncates and statements. Each of these forms a group of its own; the first group can be
     empty.
 
     Raises:
-        Refused: there are more groups than numbers.
+        Refused: there are more groups than marker numbers.
     """
     segments, start = [], 0
     for place in apart(events):
@@ -222,7 +225,7 @@ def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
 
 
 def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]]) -> list[list[Rejected]]:
-    """Split invalid events by segment: each belongs to the segment in which it arrived, or to the one before a
+    """Split the invalid events by segment. Each belongs to the segment in which it arrived, or to the segment before a
     truncate.
     """
     parts: list[list[Rejected]] = [[] for _ in segments]

@@ -1,4 +1,6 @@
-"""Truncates as floors in their scope: no event up to the floor is in the table (docs/sink-design.md, R14)."""
+"""Truncates, stored as the floor of their scope: the table ignores every event up to the floor (docs/sink-design.md,
+R14).
+"""
 
 from __future__ import annotations
 
@@ -22,18 +24,18 @@ from spark_sink.tables.protocols import MirrorTable
 def truncate(
     event: Event, table: MirrorTable, plan: Plan, marker: Marker, now: int, *, all_scopes: bool, soft: bool = False
 ) -> int:
-    """Delete the rows from before the event, and return the number of commits.
+    """Delete the rows that were written before the truncate, and return the number of commits.
 
-    The floors are stored first, then the rows under them are deleted. After a crash in between, the repeated batch
-    finds the floors and deletes the rest. A repeated truncate deletes nothing, because it is under its own floor.
+    The floors are stored first, then the rows below them are deleted. After a crash in between, the repeated batch
+    finds the floors and deletes the rest. A repeated truncate deletes nothing, because its own floor covers it.
 
     Args:
         now: the time of writing (microseconds, UTC).
-        all_scopes: also delete the rows that other scopes wrote until now.
-        soft: rows stay, as deleted ones.
+        all_scopes: also delete the rows that other scopes have written so far.
+        soft: keep the rows and mark them as deleted.
 
     Raises:
-        Refused: other scopes feed the table, and it is not configured whether the truncate includes their rows.
+        Refused: other scopes feed the table, and it is not configured whether the truncate affects their rows.
     """
     commits = 0
     if event.pos > table.floors.get(event.scope, ""):
@@ -47,7 +49,7 @@ def truncate(
                 "all_scopes if each truncate means the whole table",
             )
         reached[event.scope] = event.pos
-        # A row of this scope may know less of another scope than an earlier truncate did.
+        # An earlier truncate can know a later position of another scope than a row of this scope does.
         higher = {scope: pos for scope, pos in reached.items() if pos > table.floors.get(scope, "")}
         table.raise_floors({**table.floors, **higher})
         commits += 1

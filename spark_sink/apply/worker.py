@@ -1,6 +1,6 @@
-"""The work of a worker: it folds the events of each table and writes them. docs/sink-design.md has the steps.
+"""The work of a worker: fold the events of each table and write them. docs/sink-design.md describes the steps.
 
-All events of a table are in one task, so its segments are applied in order, and no other task writes it.
+All events of a table are in one task, so its segments are applied in order, and no other task writes the table.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ from spark_sink.table_report import (
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
 
-# The memory of this process, as reported by Linux.
+# The memory of this process, as Linux reports it.
 _STATM = Path("/proc/self/statm")
 
 
 class Applied(NamedTuple):
-    """The outcome for one table's events, under the name for reports; the version is that of the table afterwards."""
+    """The outcome for one table's events. `name` is used in reports, and `version` is the table version afterwards."""
 
     outcome: Outcome
     name: str
@@ -79,14 +79,14 @@ class Applied(NamedTuple):
 
 @dataclass(frozen=True)
 class Task:
-    """The work on one batch; an instance is sent to the workers and called once per task.
+    """The task that processes one batch. An instance is sent to the workers and called once per task.
 
     Args:
-        app: pipeline and checkpoint; with the table's name it marks the commits.
-        parking: the parked tables, whose events are not examined; None if the events are parked already, and replayed.
-        refused: tables whose next commit the driver tried in this batch, and why they rejected it.
+        app: pipeline and checkpoint; together with the table's name they mark the commits.
+        parking: the parked tables, whose events are not examined; None if these are parked events being replayed.
+        refused: tables whose next commit the driver attempted in this batch, and why they rejected it.
         spelled: tables that exist in another spelling than the requested one.
-        last_seen: by table, the state in the manifest; the table must have evolved from it.
+        last_seen: the state of each table in the manifest; the table must descend from it.
         began: when the batch began (microseconds, UTC), by the clock of the driver.
     """
 
@@ -103,14 +103,14 @@ class Task:
     began: int = field(default_factory=lambda: time.time_ns() // 1000)
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Turn records sorted by route, partition and offset into one report per table."""
+        """Process records that are sorted by route, partition and offset, and return one report per table."""
         for records in routes(batches):
             with _gc_paused():
                 encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
 
     def route(self, records: pa.Table) -> Iterator[TableReport]:
-        """Return the tables of one route; almost always there is one."""
+        """Return the tables of one route. Usually there is exactly one."""
         places = Destinations(self.tables, self.pattern, self.rules, self.parking, self.spelled)
         found, catalog = places.of(intake(records), self.catalog)
         task = replace(self, catalog=catalog)
@@ -148,7 +148,7 @@ class Task:
         """Bring the table up to date, or report why that is not possible."""
         table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
-            name = str(table_id)  # the other one may have to wait under the name, too
+            name = str(table_id)  # the other source table may also be parked under this name
         rejects = RejectedEvents(self.tables, self.rules, self.parking, self.app, self.batch, name, table_id, records)
         if rejects.was_parked_by_this_batch():
             return Applied(Done(), name, counters + TableCounters(skipped=1), version=self._version(name))
@@ -196,7 +196,7 @@ class Task:
             return Applied(parked, rejects.name, counters, choice)
         if plan is not None and plan.step is not None:
             return Applied(NeedsDdl(plan.step), name, counters, choice)
-        if table is None or plan is None:  # nothing that would create a table, such as a truncate of a missing one
+        if table is None or plan is None:  # nothing here creates a table, for example a truncate of a missing one
             refused = refusal_without_rows(incoming.events)
             if refused is not None:
                 parked = rejects.refuse(0, refused, incoming.events, incoming.rejected)
@@ -208,8 +208,8 @@ class Task:
         return Applied(written, name, counters + done, choice, table.version)
 
     def _version(self, name: str) -> int | None:
-        """Return the version of the table for the manifest, which otherwise would not include what the batch wrote
-        before.
+        """Return the version of the table for the manifest, so that it includes commits from an earlier attempt at the
+        batch.
         """
         with suppress(Refused):  # it cannot be opened, so it had no commit
             table = self.tables.open(name)
@@ -217,20 +217,22 @@ class Task:
         return None
 
     def _opened(self, place: Destination, table_id: TableId) -> MirrorTable | ChangelogTable | HistoryTable | None:
-        """Return the table; None if it does not exist.
+        """Return the table, or None if it does not exist.
 
         Raises:
             Refused: it belongs to another source table, or cannot be written.
         """
         table = self.tables.open(place.name)
         owner = table.shape.table if table is not None else place.owner
-        # A declaration that contradicts the table is not a clash: see check_form.
+        # A declaration that contradicts the table is not a name clash; check_form handles it.
         if owner is not None and not is_same(owner, table_id) and table_id.source != SEVERAL:
             raise clash(owner, table_id, place.name)
         return table
 
     def _with_known_schemas(self, table_id: TableId, incoming: Intake) -> Intake:
-        """Reject events whose schema is not in the catalog: the translator announces it before its first row."""
+        """Reject events whose schema is missing from the catalog. The translator announces a schema before its first
+        row.
+        """
         named = schema_ids(incoming.events)
         missing = {schema_id for schema_id in named if self.catalog.find(table_id, schema_id) is None}
         if not missing:
@@ -268,8 +270,8 @@ class Task:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause the garbage collector. It took 30 % of the time scanning all events again and again, and freed nothing,
-    because events are in no reference cycles.
+    """Pause the garbage collector. Its repeated scans of all events took 30 % of the time and freed nothing, because
+    events are not part of reference cycles.
     """
     gc.disable()
     try:

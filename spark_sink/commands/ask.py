@@ -128,7 +128,7 @@ def _check_name(loaded: settings.Settings, table: str) -> None:
 
 def _ask(path: Path, command: str, table: str | None, argument: str | None, seconds: float | None) -> None:
     loaded = configured(path)
-    # Imported here because help and errors in the file need no table library.
+    # Imported here because help and configuration errors need no table library.
     from spark_sink.control_tables.requests import RequestTable, State
     from spark_sink.operations.maintenance import ALL_TABLES
 

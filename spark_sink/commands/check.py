@@ -13,18 +13,18 @@ from spark_sink.errors import FatalError
 
 @click.command()
 @config_option
-@click.option("--connect", is_flag=True, help="Ask brokers, Java, the stores and the tables, too.")
+@click.option("--connect", is_flag=True, help="Also contact the brokers, Java, the stores and the tables.")
 def check(config: Path, connect: bool) -> None:
     """Check a configuration file, and with --connect everything else that `run` needs.
 
     Each check prints one line.
     """
     loaded = configured(config)
-    loaded.kafka.spark_options()  # reads the files it refers to
+    loaded.kafka.spark_options()  # also reads the files that the configuration refers to
     click.echo(f"ok     settings: {config}")
     if not connect:
         return
-    # Imported here because help and errors in the file need no Spark.
+    # Imported here because help and configuration errors need no Spark.
     from spark_sink.operations import checks
     from spark_sink.spark import session as spark_session
 
@@ -35,4 +35,4 @@ def check(config: Path, connect: bool) -> None:
         wrong += not answer.ok
         click.echo(f"{'ok   ' if answer.ok else 'WRONG'}  {answer.subject}: {answer.text}")
     if wrong:
-        raise FatalError(f"{wrong} of {len(asked)} answers are wrong; `spark-sink run` needs all of them right")
+        raise FatalError(f"{wrong} of {len(asked)} checks failed; `spark-sink run` needs all of them to pass")

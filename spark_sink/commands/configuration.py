@@ -1,4 +1,4 @@
-"""The configuration of a command: find its file, and make its object store accessible to this process."""
+"""Find the configuration file of a command, and make its object store accessible to this process."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from spark_sink.tables.formats import FormatTables
 
 
-# The environment variable and the file name to use if no option is given.
+# The environment variable and the file name to use if the option is missing.
 VARIABLE, FILE = "CDC_SINK_CONFIG", "sink.yaml"
 
 config_option = command_line.config_option(FILE, VARIABLE)
 
 
 def opened(loaded: settings.Settings) -> FormatTables:
-    """Return the tables of a configuration, for reading."""
-    # Imported here because help and errors in the file need no table library.
+    """Return the tables of a configuration for reading."""
+    # Imported here because help and configuration errors need no table library.
     from spark_sink.tables.formats import FormatTables
 
     return FormatTables(loaded.tables.warehouse, formats=loaded.tables.formats, catalog=loaded.iceberg_catalog)
 
 
 def configured(path: Path) -> settings.Settings:
-    """Return the settings of a file, and make their object store accessible to this process.
+    """Load the settings from a file, and make their object store accessible to this process.
 
     Raises:
         ConfigError: see cdc_core.config.

@@ -1,4 +1,4 @@
-"""`spark-sink health`: ask the probes and metrics of a running sink."""
+"""`spark-sink health`: query the probes and metrics of a running sink."""
 
 from __future__ import annotations
 
@@ -29,8 +29,9 @@ _PAUSE_SECONDS = 1.0
 def health(url: str, timeout: float) -> None:
     """Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.
 
-    It is healthy if it is alive and has planned its first batch, or the topic has none. The output has its newest
-    batch, its lag and the number of parked tables. Exit code 1: it does not answer, or reports a problem.
+    A sink is healthy if it is alive and has planned its first batch, or if the topic has nothing to read. The output
+    shows its newest batch, its lag and the number of parked tables. Exit code 1: the sink does not answer, or it
+    reports a problem.
     """
     base = url.rstrip("/")
     if not base.startswith(("http://", "https://")):
@@ -44,7 +45,7 @@ def health(url: str, timeout: float) -> None:
 
 
 def _wrong(base: str) -> str | None:
-    """Return what is wrong, or None."""
+    """Return the problem, or None if the sink is healthy."""
     for page in ("/livez", "/readyz"):
         try:
             _asked(base + page)

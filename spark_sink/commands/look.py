@@ -1,4 +1,4 @@
-"""`spark-sink status`, `batches`, `cut`, `view` and `quarantine ls`: show what the tables contain."""
+"""`spark-sink status`, `batches`, `cut`, `view` and `quarantine ls`: show the state of the tables."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _counts(counts: dict[str, int]) -> str:
 def batches(config: Path, limit: int, as_json: bool) -> None:
     """List the newest batches: when each ended, the offsets it applied, and the tables it changed.
 
-    A change of tables between batches (a resume, a sweep) is a line without a number and without offsets.
+    A change of tables between batches (a resume, a sweep) is a line that has neither a batch number nor offsets.
     """
     loaded = configured(config)
     from spark_sink.operations import status
@@ -86,9 +86,7 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
 @click.command()
 @config_option
 @click.option("--batch", type=int, help="Print the cut after this batch. The newest one by default.")
-@click.option(
-    "--checkpoint", help="Id of the checkpoint that the batch belongs to. That of the newest batch by default."
-)
+@click.option("--checkpoint", help="Id of the batch's checkpoint. By default that of the newest batch.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     """Print a consistent cut as JSON: table versions and topic offsets that belong together."""
     loaded = configured(config)
@@ -112,7 +110,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
 )
 @click.option("--name", help="Name of the view. By default the name of the table, with _ for dots.")
 @click.option(
-    "--from", "relation", help="Name of the table in the engine, for engines that do not read it by its folder."
+    "--from", "relation", help="Name of the table in the engine, for engines that do not find it by its folder."
 )
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
     """Print the SQL of a view of TABLE with the columns of its source and its live rows."""
@@ -130,7 +128,7 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
     if shape is None:
         raise ConfigError(f"table {table!r} does not exist yet, and its events wait: `spark-sink status` shows why")
     named = name or table.replace(".", "_")
-    # No engine reliably finds an Iceberg table by its folder: it would have to guess which metadata file is the newest.
+    # No engine reliably finds an Iceberg table by its folder, because it would have to guess the newest metadata file.
     folder = location(tables.warehouse, table) if tables.format(table) is Format.DELTA else None
     click.echo(create_view(ReaderEngine(engine), named, shape, folder, relation))
 

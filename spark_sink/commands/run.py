@@ -1,4 +1,4 @@
-"""`spark-sink run`: run the service, or read to the end of the topic once."""
+"""`spark-sink run`: run the service, or read to the end of the topic once and exit."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from spark_sink.commands.configuration import config_option, configured
 @click.option("--available-now", is_flag=True, help="Stop at the current end of the topic.")
 def run(config: Path, available_now: bool) -> None:
     """Write the canonical topic to tables until stopped."""
-    # A program that runs as process 1 of a container without a signal handler cannot be stopped while Spark starts. The
-    # job sets its own handler when the query runs.
+    # A container's process 1 ignores signals for which it has no handler, so without this one it could not be stopped
+    # while Spark starts. The job sets its own handler once the query runs.
     signals.end_at_once()
     loaded = configured(config)
-    # Imported here because help and errors in the file need no Spark.
+    # Imported here because help and configuration errors need no Spark.
     from spark_sink import assembly
 
     logs.configure(loaded.log_level)

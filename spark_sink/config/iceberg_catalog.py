@@ -1,8 +1,8 @@
-"""The catalog of the Iceberg tables, configured once for its two clients: Spark, which writes the tables, and
-pyiceberg, which workers and commands use to read them.
+"""The catalog of the Iceberg tables, configured once for two clients. Spark writes the tables, and workers and commands
+read them with pyiceberg.
 
 Properties with the same name in both clients are passed on, and the others are translated here. Properties can contain
-tokens and passwords, so none is ever shown.
+tokens and passwords, so they are never shown.
 """
 
 from __future__ import annotations
@@ -19,37 +19,37 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 _PROPERTY_OF_TYPE = "type"
 
-# The default name in Spark.
+# Spark's default catalog name.
 FOLDERS = "cdc_iceberg"
 CatalogName = Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")]
 
 _POSTGRES = "jdbc:postgresql:"
 
-# Several addresses are separated by commas, so that one can stand in for another.
+# A list of addresses, separated by commas, allows failover.
 _METASTORES = re.compile(r"thrift://[^/@,?#]+:\d+(,thrift://[^/@,?#]+:\d+)*")
 
-# Parameters of the address that both PostgreSQL's Java driver and libpq support.
+# Address parameters that both PostgreSQL's Java driver and libpq support.
 _TLS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 class CatalogType(StrEnum):
-    """The kind of a catalog."""
+    """The kinds of catalogs."""
 
     REST = "rest"
     JDBC = "jdbc"
     HIVE = "hive"
     OTHER = "other"
-    """Any catalog that both Spark and pyiceberg support, with separate settings for each."""
+    """Any catalog that both Spark and pyiceberg support, with separate settings for each client."""
 
 
 @dataclass(frozen=True)
 class CatalogAccess:
-    """The connection of both clients to a catalog. It is sent to the workers.
+    """The connection settings of a catalog for both clients. It is sent to the workers.
 
     Args:
-        name: its name in Spark, and in catalogs that store tables under several names, its name there.
-        address: for messages, without secrets.
-        spark: Spark settings that define it.
+        name: its name in Spark. In a jdbc catalog, also the name under which it stores the tables.
+        address: the address for messages, without secrets.
+        spark: Spark settings that define the catalog.
         reader: properties of pyiceberg's catalog.
     """
 
@@ -117,16 +117,16 @@ class IcebergCatalog(BaseModel):
         return self
 
     def access(self, warehouse: str, conf: Mapping[str, str], store: Mapping[str, str]) -> CatalogAccess:
-        """Return how both clients reach the catalog.
+        """Return the connection settings for both clients.
 
         Args:
             warehouse: the warehouse of the sink.
-            conf: Spark settings from the file. Those of this catalog take precedence.
-            store: properties by which pyiceberg finds the object store.
+            conf: Spark settings from the file. Settings for this catalog take precedence.
+            store: properties with which pyiceberg finds the object store.
         """
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
         prefix = f"spark.sql.catalog.{self.name}"
-        # The catalog decides what a table is, not the cache of a session.
+        # Always ask the catalog for the table, not the cache of a session.
         spark = {f"{prefix}.cache-enabled": "false"}
         reader = {**store, **given}
         if self.type is not CatalogType.OTHER:
@@ -144,16 +144,16 @@ class IcebergCatalog(BaseModel):
 
 
 def whole_place(folder: str) -> str:
-    """Return a folder or URL that every reader can use: metadata contain the location of every file."""
+    """Return a folder or URL that every reader can use, because metadata contain the location of every file."""
     return folder if urlsplit(folder).scheme else str(Path(folder).absolute())
 
 
-# Spark's file systems read and write the files, like those of the other tables.
+# The files are accessed with Spark's file systems, like those of the other tables.
 _HADOOP_IO = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
 _SPARK_DEFAULTS: Mapping[CatalogType, Mapping[str, str]] = {
     CatalogType.REST: _HADOOP_IO,
     CatalogType.HIVE: _HADOOP_IO,
-    # The newer of its two layouts, which pyiceberg uses too.
+    # The newer of its two layouts, which pyiceberg also uses.
     CatalogType.JDBC: {**_HADOOP_IO, "jdbc.schema-version": "V1"},
 }
 
@@ -162,7 +162,7 @@ def _postgres(uri: str) -> tuple[str, dict[str, str]]:
     """Return the host, database and TLS parameters of a PostgreSQL address.
 
     Raises:
-        ValueError: it is not such an address.
+        ValueError: it is not a PostgreSQL address.
     """
     if not uri.startswith(_POSTGRES + "//"):
         raise ValueError("uri: expected jdbc:postgresql://HOST:PORT/DATABASE; use type other for any other catalog")
@@ -178,7 +178,7 @@ def _postgres(uri: str) -> tuple[str, dict[str, str]]:
 
 
 def _for_sqlalchemy(uri: str, user: str | None, password: str | None) -> str:
-    """Return the same address in SQLAlchemy's form, which pyiceberg uses to reach a database."""
+    """Return the same address in SQLAlchemy's form, with which pyiceberg connects to the database."""
     place, words = _postgres(uri)
     login = "" if user is None else quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
     return f"postgresql+psycopg2://{login}{'@' if login else ''}{place}?{urlencode({'connect_timeout': '20', **words})}"

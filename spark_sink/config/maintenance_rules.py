@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MaintenanceRules:
-    """Maintenance of table files. The defaults are those of the settings.
+    """Rules for the maintenance of table files. The defaults are those of the settings.
 
     Args:
-        enabled: maintain tables automatically, between batches.
+        enabled: maintain tables automatically between batches.
         every_seconds: pause between the end of one run and the start of the next.
         budget_seconds: after this time a run starts no further step.
-        small_files: number of small files of a table that are merged.
+        small_files: number of small files in a table that triggers a merge.
         keep_days: how far back cuts, sweeps and readers of old versions can go.
         commands_days: how long finished commands are kept.
     """

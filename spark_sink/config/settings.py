@@ -1,6 +1,6 @@
-"""All settings as types. cdc_core.config reads the file.
+"""All settings of the sink, as types. cdc_core.config reads the file.
 
-An unknown name is an error at the start, with the most similar known one.
+An unknown name is an error at startup, which suggests the most similar known name.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from spark_sink.schema.table_spec import Format, Mode, match_rule
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
-# Spark unpacks other archives too, but files from a .zip are not executable, and a .tar cannot link to the machine's
+# Spark also unpacks other archives, but files from a .zip are not executable, and a .tar cannot link to the machine's
 # Python.
 Archive = Annotated[str, Field(pattern=r"^[^#,]+\.(tar\.gz|tgz)#[A-Za-z0-9._-]+$")]
 
 ColumnName = Annotated[str, Field(min_length=1)]
 TableName = Annotated[str, AfterValidator(plain_name)]
-# A pattern of `source/db/schema/table` with * and ?.
+# A `source/db/schema/table` pattern with * and ?.
 SourcePattern = Annotated[str, Field(pattern=r"^[^\[\]]+$")]
 
 
@@ -51,11 +51,9 @@ class Input(_Section):
 
     starting_offsets: Literal["earliest", "latest"] | dict[int, Annotated[int, Field(ge=0)]] = Field(
         default="earliest",
-        description="Where a new pipeline begins: earliest, latest, or offsets by partition (earliest for the others).",
+        description="Where a new pipeline begins: earliest, latest, or offsets by partition (otherwise earliest).",
     )
-    fail_on_data_loss: bool = Field(
-        default=True, description="Stop if the topic no longer has the next records to read."
-    )
+    fail_on_data_loss: bool = Field(default=True, description="Stop if the topic has lost the next records to read.")
 
     @property
     def schemas(self) -> str:
@@ -68,14 +66,14 @@ class TablesSettings(_Section):
     warehouse: Location = Field(description="Folder or object store URL of the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern of table names. A part that a table does not have is left out, with the text before it.",
+        description="Pattern of table names. Parts that a table does not have are omitted, with the text before them.",
     )
 
     rename: dict[SourcePattern, TableName] = Field(
-        default_factory=dict, description="Names of single tables, by pattern of `source/db/schema/table`."
+        default_factory=dict, description="Names of individual tables, keyed by a pattern of `source/db/schema/table`."
     )
     exclude: tuple[SourcePattern, ...] = Field(
-        default=(), description="Source tables to leave out, as patterns of `source/db/schema/table`."
+        default=(), description="Source tables to ignore, as patterns of `source/db/schema/table`."
     )
 
     @field_validator("name")
@@ -120,7 +118,7 @@ class TablesSettings(_Section):
         description="Foreign key that changes rows without logging them: log a warning, or park the table.",
     )
     tombstone_days: int = Field(
-        default=7, ge=1, description="Days for which deleted rows are remembered, by the times of the events."
+        default=7, ge=1, description="Number of days to remember deleted rows, measured by the times of the events."
     )
     park_rejected: int | None = Field(
         default=None,
@@ -129,43 +127,47 @@ class TablesSettings(_Section):
     )
     times: Literal["exact", "microseconds"] = Field(
         default="exact",
-        description="Times finer than a microsecond: store the column as text, or cut the values off.",
+        description="Times finer than a microsecond: store the column as text, or truncate the values.",
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="Deleted rows of a mirror: set to NULL and later removed (hard), or kept with their values (soft).",
+        description="Deleted rows of a mirror: set to NULL and removed later (hard), or kept with their values (soft).",
     )
     changes: dict[ShapeChange, Policy] = Field(
         default_factory=dict, description="Policy for each kind of schema change; see docs/sink/schema-changes.md."
     )
 
     modes: dict[str, Mode] = Field(
-        default_factory=dict, description="What tables contain, by name or pattern. The others are mirrors."
+        default_factory=dict,
+        description="Mode of each table, keyed by table name or pattern. All other tables are mirrors.",
     )
     keys: dict[str, Annotated[tuple[ColumnName, ...], Field(min_length=1)]] = Field(
-        default_factory=dict, description="Key columns as named in events, by name or pattern of tables."
+        default_factory=dict, description="Key columns as named in the events, keyed by table name or pattern."
     )
 
     shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Patterns of source tables (`source/db/schema/table`) that share a table, by its name or pattern.",
+        description="Source tables that share a table: `source/db/schema/table` patterns, keyed by its name or pattern.",
     )
 
     formats: dict[str, Format] = Field(
-        default_factory=dict, description="Table format, by name or pattern. The others are Delta tables."
+        default_factory=dict,
+        description="Table format, keyed by table name or pattern. All other tables are Delta tables.",
     )
     buckets: dict[str, Annotated[int, Field(ge=2, le=4096)]] = Field(
         default_factory=dict,
-        description="Number of hash partitions of the key for new Iceberg tables, by name or pattern.",
+        description="Number of hash partitions of the key for new Iceberg tables, keyed by table name or pattern.",
     )
     iceberg_catalog: IcebergCatalog | None = Field(
         default=None, description="Catalog of Iceberg tables. If unset, they are folders in the warehouse."
     )
-    engines: dict[str, Engine] = Field(default_factory=dict, description="Engine of mirrors, by name or pattern.")
+    engines: dict[str, Engine] = Field(
+        default_factory=dict, description="Engine that writes mirrors, keyed by table name or pattern."
+    )
     fused_megabytes: int = Field(
         default=1000,
         ge=0,
-        description="Size of a table's files in MB above which Spark writes it instead of deltalake.",
+        description="Total size of a table's files, in MB, above which Spark writes the table instead of deltalake.",
     )
 
     @field_validator("changes")
@@ -203,34 +205,36 @@ class TablesSettings(_Section):
 
 
 class Batches(_Section):
-    """The size of batches and the time between them."""
+    """The size of batches, and the time between them."""
 
     trigger_seconds: float = Field(default=10, ge=0, description="Seconds between the starts of two batches.")
     max_offsets: int = Field(default=500_000, ge=1, description="Maximum number of Kafka records in one batch.")
     target_seconds: float = Field(
-        default=60, gt=0, description="If a batch takes longer, the following ones are smaller."
+        default=60,
+        gt=0,
+        description="Target duration of a batch in seconds. After a longer batch, the following ones are smaller.",
     )
     worker_megabytes: int = Field(
         default=1024,
         ge=1,
-        description="If a worker process uses more memory, the following batches are smaller. In MiB.",
+        description="Memory of a worker process in MiB. If a worker uses more, the following batches are smaller.",
     )
 
 
 class MaintenanceSettings(_Section):
-    """Maintenance of the files of tables, between batches."""
+    """Maintenance of table files between batches."""
 
     enabled: bool = Field(
         default=True, description="Maintain all tables. If false, only the sink's own tables are maintained."
     )
     every_seconds: float = Field(default=60, gt=0, description="Seconds between two maintenance runs.")
     budget_seconds: float = Field(default=5, gt=0, description="Seconds after which a run starts no further step.")
-    small_files: int = Field(default=16, ge=2, description="Number of small files of a table that are merged.")
+    small_files: int = Field(default=16, ge=2, description="Number of small files in a table that triggers a merge.")
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
-        default=7, ge=7, le=30, description="How far back cuts, sweeps and readers of old versions can go, in days."
+        default=7, ge=7, le=30, description="How many days back cuts, sweeps and readers of old versions can go."
     )
-    commands_days: int = Field(default=30, ge=1, description="Days for which finished commands are kept.")
+    commands_days: int = Field(default=30, ge=1, description="Number of days to keep finished commands.")
 
     @property
     def rules(self) -> MaintenanceRules:
@@ -252,7 +256,7 @@ class MetricsSettings(_Section):
         default=None, ge=0, le=65535, description="Port of the driver for metrics and probes. Disabled when unset."
     )
     max_tables: int = Field(
-        default=100, ge=0, description="Number of tables with their own label. The others share `other`."
+        default=100, ge=0, description="Number of tables with a label of their own. All other tables share `other`."
     )
     otlp: Otlp | None = Field(
         default=None, description="Receiver of OpenTelemetry metrics. If unset, metrics are only available at /metrics."
@@ -260,10 +264,10 @@ class MetricsSettings(_Section):
 
 
 class Spark(_Section):
-    """The Spark session. Settings passed to spark-submit apply unless they are set here."""
+    """The Spark session. Settings passed to spark-submit apply unless they are also set here."""
 
     master: str | None = Field(
-        default=None, description="Spark master, such as `local[2]`. By default that of spark-submit."
+        default=None, description="Spark master, such as `local[2]`. By default the one that spark-submit uses."
     )
     memory: str | None = Field(
         default=None, description="Memory of the driver, such as `4g`, if this process starts Spark."
@@ -291,7 +295,7 @@ class Spark(_Section):
 
 
 class Settings(_Section):
-    """`spark-sink run -c FILE`."""
+    """The settings of `spark-sink run -c FILE`."""
 
     pipeline: Name = Field(description="Identifies this sink in the tables it writes. Never change it.")
     kafka: SparkKafka
@@ -302,7 +306,7 @@ class Settings(_Section):
     batches: Batches = Batches()
     maintenance: MaintenanceSettings = MaintenanceSettings()
     catalog: CatalogSettings | None = Field(
-        default=None, description="Catalog in which tables are registered. None if unset."
+        default=None, description="Catalog in which tables are registered. If unset, tables are not registered."
     )
     metrics: MetricsSettings = MetricsSettings()
     spark: Spark = Spark()
@@ -347,7 +351,7 @@ class Settings(_Section):
 
     @property
     def store(self) -> Mapping[str, str]:
-        """The settings by which Spark finds the object store; empty if everything is in folders."""
+        """Return the settings with which Spark finds the object store. They are empty if everything is in folders."""
         catalog = self.tables.iceberg_catalog
         if catalog is None:
             return self.storage.spark_conf(self.tables.warehouse, self.checkpoint)
@@ -356,7 +360,7 @@ class Settings(_Section):
 
     @property
     def has_iceberg(self) -> bool:
-        """Return whether some tables are Iceberg tables."""
+        """Return whether any table is an Iceberg table."""
         return Format.ICEBERG in self.tables.formats.values()
 
 

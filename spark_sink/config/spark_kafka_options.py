@@ -1,5 +1,5 @@
-"""The options to reach the brokers, configured once for two clients: Spark reads events with Java's, and schemas are
-read with librdkafka.
+"""The connection to the brokers, configured once for two clients: Spark reads events with the Java client, and the sink
+reads schemas with librdkafka.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _JAVA: Mapping[str, str] = {
     "oauth_token_url": "sasl.oauthbearer.token.endpoint.url",
     "ssl_ca_file": "ssl.truststore.location",
 }
-# The parts of the text for Java's login module, by login.
+# Templates for the settings of Java's login module, keyed by login.
 _JAAS: Mapping[str, str] = {
     "sasl_username": "username",
     "sasl_password": "password",
@@ -64,7 +64,7 @@ class SparkKafka(kafka_settings.Kafka):
         if self.ssl_ca_file is not None:
             options["ssl.truststore.type"] = "PEM"
         if self.ssl_certificate_file is not None and self.ssl_key_file is not None:
-            # Passed as text: Java expects both in one file that exists on every machine of the Spark cluster.
+            # Passed as text. Otherwise Java expects both in one file that exists on every machine of the Spark cluster.
             options["ssl.keystore.type"] = "PEM"
             chain = _read(self.ssl_certificate_file, "ssl_certificate_file")
             options["ssl.keystore.certificate.chain"] = chain.decode("ascii", "replace")
@@ -85,7 +85,7 @@ class SparkKafka(kafka_settings.Kafka):
         password = None if self.ssl_key_password is None else self.ssl_key_password.get_secret_value().encode()
         try:
             key = load_pem_private_key(pem, password)
-        except (TypeError, ValueError):  # TypeError: a password is missing, or not needed
+        except (TypeError, ValueError):  # TypeError: a password is missing or superfluous
             raise ConfigError(
                 "kafka.ssl_key_file cannot be used: is it a PEM key, and is ssl_key_password correct?"
             ) from None

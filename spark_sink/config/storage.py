@@ -1,8 +1,8 @@
-"""The object store of tables and checkpoint, configured once for two clients: deltalake reads the environment, and
-Spark reads its S3A settings.
+"""The object store of tables and checkpoint, configured once for two clients: deltalake reads environment variables,
+and Spark reads its S3A settings.
 
-Credentials are not settings, because Spark's web UI shows settings. Both clients take them from the environment, or
-from the role of the machine or pod.
+Credentials are not settings, because Spark's web UI shows settings. Both clients read them from the environment, or use
+the role of the machine or pod.
 """
 
 from __future__ import annotations
@@ -13,16 +13,17 @@ from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
-# S3A supports its own scheme only; deltalake and most readers support both.
+# S3A supports only its own scheme; deltalake and most readers support both.
 _SCHEMES: Mapping[str, str] = {"s3": "s3a", "s3n": "s3a"}
 
 # Most stores other than Amazon's ignore the region, but both clients require one.
 _REGION_ELSEWHERE = "us-east-1"
 
-# In the sink's own jar (spark_sink/_java). Spark's and Delta's own classes would overwrite what another process wrote.
+# This class is in the sink's own jar (spark_sink/_java). The classes of Spark and Delta would overwrite what another
+# process wrote.
 LOG_STORE, CHECKPOINT_FILES = "cdc.sink.ConditionalLogStore", "cdc.sink.ConditionalCheckpointFiles"
 
-# S3A for locations that a catalog calls s3://.
+# Use S3A for locations that a catalog writes as s3://.
 S3_BY_ITS_OTHER_NAME: Mapping[str, str] = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
 
 
@@ -32,7 +33,7 @@ def _one_scheme(location: str) -> str:
 
 
 Location = Annotated[str, AfterValidator(_one_scheme)]
-"""A folder, or the URL of one in an object store, in a form that both clients understand."""
+"""A folder, or a folder URL in an object store, in a form that both clients understand."""
 
 
 def _address(value: str) -> str:
@@ -69,7 +70,7 @@ class Storage(BaseModel):
         environment.update(self.environment(warehouse))
 
     def environment(self, warehouse: str) -> Mapping[str, str]:
-        """Return the variables by which deltalake finds the store of a warehouse; empty for a folder."""
+        """Return the environment variables with which deltalake finds the store of a warehouse; empty for a folder."""
         if not is_s3(warehouse):
             return {}
         found = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self._by_path).lower()}
@@ -82,7 +83,7 @@ class Storage(BaseModel):
         return found
 
     def reader_properties(self, *locations: str) -> Mapping[str, str]:
-        """Return the properties by which pyiceberg finds the store of any of these; empty for folders."""
+        """Return the properties with which pyiceberg finds the store of these locations; empty for folders."""
         if not any(map(is_s3, locations)):
             return {}
         found = {"s3.force-virtual-addressing": str(not self._by_path).lower()}
@@ -93,7 +94,7 @@ class Storage(BaseModel):
         return found
 
     def spark_conf(self, warehouse: str, checkpoint: str, *others: str) -> Mapping[str, str]:
-        """Return the settings by which Spark finds the store, on the driver and on executors."""
+        """Return the settings with which Spark finds the store, on the driver and on executors."""
         if not any(map(is_s3, (warehouse, checkpoint, *others))):
             return {}
         found = {"fs.s3a.path.style.access": str(self._by_path).lower()}

@@ -1,4 +1,4 @@
-"""The rules in the configuration for all tables, in the form that is sent to the workers."""
+"""The configured rules for tables, in the form that is sent to the workers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, ma
 
 @dataclass(frozen=True)
 class TableRules:
-    """The rules for all tables. The defaults are those of the settings.
+    """The configured rules for tables. The defaults are those of the settings.
 
     Args:
-        all_scopes: a truncate deletes the rows of every scope; otherwise several scopes park the table.
+        all_scopes: a truncate deletes the rows of every scope. Otherwise it parks a table that several scopes feed.
         tombstone_days: how long deleted rows are remembered.
         policies: the policy for each kind of schema change.
         park_rejected: park a table if more of its events in one batch are invalid; None: never.
-        statements: what statements do that change existing rows without row events.
+        statements: the effect of statements that change existing rows without row events.
         soft_deletes: deleted rows keep their values and are never removed.
-        truncated_times: times are cut off at the microsecond; otherwise columns with finer ones are text.
-        modes, keys: what tables contain, and their declared key columns, by name or pattern of tables.
-        shared: patterns of the source tables that share a table, by its name or pattern.
-        exclude: patterns of source tables that are left out.
-        engines: the engine of tables.
-        formats: the format of tables, by name or pattern.
-        buckets: the buckets of new Iceberg tables, by name or pattern.
+        truncated_times: times are truncated to the microsecond. Otherwise columns with finer times are text.
+        modes, keys: the types of tables, and their declared key columns, keyed by table name or pattern.
+        shared: patterns of the source tables that share a table, keyed by its name or pattern.
+        exclude: patterns of source tables to ignore.
+        engines: the engine of each table.
+        formats: the format of tables, keyed by name or pattern.
+        buckets: the buckets of new Iceberg tables, keyed by name or pattern.
     """
 
     all_scopes: bool = False
@@ -54,12 +54,12 @@ class TableRules:
         return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None, format)
 
     def shares(self, target: str, source: str) -> bool:
-        """Return whether a source table, written `source/db/schema/table`, may share a table. Case is ignored, because
-        names that differ only in case are the same table name.
+        """Return whether a source table, written as `source/db/schema/table`, is declared to share a table. Case is
+        ignored, because names that differ only in case are the same table name.
         """
         patterns = match_rule(target, self.shared) or ()
         return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
 
     def excludes(self, table: TableId) -> bool:
-        """Return whether the events of a source table are left out."""
+        """Return whether the events of a source table are ignored."""
         return any(table.fits(pattern) for pattern in self.exclude)

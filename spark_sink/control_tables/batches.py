@@ -1,4 +1,4 @@
-"""The driver's own tables: which tables are parked, and the result of every batch."""
+"""The driver's own tables, which record the parked tables and the result of every batch."""
 
 from __future__ import annotations
 
@@ -39,8 +39,10 @@ ARROW = pa.schema(
 
 
 class BatchTable(ControlTable):
-    """`_cdc.batches` has a row for every batch, written after its commits and before it is acknowledged. A change of
-    tables between batches (a resume, a sweep) is a row without offsets.
+    """The table `_cdc.batches`, with a row for every batch.
+
+    The row is written after the commits of the batch and before the batch is acknowledged. A change of tables between
+    batches (a resume, a sweep) is a row without offsets.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
@@ -51,11 +53,11 @@ class BatchTable(ControlTable):
         self._last_seen: dict[str, LastSeen] | None = None
 
     def write(self, batch: int | None, reports: Sequence[TableReport], parked: int = 0) -> None:
-        """Write the row of a batch. Tables and partitions without changes are left out.
+        """Write the row of a batch. Tables and partitions without changes are omitted.
 
         Args:
             reports: if a table has several, the last one counts.
-            parked: the version of `_cdc.parked` afterwards; 0 if nothing was ever parked.
+            parked: the version of `_cdc.parked` after the batch; 0 if nothing was ever parked.
         """
         versions = {report.table: report.version for report in reports if report.version is not None}
         if parked:
@@ -84,18 +86,18 @@ class BatchTable(ControlTable):
             times = rows.column("ended_at").cast(pa.int64()).to_pylist()
             batches, versions = rows.column("batch").to_pylist(), rows.column("versions").to_pylist()
             for batch, at, named in zip(batches, times, versions, strict=True):
-                # A row without a batch can replace many, and has the time of the last one.
+                # A row without a batch can summarize many rows. Its time is that of the last one.
                 self._last_seen |= _seen(dict(named), at if batch is not None else 0)
         return self._last_seen
 
     def ended(self) -> int | None:
-        """Return the number of the newest ended batch under this checkpoint; None without one."""
+        """Return the number of the newest finished batch under this checkpoint, or None if there is no such batch."""
         rows = self.read(["batch"], checkpoint=self._checkpoint)
         newest: int | None = pc.max(rows.column("batch")).as_py()
         return newest
 
     def topic_id(self) -> str | None:
-        """Return the id that Kafka gave the topic when the sink read it; None if no sink has recorded it."""
+        """Return the topic id that the sink recorded when it read the topic, or None if no sink has recorded one."""
         return self.kept_property(self._topic_property)
 
     def keep_topic_id(self, id: str) -> None:
@@ -106,7 +108,9 @@ class BatchTable(ControlTable):
         return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
-        """Return a time later than that of every existing row, independent of clocks: rows have no other order."""
+        """Return a time later than that of every existing row, whatever the clock says, because only times order the
+        rows.
+        """
         if self._ended_at is None:
             ended = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
             self._ended_at = pc.max(ended).as_py() or 0
@@ -114,7 +118,9 @@ class BatchTable(ControlTable):
         return self._ended_at
 
     def reached(self) -> Mapping[int, int]:
-        """Return by partition the offset after the last ended batch of this pipeline, under any checkpoint."""
+        """Return, for each partition, the offset after the last finished batch of this pipeline, under any
+        checkpoint.
+        """
         reached: dict[int, int] = {}
         for offsets in self.read(["to_offsets"], topic=self._topic).column("to_offsets").to_pylist():
             for partition, offset in offsets:
@@ -122,9 +128,10 @@ class BatchTable(ControlTable):
         return reached
 
     def fold_before(self, moment: float) -> int:
-        """Replace the rows that ended before a moment (seconds since 1970) and before the newest batch by one per
-        topic, and return the number of rows removed. Cuts after these batches are gone, and every later cut is
-        unchanged.
+        """Merge old rows into one row per topic, and return the number of removed rows.
+
+        Old rows ended before a moment (seconds since 1970) and before the newest batch. Cuts after these batches are no
+        longer available; all later cuts stay the same.
         """
         rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
         newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)
@@ -145,7 +152,7 @@ class BatchTable(ControlTable):
         return names - {parking.NAME}
 
     def rows(self) -> list[ManifestRow]:
-        """Return the rows from which a cut is computed, in no order."""
+        """Return the rows from which a cut is computed, in any order."""
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
         maps = ("to_offsets", "versions")
         return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
@@ -156,8 +163,8 @@ def _seen(versions: Mapping[str, int], at: int) -> dict[str, LastSeen]:
 
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return rows by topic that replace these ordered ones. The last one has all versions: the versions of a table
-    follow the order of times, whatever their topic.
+    """Return one row per topic that replaces these ordered rows. The last one has all versions, because the versions of
+    a table follow the order of times, whatever their topic.
     """
     reached: dict[str, dict[int, int]] = {}
     positions: dict[str, dict[str, str]] = {}
@@ -186,8 +193,8 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 class ControlTables:
-    """The sink's own tables of one pipeline. `begin` and `end` enclose a batch; `changed` records changes of parked
-    tables between batches.
+    """The sink's own tables for one pipeline. `begin` and `end` enclose a batch; `changed` records changes
+    between batches.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
@@ -200,12 +207,14 @@ class ControlTables:
         self._turn = 0
 
     def create(self) -> None:
-        """Create missing tables."""
+        """Create the missing tables."""
         for control_table in (self.parked, self.requests, self.batches, self.maintenance):
             control_table.create()
 
     def held(self) -> dict[str, Cause]:
-        """Return the parked tables. Only this process parks tables, so it only reads them if it cannot know."""
+        """Return the parked tables. Only this process parks tables, so it reads them only when its copy may be
+        outdated.
+        """
         if self._held is None:
             self._held = self.parked.held()
         return self._held
@@ -215,7 +224,7 @@ class ControlTables:
         self._held = None
 
     def park(self, name: str, reason: Reason, detail: str, marker: Marker) -> bool:
-        """Park a table without an event, unless this was done; return whether this call parked it."""
+        """Park a table without an event, unless it is parked already. Return whether this call parked it."""
         done = self.parked.parked_by(marker)
         if not done:
             self.parked.park(name, reason, detail, marker)
@@ -223,7 +232,7 @@ class ControlTables:
         return not done
 
     def begin(self, batch: int) -> Parking:
-        # After a start or a failure the batch may be a repeated one.
+        # After a start or a failure, the batch can be a repeated one.
         again = self._ended is None or batch != self._ended + 1
         if again:
             self.changed()

@@ -1,7 +1,7 @@
-"""Cuts through all tables and the topic: the version of each table, and the offsets at which its events continue.
+"""Consistent cuts through all tables and the topic: the version of each table, and the offsets of its next events.
 
-A cut is computed from the rows of `_cdc.batches`, and is after a batch. The effects of a resume or a sweep count from
-the next batch on: before it a batch may have begun, and tables may have more of it than any row shows.
+A cut is computed from the rows of `_cdc.batches`, and describes the state after a batch. A resume or a sweep is
+included from the next batch on, because before it, another batch may have started and written more than the rows show.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spark_sink.errors import FatalError
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """The fields in a row of the manifest that a cut needs; `batch` is missing between batches."""
+    """The fields of a manifest row that a cut needs. `batch` is missing for changes between batches."""
 
     checkpoint: str
     batch: int | None
@@ -27,7 +27,7 @@ class ManifestRow:
 
 @dataclass(frozen=True)
 class Cut:
-    """The state of all tables after one batch. `offsets`: by partition, the first offset that was not read."""
+    """The state of all tables after one batch. `offsets` has the first unread offset of each partition."""
 
     checkpoint: str
     batch: int
@@ -37,16 +37,16 @@ class Cut:
 
 
 def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
-    """Return the cut after a batch; without a number, after the newest one, and for the checkpoint that ended it.
+    """Return the cut after a batch. Without a number, it is the newest batch, under the checkpoint that ended it.
 
-    Earlier batches under other checkpoints count, too. A table has its last recorded version, because a table that is
-    created again counts from the beginning. A partition has its greatest offset, because a checkpoint may have read
-    again what another one had read.
+    Earlier batches under other checkpoints count as well. A table gets its last recorded version, because a table that
+    is created again counts from the beginning. A partition gets its highest offset, because one checkpoint may have
+    read again what another one had read.
 
     Raises:
         FatalError: the batch does not exist.
     """
-    # The times increase from row to row, whoever wrote them: see BatchTable.
+    # The times increase from row to row, whichever process wrote them: see BatchTable.
     ordered = sorted(rows, key=lambda row: row.ended_at)
     ends = {(row.checkpoint, row.batch): row for row in ordered if row.batch is not None and row.topic == topic}
     if not ends:
@@ -70,7 +70,7 @@ def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, chec
 
 
 def resume_offsets(cut: Cut, waiting: Mapping[int, int]) -> dict[int, int]:
-    """Return the offsets at which the events of a parked table continue: at the first waiting one of each partition."""
+    """Return the offsets at which the events of a parked table continue: in each partition, its first parked event."""
     return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in cut.offsets.items()}
 
 

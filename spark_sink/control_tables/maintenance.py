@@ -1,4 +1,4 @@
-"""The record of maintenance steps by table and time, so that a sink does not repeat them after a start."""
+"""The record of maintenance steps by table and time, so that a restarted sink does not repeat them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ ARROW = pa.schema(
 
 
 class StepDone(NamedTuple):
-    """A step that was done; the numbers are those of files, or of rows if rows were removed."""
+    """A finished step. The numbers count files, or rows if the step removed rows."""
 
     table: str
     step: str
@@ -35,7 +35,7 @@ class StepDone(NamedTuple):
 
 
 class MaintenanceTable(ControlTable):
-    """`_cdc.maintenance`."""
+    """The table `_cdc.maintenance`."""
 
     def __init__(self, warehouse: str, pipeline: str) -> None:
         super().__init__(warehouse, NAME, pipeline, ARROW)
@@ -45,10 +45,10 @@ class MaintenanceTable(ControlTable):
         self.append([{**one._asdict(), "at": now} for one in done])
 
     def last(self, step: str) -> Mapping[str, float]:
-        """Return when a step was last done, by table, in seconds since 1970."""
+        """Return, for each table, when a step was last done, in seconds since 1970."""
         rows = self.read(["table", "at"], step=step).group_by("table").aggregate([("at", "max")])
         return {row["table"]: row["at_max"].timestamp() for row in rows.to_pylist()}
 
     def forget_before(self, moment: float) -> int:
-        """Delete the records from before a moment (seconds since 1970); return the number of steps."""
+        """Delete the records of steps before a moment (seconds since 1970), and return their number."""
         return self.remove_before("at", moment)

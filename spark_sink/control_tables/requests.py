@@ -1,5 +1,7 @@
-"""Commands of operators. They are rows of `_cdc.commands`. The running job executes them between batches, because it is
-the only writer of the tables, and answers with further rows of the same id.
+"""Commands of operators, stored as rows of `_cdc.commands`.
+
+The running job executes them between batches, because only the job writes the tables. It answers with further rows of
+the same id.
 """
 
 from __future__ import annotations
@@ -33,7 +35,7 @@ ARROW = pa.schema(
 
 
 class State(StrEnum):
-    """The state of a command: that of the last of its rows, in this order."""
+    """The states of a command, in order. The last of its rows has the current state."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -62,7 +64,7 @@ class Request:
 
 
 class RequestTable(ControlTable):
-    """`_cdc.commands`."""
+    """The table `_cdc.commands`."""
 
     def __init__(self, warehouse: str, pipeline: str) -> None:
         super().__init__(warehouse, NAME, pipeline, ARROW)
@@ -71,7 +73,7 @@ class RequestTable(ControlTable):
         """Make sure that a sink will execute commands.
 
         Raises:
-            FatalError: no sink has run.
+            FatalError: no sink has ever run on this warehouse.
         """
         if not self.exists():
             raise FatalError(f"no sink has run on this warehouse: the table {NAME} does not exist")
@@ -88,18 +90,18 @@ class RequestTable(ControlTable):
         self._say({**fields, "state": state.value, "result": result, "error": error})
 
     def requests(self) -> list[Request]:
-        """Return all commands in the order in which they were given."""
+        """Return all commands in the order in which they were requested."""
         rows = sorted(self.read([*_TEXTS, "at"]).to_pylist(), key=lambda row: _ORDER.get(row["state"], 0))
         queued = {row["id"]: row["at"] for row in reversed(rows)}
         latest = {row["id"]: Request(**{name: row[name] for name in _TEXTS}) for row in rows}
         return sorted(latest.values(), key=lambda request: (queued[request.id], request.id))
 
     def open_targets(self, command: str) -> set[str]:
-        """Return the tables with a command that has not ended."""
+        """Return the tables that have an open command."""
         return {one.target for one in self.requests() if one.command == command and not one.ended}
 
     def forget_before(self, moment: float) -> int:
-        """Delete the rows of ended commands from before a moment (seconds since 1970); return their number. Open
+        """Delete the rows of finished commands from before a moment (seconds since 1970), and return their number. Open
         commands stay.
         """
         if any(not request.ended for request in self.requests()):
@@ -112,13 +114,13 @@ class RequestTable(ControlTable):
 
 @dataclass(frozen=True)
 class RequestAnswer:
-    """The result of a command. If not `ended`, there is more to do after the next batch."""
+    """The result of a command. If `ended` is false, the command continues after the next batch."""
 
     result: str
     ended: bool = True
 
 
-# The action of a command on a table and its argument. It may be called again after a crash.
+# Executes a command on a table with its argument. It may be called again after a crash.
 Action = Callable[[str, str | None], RequestAnswer]
 
 
@@ -145,14 +147,14 @@ class Requests:
         return bool(waiting)
 
     def _execute(self, request: Request) -> bool:
-        """Execute a command, and tell whether it has ended."""
+        """Execute a command, and return whether it has finished."""
         fields = {"command": request.command, "table": request.target, "id": request.id}
         try:
             if request.command not in self.actions:
                 raise FatalError(unknown("command", request.command, self.actions))
             answer = self.actions[request.command](request.target, request.argument)
         except Exception as error:
-            # Any exception, because a command that ended the sink would end it again at every start.
+            # Catches any exception. Otherwise a failing command would stop the sink again at every start.
             known = isinstance(error, FatalError | Refused)
             why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
             log.error("command failed", **fields, error=why)

@@ -1,5 +1,5 @@
-"""Exact conversion of JSON values in images to Arrow columns. A value that does not fit is an error, and is never
-rounded.
+"""Exact conversion of JSON values in images to Arrow columns. Values are never rounded; one that does not fit is an
+error.
 
 Conversion is vectorized by column. If a column fails, the caller tries its values one by one to find the invalid ones.
 """
@@ -41,7 +41,7 @@ def image(text: str | bytes) -> dict[str, Any]:
 
 
 def without_members(text: bytes, names: Collection[str]) -> bytes:
-    """Return the row image without some of its columns; the other columns keep their text.
+    """Return the row image without some of its columns. The text of the remaining columns does not change.
 
     Raises:
         ValueError: it is not exactly one JSON object.
@@ -54,7 +54,7 @@ def without_members(text: bytes, names: Collection[str]) -> bytes:
 
 
 def column(values: Values, sql: str) -> pa.Array:
-    """Return the values (None is null) as a column of a type.
+    """Return the values as a column of a type. None becomes null.
 
     Raises:
         ValueError: some value does not fit exactly. The message contains no value.
@@ -69,7 +69,7 @@ def column(values: Values, sql: str) -> pa.Array:
 
 
 def image_value(value: Any) -> Any:
-    """Return a value of a column in the form of images. `column` converts it back to the same value."""
+    """Return a column value in the form that images use. `column` converts it back to the same value."""
     if isinstance(value, float):
         text = repr(value)
         return _NAMES_OF_FLOATS.get(text, text)
@@ -88,7 +88,7 @@ def counting(count: int) -> pa.Int64Array:
 
 
 def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
-    """Return the same as `column` for these texts.
+    """Convert these texts like `column`, but faster.
 
     Raises:
         ValueError: some text does not fit exactly.
@@ -98,12 +98,12 @@ def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
         try:
             return convert(texts, arrow_type(sql))
         except pa.ArrowException:
-            pass  # a text in a spelling that needs more work
+            pass  # a spelling that needs the slower conversion
     return column(texts.to_pylist(), sql)
 
 
 def fits(value: Any, sql: str) -> bool:
-    """Return whether one value fits."""
+    """Return whether one value fits the type."""
     try:
         column([value], sql)
     except ValueError:
@@ -112,7 +112,9 @@ def fits(value: Any, sql: str) -> bool:
 
 
 def is_exactly(value: Any, sql: str) -> bool:
-    """Return whether one numeric value fits, including its sign: an integer type has no negative zero."""
+    """Return whether one numeric value fits the type, including its sign, because integer types have no
+    negative zero.
+    """
     return fits(value, sql) and not (isinstance(value, str | Decimal) and _NEGATIVE_ZERO.fullmatch(str(value)))
 
 
@@ -124,15 +126,15 @@ def _booleans(values: Values, arrow: pa.DataType) -> pa.Array:
 
 
 def _integers(values: Values, arrow: pa.DataType) -> pa.Array:
-    if Decimal not in set(map(type, values)):  # Arrow would cut off their fraction
+    if Decimal not in set(map(type, values)):  # Arrow would drop the fraction
         try:
             return pa.array(values, arrow)
         except (pa.ArrowException, TypeError):
-            pass  # a number without a declared type arrives as text
+            pass  # a number without a declared type is sent as text
     return pa.array([_integer(value) for value in values], arrow)
 
 
-# A number with more digits is not an integer of any column. int() of a large exponent would take forever.
+# No integer column has more digits, and int() of a large exponent would take forever.
 _LONGEST_INTEGER = 20
 
 
@@ -180,13 +182,13 @@ def _decimals(values: Values, arrow: pa.Decimal128Type) -> pa.Array:
 
 
 def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Array:
-    """Return digits as decimals.
+    """Convert digits to decimals.
 
     Raises:
-        pa.ArrowInvalid: not all of them are plain and short enough.
+        pa.ArrowInvalid: some are not plain digits, or have too many of them.
     """
     whole, scale = arrow.precision - arrow.scale, arrow.scale
-    # Arrow's cast does not detect every overflow, so it only gets what certainly fits.
+    # Arrow's cast does not detect every overflow, so it only receives digits that certainly fit.
     fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
     if not pc.all(fits, min_count=0).as_py():
         raise pa.ArrowInvalid("not plain digits")
@@ -224,7 +226,7 @@ def _binaries(values: Values, arrow: pa.DataType) -> pa.Array:
     return pa.array(decoded, arrow)
 
 
-# The range of Python's date: moved rows pass through Python.
+# The range of Python's date, because moved rows pass through Python.
 _FIRST, _LAST = datetime(1, 1, 1), datetime(9999, 12, 31, 23, 59, 59, 999999)
 
 
@@ -232,7 +234,7 @@ def _dates(values: Values, arrow: pa.DataType) -> pa.Array:
     return _in_calendar(pa.array(values, pa.string()).cast(arrow))
 
 
-# Digits after the microsecond that are all zero.
+# Zeros after the microsecond.
 _IDLE_DIGITS = re.compile(r"(\.\d{6})0+(?=Z?$)")
 
 
@@ -270,7 +272,7 @@ _BY_TYPE: dict[str, Callable[[Values, pa.DataType], pa.Array]] = {
     "timestamp_ntz": _timestamps,
 }
 
-# Types for which many texts are converted together.
+# Types whose texts are converted in bulk.
 _BY_TYPE_OF_TEXT: dict[str, Callable[[pa.StringArray, pa.DataType], pa.Array]] = {
     "decimal": _decimals_of_texts,
     "string": lambda texts, arrow: texts,

@@ -1,5 +1,5 @@
-"""Fields of an event that few tables need. They are decoded again from its record, so that other tables do not pay for
-them.
+"""Fields of an event that few tables need. They are decoded on demand from the raw record, so that other tables do not
+pay for them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from spark_sink.model.event import Event
 
 _SCHEMA = reader_schema("id", "before")
 
-# The columns of an image with the text of their values.
+# The columns of an image, each with its value as text.
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
@@ -30,10 +30,10 @@ class Details(NamedTuple):
 
 
 def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
-    """Return the fields of each of the events.
+    """Return the requested fields of each event.
 
     Raises:
-        RawRecordMissing: their records were not sent along.
+        RawRecordMissing: the records were not sent along.
     """
     return [_read(value) for value in record_bytes(records, [event.index for event in events])]
 
@@ -44,7 +44,7 @@ def _read(value: bytes | None) -> Details:
 
 
 def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
-    """Return the columns of an image; none if it is missing or invalid."""
+    """Return the columns of an image, or no columns if it is missing or invalid."""
     try:
         return _MEMBERS.decode(image) if image else {}
     except (msgspec.DecodeError, RecursionError):
@@ -52,10 +52,12 @@ def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
 
 
 def with_full_after_image(event: Event, before: str | None) -> Event:
-    """Return the event with everything known of its row in `after`: the key, and for a delete the before image."""
+    """Return the event with everything known about its row in `after`: the key, and for a delete also the
+    before image.
+    """
     image: str | bytes | None = before if event.op == "d" else event.after
     columns = image_columns(image)
     if image and not columns and image not in ("{}", b"{}"):
-        return event  # not an image: found when its values are read
+        return event  # not an image: reported when its values are read
     whole = msgspec.json.encode({**image_columns(event.key), **columns})
     return msgspec.structs.replace(event, after=whole)

@@ -1,4 +1,4 @@
-"""The valid events of one table as columns. Questions about all events are answered without an object for each."""
+"""The valid events of one table as columns, so that operations on all events need no object per event."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from spark_sink.model.event import APART, GAP, STATEMENT, Event, Latest
 
 
 class EventColumns(Sequence[Event]):
-    """Events in canonical order. None of them is invalid, a gap or a statement. Access by index or iteration returns
+    """Events in canonical order, without invalid events, gaps and statements. Access by index or iteration returns
     objects.
 
     Args:
-        columns: a row for each event and a column for each field of `Event`, named alike and in its order: `index` and
-            the times as int64, `after` as binary, `full` and `withholds` as booleans, the others as text.
+        columns: one row per event and one column per field of `Event`, with the same names and order. `index` and the
+            times are int64, `after` is binary, `full` and `withholds` are booleans, and the others are text.
     """
 
     def __init__(self, columns: pa.Table) -> None:
@@ -62,14 +62,14 @@ class EventColumns(Sequence[Event]):
 
 
 def operations(events: Sequence[Event]) -> set[str]:
-    """Return the operations that occur."""
+    """Return the operations that occur in the events."""
     if isinstance(events, EventColumns):
         return set(pc.unique(events.columns["op"]).to_pylist())
     return {event.op for event in events}
 
 
 def apart(events: Sequence[Event]) -> list[int]:
-    """Return the indexes of the events that are commits of their own."""
+    """Return the indexes of the events that need a commit of their own."""
     if isinstance(events, EventColumns):
         is_truncate = pc.equal(events.columns["op"], "t").combine_chunks()
         return list(pc.indices_nonzero(is_truncate).to_pylist())
@@ -91,7 +91,7 @@ def newest(events: Sequence[Event]) -> int:
 
 
 def latest(events: Sequence[Event]) -> dict[str, Latest]:
-    """Return the greatest position by scope."""
+    """Return the greatest position of each scope."""
     if isinstance(events, EventColumns):
         columns = events.columns.combine_chunks()
         found = {}
@@ -108,7 +108,7 @@ def latest(events: Sequence[Event]) -> dict[str, Latest]:
 
 
 def without_schema(events: Sequence[Event]) -> Sequence[Event]:
-    """Return the events with an image and without a schema."""
+    """Return the events that have an image but no schema."""
     if isinstance(events, EventColumns):
         columns = events.columns
         return events.where(pc.and_(pc.is_null(columns["schema_id"]), pc.is_valid(columns["after"])))

@@ -1,5 +1,5 @@
-"""Times finer than a microsecond, which lakehouse tables cannot store: find the columns that have them, and cut them
-off.
+"""Times finer than a microsecond, which lakehouse tables cannot store. This module finds the columns that contain them,
+and truncates the values.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _is_fine = re.compile(_FINE).search
 
 
 def times_of(schemas: Sequence[TableSchema]) -> list[str]:
-    """Return the time columns, by their names in events."""
+    """Return the time columns, by their names in the events."""
     found = (column.name for schema in schemas for column in schema.columns if column.type in TIMES)
     return list(dict.fromkeys(found))
 
 
 def fine_columns(events: Sequence[Event], names: Collection[str]) -> frozenset[str]:
-    """Return those of these columns that have a value with more than six significant fraction digits."""
+    """Return the columns that have a value with more than six significant fraction digits."""
     if not names:
         return frozenset()
     images = [image for image in _images(events) if _is_fine(image.decode(errors="replace"))]
@@ -39,14 +39,14 @@ def fine_columns(events: Sequence[Event], names: Collection[str]) -> frozenset[s
         try:
             sent = msgspec.json.decode(image, type=dict[str, object])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue  # goes to quarantine when its values are read
+            continue  # quarantined when its values are read
         values = ((name, sent.get(name)) for name in names if name not in found)
         found |= {name for name, value in values if isinstance(value, str) and _is_fine(value)}
     return frozenset(found)
 
 
 def _images(events: Sequence[Event]) -> list[bytes]:
-    """Return the after images that may have such a value."""
+    """Return the after images that may contain such a value."""
     if isinstance(events, EventColumns):
         after = events.columns["after"]
         return list(after.filter(pc.fill_null(pc.match_substring_regex(after, _FINE), False)).to_pylist())
@@ -54,16 +54,16 @@ def _images(events: Sequence[Event]) -> list[bytes]:
 
 
 class Truncated(NamedTuple):
-    """Events whose times end at the microsecond, and the number of values that were cut off."""
+    """Events with times truncated to the microsecond, and the number of truncated values."""
 
     events: Sequence[Event]
     values: int
 
 
 def truncated(events: Sequence[Event], names: Collection[str]) -> Truncated:
-    """Cut the times of these columns off at the microsecond, by removing digits.
+    """Truncate the times of these columns to the microsecond by removing digits.
 
-    An image in which a name cannot be found as text stays unchanged, and its value goes to quarantine.
+    If a column name cannot be found as text in an image, the image does not change, and the value is quarantined.
     """
     count = 0
     for name in names:

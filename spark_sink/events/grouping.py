@@ -1,4 +1,4 @@
-"""The records of a task, table by table: row events that can be folded, other records, and invalid ones."""
+"""Group the records of a task by table: row events that can be folded, other records, and invalid ones."""
 
 from __future__ import annotations
 
@@ -31,20 +31,21 @@ from spark_sink.schema.evolution import TableShape
 OPERATIONS = frozenset({"r", "c", "u", "d", "t"})
 NEED_AFTER = frozenset({"r", "c", "u"})
 
-# Invalid events that may have changed their row.
+# Invalid events that may have changed a row.
 LEAVE_GAPS = frozenset({Reason.OPERATION_UNKNOWN, Reason.IMAGE_MISSING})
 
 
-# Counts events of excluded tables, together with those that are ignored because of their kind.
+# The counter for events of excluded tables, next to the counters for kinds that are ignored.
 EXCLUDED = "excluded"
 
 
 @dataclass(slots=True)
 class Intake:
-    """The records of one table: events in canonical order, records that cannot become events, and the number of other
-    kinds.
+    """The records of one table: events in canonical order, records that cannot become events, and the number of records
+    of other kinds.
 
-    `statements` counts statement notes; `wide` are those of statements without a table: source, database and note.
+    `statements` counts statement notes. `wide` has the notes of statements that have no table: source, database and
+    note.
     """
 
     events: Sequence[Event] = field(default_factory=list)
@@ -55,7 +56,7 @@ class Intake:
 
 
 def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Group the records by route. They arrive sorted by route, in batches that can end anywhere."""
+    """Group the records by route. They arrive sorted by route, in Arrow batches that can end anywhere."""
     held: list[pa.RecordBatch] = []
     current: str | None = None
     for batch in batches:
@@ -73,17 +74,17 @@ def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """Group the records of one route by source table; None has the records without a table.
+    """Group the records of one route by source table. Records without a table are under None.
 
-    Almost always all of them are valid row events of one table. Then the common parts are checked once instead of per
-    event, and the events stay columns.
+    Usually all of them are valid row events of one table. Then the common parts are checked once instead of per event,
+    and the events stay in columns.
     """
     table = _one_table(records)
     return plain_intake(records) if table is None else {table: Intake(_sound(records))}
 
 
 def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """Return the same as `intake` for any records, event by event; test_grouping.py compares the two."""
+    """Group any records, event by event, with the same result as `intake`; test_grouping.py compares the two."""
     tables: dict[TableId | None, Intake] = {}
     events: dict[TableId | None, list[Event]] = {}
     columns = _fields(records)
@@ -117,7 +118,7 @@ def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
 
 
 class _Sent(NamedTuple):
-    """The fields of one record, named as the columns of `_fields`."""
+    """The fields of one record, named like the columns of `_fields`."""
 
     kind: str | None
     op: Any
@@ -149,7 +150,7 @@ class _Sent(NamedTuple):
 
 
 def _statement(sent: _Sent) -> StatementImage | None:
-    """Return the statement that a record announces; None if it changes no existing row."""
+    """Return the statement that a record announces, or None if the statement changes no existing row."""
     if sent.kind != "schema" or sent.notes is None:
         return None
     notes = _NOTES.decode(sent.notes)
@@ -162,7 +163,7 @@ _NOTES = msgspec.json.Decoder(list[str])
 
 
 def _one_table(records: pa.Table) -> TableId | None:
-    """Return the table, if all records are valid events of a single table; else None."""
+    """Return the table if all records are valid events of a single table, else None."""
     distinct = [pc.unique(records.column(name)) for name in ("kind", "source", "db", "schema", "table")]
     if any(len(values) != 1 for values in distinct):
         return None
@@ -206,7 +207,7 @@ def _wrong(kind: str | None, op: str | None, table: str | None, after: bytes | N
 
 def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
     """Return the key columns of the first event with a key, in key order."""
-    # One after the other, because almost always the first one is enough.
+    # Search one by one, because usually the first event has a key.
     for event in (events[place] for place in range(len(events))):
         if event.op not in APART:
             try:
@@ -217,18 +218,18 @@ def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
 
 
 def named_columns(events: Sequence[Event]) -> list[str]:
-    """Return the columns in events without a schema, in order of appearance."""
+    """Return the columns of events without a schema, in order of appearance."""
     names: dict[str, None] = {}
     for event in without_schema(events):
         try:
             names.update(dict.fromkeys(image(event.after or b"")))
         except ValueError:
-            continue  # goes to quarantine when its values are read
+            continue  # quarantined when its values are read
     return list(names)
 
 
 def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
-    """Return the typed key of every key text, and the errors of the invalid ones."""
+    """Return the typed key for every key text, and the errors of the invalid texts."""
     texts = dict.fromkeys([event.key for event in events])
     texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))
     wrong: dict[str, tuple[Reason, str]] = {}
@@ -260,8 +261,8 @@ def _typed(raw: dict[str, tuple[object, ...]], types: Sequence[str]) -> dict[str
 
 
 def _comparable(array: pa.Array) -> list[object]:
-    """Return values in a form with one representation per key: tables and Python disagree about NaN and the sign of
-    zero.
+    """Normalize key values, so that each key has one representation. Tables and Python disagree about NaN and the sign
+    of zero.
 
     Raises:
         ValueError: some value is NaN.

@@ -1,7 +1,8 @@
-"""Images of many events read together by Arrow's JSON reader: exactly like `images` reads each of them, or not at all.
+"""Read the images of many events together with Arrow's JSON reader. The result equals that of `images`, or the call
+fails.
 
-Arrow accepts more than JSON, and does not distinguish an absent column from a null one. So it only gets images that are
-flat, compact objects whose names contain no escapes. In such an image every quote inside a text is escaped, so
+Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore it only gets images
+that are flat, compact objects without escapes in their names. In such an image every quote inside a text is escaped, so
 `"name":` occurs only where the image contains the column.
 """
 
@@ -21,10 +22,11 @@ _TEXT = r'"(?:[^"\\\x00-\x1f]|\\.)*"'
 _MEMBER = rf'"[^"\\\x00-\x1f]*":(?:{_TEXT}|-?[0-9][0-9.eE+-]*|true|false|null)'
 _FLAT = rf"^\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\}}$"
 
-# A name that cannot be found as text: it contains characters that JSON escapes, or begins with what follows a text.
+# A name that cannot be searched for as text, because it contains characters that JSON escapes, or begins with a
+# character that follows a text.
 HIDDEN_NAME = re.compile(r'["\\\x00-\x1f]|^[,:}]|^$')
 
-# Types that are read as JSON numbers or literals. For the other columns the text is read and converted as usual.
+# Types that are read as JSON numbers or literals. Columns of other types are read as text and converted as usual.
 _READ_AS: Mapping[str, pa.DataType] = {
     **{sql: arrow_type(sql) for sql in ("boolean", "tinyint", "smallint", "int", "bigint")},
     "float": pa.float64(),
@@ -39,19 +41,19 @@ class NotInColumns(Exception):
 
 
 def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, pa.Array]:
-    """Return the columns of images, which must not be null, with a value or null for each image.
+    """Return the columns of images, with a value or null for each image. No image may be null.
 
     Args:
-        types: Spark SQL type by column; an image can leave columns out, and has no others.
+        types: Spark SQL type by column. An image can omit columns, but must not have others.
 
     Raises:
-        NotInColumns: an image or a value is not of the kind that this function reads.
+        NotInColumns: this function cannot read an image or a value.
     """
     if not len(images):
         return {name: pa.array([], arrow_type(sql)) for name, sql in types.items()}
     schema = pa.schema([(name, _READ_AS.get(sql, pa.string())) for name, sql in types.items()])
     try:
-        pc.cast(images, pa.string())  # which detects bytes that are not UTF-8
+        pc.cast(images, pa.string())  # this also detects bytes that are not UTF-8
         if not pc.all(pc.match_substring_regex(images, _FLAT)).as_py():
             raise NotInColumns
         read = pj.read_json(
@@ -67,7 +69,7 @@ def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, p
 
 
 def names_column(images: pa.BinaryArray, name: str) -> pa.BooleanArray:
-    """Return which images contain a column. The images are such as `read_images` reads, or empty texts.
+    """Return which images contain a column. The images must be readable by `read_images`, or empty.
 
     Raises:
         NotInColumns: the name cannot be searched for.
@@ -88,7 +90,7 @@ def _typed(read: pa.Array, sql: str) -> pa.Array:
         return text_column(read, sql)
     if not pa.types.is_floating(read.type):
         return read
-    # Through a double, like the conversion of a single value.
+    # The conversion of a single value also goes through a double.
     array = read.cast(arrow_type(sql), safe=False)
     if pc.any(pc.is_inf(array), min_count=0).as_py():
         raise NotInColumns

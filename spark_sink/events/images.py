@@ -1,4 +1,4 @@
-"""Values of after images by column of the table. Each image is read with the schema of its event."""
+"""The values of after images, by table column. Each image is read with the schema of its event."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_sink.schema.evolution import Plan
 
 
 class Unreadable(Exception):
-    """An image that does not match its schema; the message gives the reason without values."""
+    """An image does not match its schema. The message gives the reason without values."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -21,18 +21,18 @@ class Unreadable(Exception):
 
 
 class Examined(NamedTuple):
-    """An event that goes to quarantine, and the event to apply in its place."""
+    """A rejected event that goes to quarantine, and the event to apply in its place."""
 
     rejected: Rejected
     instead: Event
 
 
 class ImageReader:
-    """Opens the images of one table's batch."""
+    """Reads the images of one table in a batch."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        # Almost always values go to the column of their name, and need not be moved.
+        # Usually a value goes to the column of the same name, and need not be moved.
         self._unmoved = {
             schema_id: frozenset(places)
             for schema_id, places in plan.places.items()
@@ -40,10 +40,10 @@ class ImageReader:
         }
 
     def __call__(self, event: Event) -> Mapping[str, Any]:
-        """Return the values that an event writes, by column of the table.
+        """Return the values that an event writes, by table column.
 
         Raises:
-            Unreadable: it has no image, or one with columns that its schema does not have.
+            Unreadable: the event has no image, or its image has columns that are not in its schema.
         """
         try:
             sent = image(event.after or b"")
@@ -57,12 +57,12 @@ class ImageReader:
             place = self._place(event, name, value)
             if place is not None:
                 values[place] = value
-                # The value goes to one version of its column.
+                # The value is stored in one version of its column.
                 values.update(dict.fromkeys(self._plan.versions.get(place, ())))
         return values
 
     def _place(self, event: Event, name: str, value: Any) -> str | None:
-        """Return the column of the table for a value of an image; None if the value is left out."""
+        """Return the table column for a value of an image, or None if the value is not stored."""
         places = self._plan.places[event.schema_id]
         if name not in places:
             raise Unreadable(Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event")
@@ -70,14 +70,14 @@ class ImageReader:
         return None if place is None else self._narrowest(place, value)
 
     def _narrowest(self, place: str, value: Any) -> str:
-        """Return the first version of a column that can hold a value, if earlier versions are narrower."""
+        """Return the first version of a column that can store a value, if earlier versions are too narrow."""
         types = self._plan.shape.types
         return next((name for name in self._plan.narrower.get(place, ()) if is_exactly(value, types[name])), place)
 
     def examined(self, event: Event) -> Examined | None:
-        """Check each value of an event's image. Return None if all can be written.
+        """Check each value of an event's image. Return None if all values can be written.
 
-        If only some values fit, the event is applied without the others. An image that cannot be read leaves a gap.
+        If only some values fit, the event is applied without the others. An unreadable image leaves its row incomplete.
         """
         if event.after is None or event.op == "d":
             return None

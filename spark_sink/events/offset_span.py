@@ -1,4 +1,4 @@
-"""The extent of a batch: offsets of the topic, and positions of each scope."""
+"""The extent of a batch: its offsets in the topic, and its positions in each scope."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 
 
 class OffsetSpan(Struct, frozen=True):
-    """The extent of some records: by partition the first offset and the one after the last, by scope the greatest
-    position.
+    """The extent of some records: the first offset and the one after the last for each partition, and the greatest
+    position for each scope.
     """
 
     begin: Mapping[int, int] = {}
@@ -20,12 +20,14 @@ class OffsetSpan(Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """Return the number of offsets between the first and the last, over all partitions."""
+        """Return the number of offsets between the first and the last, summed over all partitions."""
         return sum(self.end.values()) - sum(self.begin.values())
 
     @classmethod
     def of(cls, records: pa.Table) -> OffsetSpan:
-        """Return the extent of records with partition and offset, and with pos and pos_scope if they are row events."""
+        """Return the extent of records. Each has a partition and an offset, and row events also have pos and
+        pos_scope.
+        """
         offsets = records.select(["partition", "offset"]).group_by("partition")
         reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
         rows = records.select(["pos_scope", "pos"]).filter(pc.is_valid(records.column("pos_scope")))
@@ -38,7 +40,7 @@ class OffsetSpan(Struct, frozen=True):
 
 
 def merge_spans(extents: Iterable[OffsetSpan]) -> OffsetSpan:
-    """Return the combined extent of all their records."""
+    """Return the extent that covers all of these."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}
     positions: dict[str, str] = {}

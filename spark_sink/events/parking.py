@@ -1,11 +1,12 @@
-"""Parked tables. A table that cannot continue stays unchanged, and its events wait in order until it is resumed.
+"""Parked tables. A parked table does not change, and its events are stored in order until it is resumed.
 
-They wait in the table `_cdc.parked`, and a table is parked as long as it has rows there. No second place can disagree:
-one append parks a table together with its first events, and one delete ends it with the last.
+They are stored in the table `_cdc.parked`, and a table is parked as long as it has rows there. No other place records
+this, so nothing can disagree. One append parks a table together with its first events, and deleting its last row ends
+the parking.
 
-Rows wait in *turns*, one for each batch. The number of a turn is the version that `_cdc.parked` had when the batch
-began. It rises with every turn, independent of checkpoints and clocks. A turn never changes, so its number can mark the
-commits that replay it.
+Parked rows are grouped in *turns*, one for each batch. The number of a turn is the version that `_cdc.parked` had when
+the batch began. It rises with every turn, whatever checkpoint or clock is used. A turn never changes, so its number can
+mark the commits that replay it.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """The cause why a table is parked: `errors.Reason`, a sentence without row data, the time, the number of waiting
+    """The cause of parking a table: `errors.Reason`, a sentence without row data, the time, the number of parked
     events, and their source tables.
     """
 
@@ -50,13 +51,13 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Parking:
-    """The state of parked tables that a batch needs; it is sent to the workers.
+    """The parked tables, as far as a batch needs to know them. This object is sent to the workers.
 
     Args:
-        turn: the turn of what this batch parks.
+        turn: the turn under which this batch parks events.
         at: when the batch began, in microseconds.
-        held: the parked tables, by name: their own, or that of the source table if another one has their name.
-        again: the batch may be repeated, and may have parked tables that were resumed since.
+        held: the parked tables by name. If another table owns a name, the name is that of the source table.
+        again: the batch may be a repeated one, and may have parked tables that have been resumed since.
     """
 
     pipeline: str = ""
@@ -74,17 +75,17 @@ class Parking:
         return {name.lower(): cause.sources for name, cause in self.held.items()}
 
     def name_of(self, table: TableId) -> str | None:
-        """Return the name under which events of a source table wait."""
+        """Return the name under which events of a source table are parked."""
         return self._names.get(table)
 
     def sources(self, name: str) -> tuple[TableId, ...]:
-        """Return the source tables whose events wait for a table of the lakehouse; case is ignored."""
+        """Return the source tables with parked events for a lakehouse table. Case is ignored."""
         return self._sources.get(name.lower(), ())
 
     def rows(
         self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]
     ) -> pa.Table:
-        """Return rows of `_cdc.parked` for these `records`."""
+        """Convert these `records` to rows of `_cdc.parked`."""
         rows = quarantine.rows(records, table, parked)
         ours = {
             "pipeline": self.pipeline,

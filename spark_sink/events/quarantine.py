@@ -50,7 +50,7 @@ class Rejected(NamedTuple):
 
 
 def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected]) -> pa.Table:
-    """Return rows of the quarantine table for the rejected ones among `records`.
+    """Return the quarantine rows for those `records` that were rejected.
 
     Raises:
         RawRecordMissing: the records were not sent along.
@@ -67,7 +67,7 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
         "value": values,
     }
     for name in ("source", "db", "schema", "table"):
-        # From the record, because several source tables can share a table.
+        # Taken from the record, because several source tables can share a table.
         columns[name] = taken.column(name) if table else [None] * len(rejected)
     return pa.table([columns[field.name] for field in ARROW], schema=ARROW)
 
@@ -79,6 +79,6 @@ def _event_id(value: bytes | None) -> str | None:
     try:
         event = fastavro.schemaless_reader(io.BytesIO(body), WRITER_SCHEMA, None)
     except Exception:
-        # Not Avro, which is why it is here. fastavro has no common error to catch.
+        # The event may be here because it is not Avro. fastavro has no common base class for its errors.
         return None
     return str(event["id"]) if isinstance(event, dict) else None

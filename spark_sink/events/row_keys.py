@@ -25,12 +25,12 @@ _NULL = msgspec.Raw(b"null")
 
 
 def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
-    """Return the events of a table in the form that it requires. Events of unknown rows are rejected.
+    """Return the events of a table with the row key that it requires. Events of unknown rows are rejected.
 
-    A changelog needs no key, but everything that an event contains of its row.
+    A changelog needs no key, but everything that an event contains about its row.
 
     Raises:
-        Refused: nothing identifies the rows of a new table.
+        Refused: a new table has no key that identifies its rows.
     """
     if form.mode == Mode.CHANGELOG:
         more = details(records, incoming.events)
@@ -60,10 +60,10 @@ def _removal(event: Event) -> Event:
 
 
 def _declared(events: Sequence[Event], key: Sequence[str], records: pa.Table) -> Iterator[Event]:
-    """Return the events with the declared key, read from their images; the previous key only if the before image has
-    all of it.
+    """Return the events with the declared key, read from their images. The previous key is set only if the before image
+    has all of its columns.
 
-    An update whose before image lacks the key is treated as keeping it. No key contains NULL.
+    If the before image of an update lacks the key, the key is assumed to be unchanged. Keys never contain NULL.
     """
     for event, more in zip(events, details(records, events), strict=True):
         if event.op == STATEMENT:
@@ -85,13 +85,13 @@ def _names_no_row(key: str, form: TableSpec) -> bool:
 
 
 def _by_commit(events: Sequence[Event]) -> Iterator[Event]:
-    """Return the events with their commit time at the source if it is known, because readers ask for it."""
+    """Return the events with their commit time at the source, if it is known, because readers need it."""
     for event in events:
         yield event if event.committed is None else msgspec.structs.replace(event, ts=event.committed)
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:
-    """Return the columns of the key, if the image has a value for each."""
+    """Return the key columns, if the image has a value for each of them."""
     if not all(image.get(name, _NULL) != _NULL for name in key):
         return None
     return msgspec.json.encode({name: image[name] for name in key}).decode()

@@ -1,7 +1,7 @@
-"""Several source tables in one table, if `tables.shared` declares it (docs/sink-design.md, R16).
+"""Lakehouse tables that several source tables share, as declared in `tables.shared` (docs/sink-design.md, R16).
 
-A key column with the name of the source table separates their rows. Scopes contain that name too, because a partition
-of a raw topic can have events of many tables, and a truncate of one of them does not concern the others.
+A key column with the name of the source table separates their rows. Scopes also contain that name, because a partition
+of a raw topic can have events of many tables, and a truncate of one of them must not affect the others.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import SOURCE
 
-# Replaces the source of a table that has several; no source can have this name.
+# Replaces the source of a shared table. No source can have this name.
 SEVERAL = "*"
 
-# Separates a scope and the source table. Names of topics and tasks can contain it, so it is only used in shared tables.
+# Separates a scope from the source table. Topic and task names can contain it, so it is only used in shared tables.
 _OF = "|"
 
 
@@ -34,14 +34,14 @@ def owner_of(table: TableId, pattern: TablePattern, rules: TableRules) -> TableI
 
 
 def target_of(table: TableId, pattern: TablePattern) -> str:
-    """Return the name in the lakehouse for a result of `owner_of`."""
+    """Return the lakehouse name for a result of `owner_of`."""
     return table.table if table.source == SEVERAL else pattern.target(table)
 
 
 def pooled(
     taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog, pattern: TablePattern, rules: TableRules
 ) -> tuple[dict[TableId | None, Intake], SchemaCatalog]:
-    """Group the events of tables by destination, in order, and return a catalog with the schemas of all of them."""
+    """Group the events of tables by destination, in order, and return a catalog with all of their schemas."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
     together: dict[TableId, list[Event]] = {}
@@ -70,7 +70,7 @@ def is_same(table: TableId, other: TableId) -> bool:
 
 
 def _marked(events: Iterable[Event], table: TableId) -> list[Event]:
-    """Return the events with the table in their scope and their keys."""
+    """Return the events with the source table added to their scopes and keys."""
     own = msgspec.json.encode(str(table)).decode()
     scopes: dict[str, str] = {}
     marked = []
@@ -82,13 +82,13 @@ def _marked(events: Iterable[Event], table: TableId) -> list[Event]:
 
 
 def _with_source(key: str, source: str) -> str:
-    """Return the key of a row among those of all tables; an unknown key stays unknown."""
+    """Add the source table to the key of a row. An unknown key stays unknown."""
     columns = image_columns(key)
     if key and not columns:
-        return key  # not a key: found when it is read
+        return key  # not a key: reported when it is read
     return msgspec.json.encode({SOURCE: msgspec.Raw(source.encode()), **columns}).decode()
 
 
 def of_one_table(scope: str, other: str) -> bool:
-    """Return whether two scopes of a shared table have events of the same source table."""
+    """Return whether two scopes of a shared table belong to the same source table."""
     return scope.partition(_OF)[2] == other.partition(_OF)[2]

@@ -1,4 +1,4 @@
-"""The canonical topic as a DataFrame of decoded envelopes. No other file uses Spark's Kafka source."""
+"""The canonical topic as a DataFrame of decoded envelopes. Only this file uses Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from cdc_core.wire_format import DATUM_SQL
 from spark_sink.config.settings import Settings
 from spark_sink.events.wire_format import NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 
-# Tables are spread over this number of buckets, and buckets over tasks by their number of events: see apply.py.
+# Tables are hashed into this many buckets. Buckets are assigned to tasks by their number of events: see apply.py.
 BUCKETS = 512
 
 _FETCH_BYTES = str(16 * 2**20)
 
-# The connector asks the broker for the offset range after every poll. With Kafka's 500 records per poll, this is three
-# quarters of the cost of reading.
+# The connector asks the broker for the offset range after every poll. With Kafka's default of 500 records per poll,
+# this is three quarters of the cost of reading.
 _TUNING = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
     "kafka.fetch.max.bytes": _FETCH_BYTES,
-    # A broker delays an empty answer for this time, half a second by default. After its last record a batch receives
-    # one.
+    # A broker delays an empty response for this time, half a second by default. Every batch receives one after its last
+    # record.
     "kafka.fetch.max.wait.ms": "10",
 }
 
 
-# Whether an event leaves out a column that it may have changed. If an update lists its changed columns, it changed no
-# others. An issue can also concern the old value of a column whose new value is good.
+# Whether an event omits a column that it may have changed. If an update lists its changed columns, it changed no
+# others. An issue can also affect only the old value of a column, while its new value is good.
 WITHHOLDS_SQL = """
     case
         when event.unavailable is null and event.issues is null then false
@@ -46,7 +46,9 @@ WITHHOLDS_SQL = """
 
 
 def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -> DataFrame:
-    """Return the canonical topic from the checkpoint's offsets, or from `starting`, in batches of at most `limit`."""
+    """Return the canonical topic in batches of at most `limit` records. It begins at the offsets of the checkpoint, or
+    at `starting` if there are none.
+    """
     options = {
         **_TUNING,
         **settings.kafka.spark_options(),
@@ -55,17 +57,18 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
         "kafka.isolation.level": "read_committed",
         "failOnDataLoss": str(settings.input.fail_on_data_loss).lower(),
         "maxOffsetsPerTrigger": str(limit),
-        # More tasks than partitions read a partition together; the sort before the fold restores the order.
+        # If there are more tasks than partitions, tasks read a partition together. The sort before the fold restores
+        # the order.
         "minPartitions": str(spark.sparkContext.defaultParallelism),
     }
     return spark.readStream.format("kafka").options(**options).load()
 
 
 class TopicRange:
-    """The canonical topic, from which ranges are read again.
+    """The canonical topic, for reading ranges of it again.
 
     Args:
-        begins: returns by partition the offset of the first record that the topic still has.
+        begins: returns the first available offset of each partition.
     """
 
     def __init__(self, spark: SparkSession, settings: Settings, begins: Callable[[], Mapping[int, int]]) -> None:
@@ -74,7 +77,7 @@ class TopicRange:
         self.begins = begins
 
     def read(self, begin: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
-        """Return the records from `begin` up to but excluding `end`, by partition."""
+        """Return the records of each partition from `begin` up to but excluding `end`."""
         topic = self._settings.input.topic
         options = {
             **_TUNING,
@@ -90,7 +93,7 @@ class TopicRange:
 
 
 def _fields(names: Collection[str]) -> Column:
-    """Return these fields of the envelope in the column `value`; null if it cannot be decoded."""
+    """Return these envelope fields of the column `value`; null if it cannot be decoded."""
     options = {"avroSchema": reader_schema_text(names), "mode": "PERMISSIVE"}
     return from_avro(expr(DATUM_SQL), writer_schema_text(), options)
 
@@ -98,21 +101,21 @@ def _fields(names: Collection[str]) -> Column:
 def decoded(
     records: DataFrame, route_sql: str, *extra_columns: str, carried: Collection[str] | None = None
 ) -> DataFrame:
-    """Return the records with the fields that the sink needs; `kind` is null if a record cannot be decoded.
+    """Return the records with the fields that the sink needs. `kind` is null if a record cannot be decoded.
 
-    `value` is the raw record, for the quarantine: it is kept if a record cannot be decoded, and for rows of the routes
-    `carried` (None: all routes). `route` and `bucket` determine which events must be in the same task. `extra_columns`
-    are kept.
+    `value` is the raw record for the quarantine. It is present if a record cannot be decoded, and for rows of the
+    routes in `carried` (None: all routes). All records with the same `route` or `bucket` must be in one task.
+    `extra_columns` are passed through.
     """
     opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *extra_columns)
-    # The changed columns matter for few events, and the others need not decode them.
+    # Few events need the changed columns, so only those decode them.
     names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
     opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
-    # Notes only matter for statements, which are rare.
+    # Only statements, which are rare, need their notes.
     is_statement = col("event.kind") == "schema"
     opened = opened.withColumn("notes", when(is_statement, to_json(_fields({"notes"})["notes"])))
     plain = [f"event.{name}" for name in PLAIN_FIELDS]
-    # Records without a table are in one task too, because they are quarantined under one marker.
+    # Records without a table also share a task, because they are quarantined under one marker.
     route = f"if(table is null, '', {route_sql})"
     plainly = opened.selectExpr(
         "partition",

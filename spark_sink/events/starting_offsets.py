@@ -1,4 +1,4 @@
-"""The offsets at which a new checkpoint begins: where its pipeline ended before, or as configured."""
+"""The offsets at which a new checkpoint begins: where its pipeline stopped, or as configured."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spark_sink.errors import ConfigError
 
 log = structlog.get_logger()
 
-# The name in Spark's Kafka source for the first existing offset.
+# The name of the first available offset in Spark's Kafka source.
 _EARLIEST = -2
 
 Starting = str | Mapping[int, int]
@@ -22,8 +22,8 @@ def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int
 
     Args:
         configured: `earliest`, `latest`, or offsets by partition; other partitions are read from their beginning.
-        reached: by partition, the offset that was reached according to the manifest; empty for a new pipeline.
-        ends: the end of every partition of the topic.
+        reached: the offset that the pipeline has reached in each partition; empty for a new pipeline.
+        ends: the end offset of every partition of the topic.
 
     Raises:
         ConfigError: an offset or partition is not in the topic.

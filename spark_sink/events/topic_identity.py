@@ -1,4 +1,4 @@
-"""The identity of the canonical topic: offsets are only valid for one incarnation of a topic."""
+"""The identity of the canonical topic. Offsets become invalid when a topic is deleted and created again."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ log = structlog.get_logger()
 
 _SECONDS = 20.0
 
-# The answer of brokers without topic ids: sixteen zero bytes.
+# The id that brokers without topic ids return: sixteen zero bytes.
 _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
-    """Return the id that Kafka assigned to a topic when it was created; None if the topic does not exist or has no id.
+    """Return the id that Kafka assigned to a topic at its creation, or None if the topic does not exist or has no id.
 
     Args:
         connection: settings of librdkafka.
@@ -40,13 +40,13 @@ def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
 
 
 def check_topic(topic: str, found: str | None, noted: str | None) -> None:
-    """Make sure that a topic is the one that the pipeline has read.
+    """Make sure that a topic is the one that the pipeline has read so far.
 
     Args:
-        noted: the recorded id; None for a pipeline that has not recorded one yet.
+        noted: the recorded id; None if the pipeline has not recorded one yet.
 
     Raises:
-        ConfigError: it was deleted and created again.
+        ConfigError: the topic was deleted and created again.
     """
     if found is None or noted is None or found == noted:
         return

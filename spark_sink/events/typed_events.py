@@ -1,4 +1,6 @@
-"""Events as typed values, one row each, for tables that keep events or versions instead of only the last row."""
+"""Events as typed values, one row per event, for tables that store events or versions instead of only the
+latest row.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,9 @@ from spark_sink.model.event import Event
 
 
 class Entries(NamedTuple):
-    """`columns` has a value or null for each of `events`; `sets` has the columns that each event carried."""
+    """The `events` with their values. `columns` has a value or null for each event; `sets` lists the columns that each
+    event carried.
+    """
 
     events: list[Event]
     columns: dict[str, pa.Array]
@@ -27,8 +31,8 @@ def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, st
     """Return the events with the values of their after images, by column.
 
     Args:
-        partly: if some values do not fit, apply the event without them, as if it withheld them; otherwise leave it out.
-            It is rejected either way.
+        partly: apply an event without the values that do not fit, as if it had withheld them. If false, omit the whole
+            event. It is rejected either way.
     """
     kept: list[tuple[Event, Mapping[str, Any]]] = []
     rejected: list[Rejected] = []

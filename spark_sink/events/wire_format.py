@@ -1,4 +1,4 @@
-"""The fields that the sink reads from records of the canonical topic, and the raw records that are sent along."""
+"""The fields that the sink reads from records of the canonical topic, and access to the raw records."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cdc_core.envelope import avro_schema
 
 _FULL = avro_schema()
 
-# Fields of the envelope that are read unchanged.
+# Fields of the envelope that are used unchanged.
 PLAIN_FIELDS = (
     *("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope"),
     *("key", "key_old", "after", "after_state", "schema_id"),
 )
 
-# The fields of an event that the sink needs. The decoder skips the others, which halves its cost.
+# The fields of an event that the sink needs. The decoder skips all others, which halves its cost.
 NEEDED = frozenset({"unavailable", "issues", "ts_origin_us", "ts_commit_us", "tx"}.union(PLAIN_FIELDS))
 
 
 def reader_schema(*fields: str) -> Schema:
-    """Return a schema for fastavro with these fields of the envelope, and times as numbers."""
+    """Return a fastavro schema with these fields of the envelope, and with times as numbers."""
     whole = avro_schema(logical=False)
     return fastavro.parse_schema({**whole, "fields": [field for field in whole["fields"] if field["name"] in fields]})
 
@@ -35,18 +35,18 @@ def writer_schema_text() -> str:
 
 
 def reader_schema_text(fields: Collection[str] = NEEDED) -> str:
-    """Return the part of the envelope that has these fields."""
+    """Return the part of the envelope schema that contains these fields."""
     return json.dumps({**_FULL, "fields": [field for field in _FULL["fields"] if field["name"] in fields]})
 
 
-# Raw records are half of the data sent to the workers, and few tables need them. So they are only sent along for tables
-# that requested them.
+# Raw records are half of the data sent to the workers, and few tables need them. Therefore they are only sent along for
+# the tables that requested them.
 class RawRecordMissing(Exception):
-    """A table needs raw records that were not sent along with its events: the driver runs its task again with them."""
+    """A table needs raw records that were not sent along with its events. The driver runs its task again with them."""
 
 
 def record_bytes(records: pa.Table, places: Sequence[int]) -> list[bytes | None]:
-    """Return the records at these indexes; None for one without a value.
+    """Return the records at these indexes; None for a record without a value.
 
     Raises:
         RawRecordMissing: they were not sent along.

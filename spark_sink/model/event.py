@@ -1,4 +1,4 @@
-"""A row event for the fold, and the meaning of its position. Pure: no Spark, no table."""
+"""A row event for the fold, and the meaning of its position. This module uses neither Spark nor tables."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ from msgspec.structs import replace
 from cdc_core.position import has_native, is_in_order
 from cdc_core.transaction import SourceTransaction
 
-# The typed values of the key columns, in key order. Key texts are not an identity: "1.0" and "1.00" can be the same
-# key.
+# The typed values of the key columns, in key order. A key text does not identify a row, because "1.0" and "1.00" can be
+# the same key.
 Key = tuple[Any, ...]
 
 RESETS = frozenset({"c", "r"})
 
-# Not an operation of the envelope: it replaces an event that went to quarantine.
+# Not an envelope operation: it replaces an event that went to quarantine.
 GAP = "gap"
 
-# Not an operation of the envelope either: a statement that changed existing rows (docs/envelope/statements.md). Its
-# `after` is a `StatementImage`.
+# Not an envelope operation either: a statement that changed existing rows (docs/envelope/statements.md). Its `after` is
+# a `StatementImage`.
 STATEMENT = "statement"
 
-# A statement that parks its table; its `after` is the reason and a sentence, as JSON.
+# A statement that parks its table. Its `after` is a JSON value with the reason and a sentence.
 REFUSAL = "refusal"
 
-# Each of these is a separate commit, between those of rows.
+# Each of these operations is a separate commit, between the commits of rows.
 APART = frozenset({"t", STATEMENT, REFUSAL})
 
-# Reasons why an event changes nothing: the closed list for `stale` in the log.
+# The complete list of reasons why an event changes nothing, for `stale` in the log.
 DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 
 
 class Event(Struct, frozen=True, gc=False):
     """A row event, with the fields that the sink needs.
 
-    `index` is the index of its record; `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, if
-    known; an unknown key is empty. `withholds`: it may have changed a column whose new value it does not contain
-    (read.WITHHOLDS_SQL). `after` is JSON in UTF-8: as a str it took 0.5 us more per event, because non-ASCII text is
-    encoded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
+    `index` is the index of its record. `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, if
+    known. An unknown key is empty. `withholds` means that the event may have changed a column whose new value it does
+    not contain (read.WITHHOLDS_SQL). `after` is JSON in UTF-8. As a str it took 0.5 us more per event, because
+    non-ASCII text is encoded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
     """
 
     index: int
@@ -58,38 +58,39 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def resets(self) -> bool:
-        """Return whether it sets the whole row."""
+        """Return whether the event sets the whole row."""
         return self.op in RESETS or (self.op == "u" and self.full)
 
     @property
     def transaction(self) -> SourceTransaction:
-        """The source transaction that the event is part of."""
+        """The source transaction to which the event belongs."""
         return SourceTransaction.of(self.scope, self.tx, self.committed)
 
     @property
     def leaves_gaps(self) -> bool:
-        """Return whether it leaves a column unknown: one that it withholds, or, for a new row, one of its schema.
+        """Return whether the event leaves a column unknown. It can withhold the column, or a new row can lack a column
+        of its schema.
 
-        A full image lacks no column; an issue with it concerns the before image.
+        A full image lacks no column; its issues only affect the before image.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
 
 
 def gap(event: Event) -> Event:
-    """Return the event that replaces one that went to quarantine."""
+    """Return the event that replaces one in quarantine."""
     return replace(event, op=GAP, after=None, schema_id=None)
 
 
 def withholding(event: Event, after: bytes) -> Event:
-    """Return the event with an image that lacks some of its values, as if the source had not sent them.
+    """Return the event with an image that lacks some values, as if the source had not sent them.
 
-    An update then keeps the values of the row, as for any column that an event withholds.
+    An update then keeps the stored values of these columns, as for any column that an event withholds.
     """
     return replace(event, after=after, full=False, withholds=True)
 
 
 class Latest(NamedTuple):
-    """The greatest position of a scope in a batch, and the transaction there."""
+    """The greatest position of a scope in a batch, and the transaction at this position."""
 
     pos: str
     transaction: SourceTransaction
@@ -103,5 +104,5 @@ class StatementImage(Struct, frozen=True):
 
 
 def is_loaded(scope: str, pos: str) -> bool:
-    """Return whether, under native order, this is the position of a snapshot row, which has no native part."""
+    """Return whether this is the position of a snapshot row under native order, which has no native part."""
     return not is_in_order(scope) and not has_native(pos)

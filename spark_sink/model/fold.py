@@ -1,5 +1,5 @@
-"""The fold of many changes of rows into one change of each. Pure: it decides which images make up a row, and reads no
-value.
+"""Fold many changes of rows into one change per row. This module decides which images make up a row, but reads no
+values.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from spark_sink.model.row import (
 
 @dataclass(slots=True)
 class Folded:
-    """The rows that a batch changes, by key, and special cases that occurred.
+    """The changed rows of a batch by key, and the special cases that occurred.
 
     Args:
-        undecided: removals of a key that two rows may have had, when it is unknown which one left.
-        outlived: events that would bring back a row that another scope has deleted since.
+        undecided: removals of a key that two rows may have had, if it is unknown which of them left.
+        outlived: events that would restore a row that another scope has deleted since.
     """
 
     rows: Mapping[Key, Row]
@@ -45,17 +45,17 @@ def fold(
     latest: Mapping[str, Latest] = MappingProxyType({}),
     is_repeat: IsRepeat = never,
 ) -> Folded:
-    """Return the rows after `events`, which are in canonical order.
+    """Return the rows after applying `events`, which are in canonical order.
 
     Args:
         keys: the typed key of every key text in `events`.
-        marks: the stored marks, for every key in `events` that is stored.
-        floors: by scope, the position of the last truncate.
-        latest: how far the scopes have come in this batch, including events of other rows.
+        marks: the stored markers of every key in `events` that is stored.
+        floors: the position of the last truncate, by scope.
+        latest: the position that each scope has reached in this batch, including events of other rows.
         is_repeat: see `IsRepeat`.
 
     Raises:
-        Refused: snapshot rows arrive although the table was changed since, without a new epoch.
+        Refused: snapshot rows arrive without a new epoch, although the table has changed since the snapshot.
     """
     rows: dict[Key, Row] = {}
 
@@ -105,10 +105,10 @@ def _enter(event: Event, row: Row, floor: str, folded: Folded) -> None:
 
 
 def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded, is_repeat: IsRepeat) -> None:
-    """Apply a key change: delete the old row and insert the new one, completed from the old one if the event is
-    partial.
+    """Apply a key change: delete the old row and insert the new one. If the event is partial, the new row takes the
+    missing values from the old one.
 
-    Each side is checked on its own, because one of the two rows may have changed since. If two rows had the old key in
+    Each side is checked separately, because one of the two rows may have changed since. If two rows had the old key in
     one transaction, the older one is moved.
     """
     old_stale, new_stale = old.stale(event), new.stale(event)
@@ -139,10 +139,11 @@ def _leave(row: Row, event: Event, folded: Folded, is_repeat: IsRepeat) -> Row |
 
 
 def check_epoch(event: Event, last: str) -> None:
-    """Reject a snapshot row that is not the one the row began with: its position does not show whether it is newer.
+    """Reject a snapshot row that arrives after the row has changed, unless it is the one with which the row began. Its
+    position does not show whether it is newer.
 
     Raises:
-        Refused: it is such a row.
+        Refused: it has to be rejected.
     """
     loaded = event.op == "r" and is_loaded(event.scope, event.pos)
     if loaded and epoch(event.pos) == epoch(last) and not is_loaded(event.scope, last):

@@ -1,11 +1,13 @@
-"""The state of one row: the join of its events by position (docs/sink-design.md). Pure: no Spark, no table.
+"""The state of one row: its events, merged by position (docs/sink-design.md). This module uses neither Spark nor
+tables.
 
-A row has a reset (the last event that set all of it: an insert, a full update, a delete) and patches after it, each
-column with the position that wrote it. The later position wins. So inside a scope the order of arrival does not matter.
-Between scopes it does: when another scope writes, a new turn begins, over everything before it.
+A row has a reset, which is the last event that set all of it: an insert, a full update or a delete. It can also have
+patches after the reset. Each column is stored with the position that wrote it, and the later position wins. Therefore
+the order of arrival does not matter within a scope. Between scopes it does: when another scope writes the row, a new
+turn begins, which takes precedence over everything before it.
 
-Under arrival order a scope brings the events of a row in order, so an event that is not beyond its last position was
-already there. Only the last position is stored. This is the same join, without additional state.
+Under arrival order, a scope delivers the events of a row in order. An event at or before its last position is therefore
+a repetition. Only the last position is stored. This is the same merge, without additional state.
 """
 
 from __future__ import annotations
@@ -30,14 +32,15 @@ from spark_sink.model.event import (
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """Additional state, which few rows have: the column `_cdc_state` as JSON, NULL if empty.
+    """Additional state that few rows need, stored as JSON in the column `_cdc_state`; NULL if empty.
 
     Args:
-        reset: the position of the last reset, if there are patches after it; "" without one.
-        columns: the position of each column that a patch after the reset wrote.
+        reset: the position of the last reset, if patches follow it; otherwise "".
+        columns: the position of each column that was patched after the reset.
         seen: the greatest positions of other scopes.
-        loaded: the snapshot row that the row began with, if there is a change after it.
-        gap: the greatest position of an event that left the row incomplete: in quarantine, or a patch that withholds.
+        loaded: the snapshot row with which the row began, if changes followed.
+        gap: the greatest position of an event that left the row incomplete: a quarantined event, or a patch that
+            withholds a column.
         aside: the row that had the key before this one.
     """
 
@@ -53,8 +56,8 @@ NOTHING = Memory()
 
 
 class RowMark(Struct, frozen=True, gc=False):
-    """The sink's own columns of a stored row: the scope that wrote it last, its position there, and when the source
-    committed the event at this position (microseconds, UTC; None if unknown).
+    """The sink's own columns of a stored row: the scope that wrote it last, its position in that scope, and when the
+    source committed the event at this position (microseconds, UTC; None if unknown).
     """
 
     scope: str
@@ -66,7 +69,9 @@ class RowMark(Struct, frozen=True, gc=False):
 
 
 class Image(NamedTuple):
-    """An event whose image is part of the row. Later turns take precedence over earlier ones, then positions decide."""
+    """An event whose image is part of the row. Later turns take precedence over earlier ones; within a turn, positions
+    decide.
+    """
 
     turn: int
     pos: str
@@ -74,14 +79,14 @@ class Image(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The columns that a row is sent, and the positions that must be stored."""
+    """The columns of a row to write, and the positions to store with them."""
 
     sent: Mapping[str, Any]
     columns: dict[str, str]
 
 
 class SetAside(NamedTuple):
-    """See `Aside`; `row` is the row in the state in which the transaction's event found it."""
+    """The row that had the key before: see `Aside`. `row` has the state in which the transaction's event found it."""
 
     transaction: SourceTransaction
     row: Row
@@ -89,13 +94,13 @@ class SetAside(NamedTuple):
 
 
 IsRepeat: TypeAlias = Callable[["Row", "Row"], bool]
-"""Returns whether a row has exactly the values of the one that was set aside for it. Then it is the same row, and the
-insert that wrote it was sent twice.
+"""Returns whether a row has exactly the values of the row that was set aside for it. Then both are the same row, and
+the insert was sent twice.
 """
 
 
 def never(row: Row, aside: Row) -> bool:
-    """Treat no row as a repeated one."""
+    """Treat every row as a new one."""
     return False
 
 
@@ -105,12 +110,12 @@ class Row:
 
     Args:
         stored: the stored row from which columns are taken, if any.
-        whole: it provides all columns that no image has; otherwise only those of `held`.
+        whole: the stored row provides all columns that no image has; otherwise only the columns of `held`.
         held: the positions of stored columns that patches wrote; they compare with images of turn `held_turn`.
-        images: the images over the stored columns, in order.
-        positions: the greatest position by scope.
-        committed: the time of the event at the greatest position of the present scope.
-        reset: no event up to this position can change the row in the present turn.
+        images: the images on top of the stored columns, in order.
+        positions: the greatest position of each scope.
+        committed: the time of the event at the greatest position of the current scope.
+        reset: no event up to this position can change the row in the current turn.
         last: for a deleted row, its previous state.
         known: values below all images, for a row that was set aside in an earlier batch.
         aside: the row that had the key before this one, while its transaction may still continue.
@@ -159,7 +164,7 @@ class Row:
         )
 
     def stale(self, event: Event) -> str | None:
-        """Return the reason why the event changes nothing; None if it may."""
+        """Return the reason why the event changes nothing, or None if it can change the row."""
         last = self.positions.get(event.scope, "")
         if event.pos > last:
             return None
@@ -171,10 +176,10 @@ class Row:
         return DUPLICATE if event.pos in here or event.pos in self.held.values() else None
 
     def enter(self, event: Event, floor: str) -> bool:
-        """Take the event's position; return whether another scope wrote the row before.
+        """Record the event's position. Return whether another scope wrote the row before.
 
         Args:
-            floor: the last truncate in the event's scope. If it is met again, it is before this turn.
+            floor: the last truncate in the event's scope. If it appears again, it precedes this turn.
         """
         changed = self.scope is not None and self.scope != event.scope
         if self.scope != event.scope:
@@ -187,13 +192,15 @@ class Row:
         return changed
 
     def insert(self, event: Event) -> None:
-        """Take a new row. If another row has its key, set that row aside: the transaction may still move it."""
+        """Apply a new row. If another row has its key, set that row aside, because the transaction can still
+        move it.
+        """
         aside = self.set_aside(event) if event.tx is not None or event.committed is not None else None
         self.write(event)
         self.aside = aside
 
     def write(self, event: Event) -> None:
-        """Take a snapshot row or an update of the row. From here on no other row has its key."""
+        """Apply a snapshot row or an update of the row. Afterwards no other row has its key."""
         self.aside = None
         if event.resets:
             self._cut(event.pos)
@@ -213,7 +220,7 @@ class Row:
             self.images.append(image)
 
     def remove(self, event: Event) -> None:
-        """Apply a delete. A patch that is known to be later shows that the row was inserted again."""
+        """Apply a delete. If a patch is known to be later, the row was inserted again."""
         if self.exists:
             self.last = replace(self, last=None)
         self._cut(event.pos)
@@ -221,7 +228,9 @@ class Row:
         self.deleted_at = event.ts
 
     def release(self, latest: Mapping[str, Latest]) -> None:
-        """Drop the row that was set aside if its transaction has ended: its scope has come to another one."""
+        """Drop the row that was set aside if its transaction has ended, which is when its scope has reached another
+        transaction.
+        """
         if self.aside is not None:
             transaction = self.aside.transaction
             if has_ended(transaction, self.positions[transaction.scope], latest):
@@ -230,7 +239,7 @@ class Row:
     def outlives(self, event: Event) -> bool:
         """Return whether the row was deleted in another scope after the source committed this event.
 
-        Between scopes the order of arrival decides, unless the commit times show that it is wrong.
+        Between scopes the order of arrival decides, unless the commit times contradict it.
         """
         deleted = self.scope is not None and self.scope != event.scope and not self.exists
         if not deleted or self.committed is None or event.committed is None:
@@ -238,19 +247,19 @@ class Row:
         return event.committed < self.committed and event.pos > self.positions.get(event.scope, "")
 
     def set_aside(self, event: Event) -> SetAside | None:
-        """Return the current row, before the row of the event takes its key; None if there is no row.
+        """Return the row that has the key before the event's row takes it, or None if there is no row.
 
-        Only the latest event of the row knows what it overwrites.
+        Only the latest event of the row knows which row it overwrites.
         """
         if not self.exists or event.pos < self.positions[event.scope]:
             return None
         return SetAside(event.transaction, replace(self, last=None, aside=None), event.op == "c")
 
     def leave(self, event: Event, is_repeat: IsRepeat) -> Row | None:
-        """Delete the row of this key, or let it move to another key. Return the row that leaves, or None.
+        """Remove the row of this key, because it is deleted or moves to another key. Return the removed row, or None.
 
-        If two rows had the key in one transaction, the older one leaves. If the source does not report whether it was
-        one transaction, the newer row stays and is marked incomplete, and None is returned.
+        If two rows had the key in one transaction, the older one is removed. If the source does not report whether it
+        was one transaction, the newer row stays and is marked as incomplete, and None is returned.
         """
         aside, self.aside = self.aside, None
         same = False if aside is None else aside.transaction.includes(event.transaction)
@@ -266,7 +275,7 @@ class Row:
         return left
 
     def miss(self, event: Event) -> None:
-        """Take an event that went to quarantine: the row is incomplete until a later reset."""
+        """Apply a quarantined event: the row is incomplete until a later reset."""
         open_turn = event.scope == self.scope and not is_in_order(event.scope)
         floor = self.reset if open_turn else self.positions.get(event.scope, "")
         if self.exists and event.pos > floor:
@@ -275,18 +284,17 @@ class Row:
                 self.gap = max(self.gap, event.pos)
 
     def become(self, old: Row, event: Event) -> None:
-        """Return the row `old` with the columns of the event over it. No event later than this one may be known."""
+        """Return the row `old` with the columns of the event on top. No later event may be known."""
         self._cut(event.pos)
         self.stored, self.whole, self.held, self.held_turn = old.stored, old.whole, old.held, old.held_turn
         self.known = old.known
         self.turn = max(self.turn, old.turn) + 1
         self.images = [*old.images, Image(self.turn, event.pos, event)]
-        # If events can arrive in any order, a change of the old row may still be on its way, and would not be found
-        # here.
+        # If events can arrive in any order, a change of the old row can still arrive, and would not be found here.
         self.exists, self.incomplete = True, old.incomplete or event.leaves_gaps or not is_in_order(event.scope)
 
     def _cut(self, pos: str) -> None:
-        """Drop everything that is not later than a reset at this position."""
+        """Drop everything up to the position of a reset."""
         self.reset, self.whole, self.known = pos, False, {}
         self.images = [image for image in self.images if image.turn == self.turn and image.pos > pos]
         beyond = self.held if self.turn == self.held_turn else {}
@@ -295,8 +303,8 @@ class Row:
             self.stored = None
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
-        """Return the columns of the images: later ones over earlier ones, and none over a stored column with a later
-        position.
+        """Return the columns of the images. Later images replace earlier ones, and no image replaces a stored column
+        with a later position.
         """
         sent: dict[str, Any] = dict(self.known)
         columns: dict[str, str] = {}
@@ -313,7 +321,7 @@ class Row:
         return Content(sent, columns)
 
     def keeps(self, name: str) -> bool:
-        """Return whether a column that is not sent keeps its stored value."""
+        """Return whether columns that are not written keep their stored values."""
         return self.whole or name in self.held
 
     def mark(self, columns: Mapping[str, str], aside: Aside | None = None) -> RowMark:
@@ -339,7 +347,9 @@ class Row:
 
 
 def has_ended(transaction: SourceTransaction, pos: str, latest: Mapping[str, Latest]) -> bool:
-    """Return whether the scope of a transaction that wrote at `pos` has come to another transaction."""
+    """Return whether the transaction that wrote at `pos` has ended, because its scope has reached another
+    transaction.
+    """
     reached = latest.get(transaction.scope)
     return reached is not None and reached.pos > pos and transaction.includes(reached.transaction) is False
 

@@ -1,8 +1,9 @@
-"""The versions of one row, in order: the result of each event, with beginning and end. Pure: no Spark, no table.
+"""The versions of one row, in order. Each is the result of an event, with a beginning and an end. This module uses
+neither Spark nor tables.
 
-A version is identified by the scope and position of the event that began it. So a repeated event adds nothing, and a
-late one is inserted at its position, after which the following versions are recomputed (docs/sink-design.md §4).
-Positions compare inside a scope; when another scope writes the row, a new turn begins, as in row.py.
+A version is identified by the scope and position of the event that began it. Therefore a repeated event adds nothing. A
+late event is inserted at its position, and the versions after it are recomputed (docs/sink-design.md §4). Positions are
+comparable within a scope. When another scope writes the row, a new turn begins, as in row.py.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ Values = Mapping[str, Any]
 
 
 class Truncate(Struct, frozen=True):
-    """A truncate, and its extent in each scope that had written to the table."""
+    """A truncate, and its position in each scope that had written to the table."""
 
     scope: str
     pos: str
@@ -35,7 +36,7 @@ class Truncate(Struct, frozen=True):
     floors: dict[str, str]
 
     def covers(self, scope: str, pos: str) -> bool:
-        """Return whether the position is before it."""
+        """Return whether the position is covered by the truncate."""
         return pos <= self.floors.get(scope, "")
 
 
@@ -54,7 +55,7 @@ class TakenKey(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """The end of a version: the event after it, or a truncate (`t`), with a position in the scope of the version."""
+    """The end of a version: the next event, or a truncate (`t`), with a position in the scope of the version."""
 
     op: str | None
     scope: str
@@ -64,12 +65,12 @@ class End(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Version:
-    """A row from an event on.
+    """The state of a row from one event on.
 
     Args:
-        op: the operation of the event; None for one that went to quarantine.
+        op: the operation of the event; None if the event was quarantined.
         sets: the columns that the event carried; None if it set the whole row.
-        values: the values that the event carried, and after `Timeline.settle` all columns.
+        values: the values that the event carried. After `Timeline.settle`, all columns.
         gap: whether the event itself leaves the row incomplete.
     """
 
@@ -91,7 +92,7 @@ class Version:
 
     @property
     def stored_sets(self) -> Sequence[str | None] | None:
-        """Return `sets` in its stored form: with a null if the event is a patch that withholds a column."""
+        """Return `sets` in its stored form, which contains a null if the event is a patch that withholds a column."""
         withholds = self.gap and self.op is not None
         return self.sets if self.sets is None or not withholds else (*self.sets, None)
 
@@ -105,7 +106,7 @@ class Version:
 
 
 class Timeline:
-    """Versions of one row: those that are stored and may change, and those that are added."""
+    """The versions of one row: stored ones that can change, and new ones."""
 
     def __init__(self, stored: Sequence[Version], truncates: Sequence[Truncate]) -> None:
         self.versions = sorted(stored, key=lambda version: version.place)
@@ -113,15 +114,15 @@ class Timeline:
         self._truncates = truncates
         self._known = {(version.scope, version.pos) for version in self.versions}
         self._seen: dict[str, str] = {}
-        # The position of the present turn's scope when the turn began.
+        # The position that the scope of the current turn had when the turn began.
         self._reached = ""
         for number, version in enumerate(self.versions):
             self._enter(version, None if number == 0 else self.versions[number - 1])
-        # From here on versions are not computed yet.
+        # From this index on, the versions have not been computed.
         self._stale_from = len(self.versions)
 
     def turn_of(self, event: Event) -> int | str:
-        """Return the turn that the event belongs to, or why it changes nothing."""
+        """Return the turn to which the event belongs, or the reason why it changes nothing."""
         if (event.scope, event.pos) in self._known:
             return DUPLICATE
         last = self.versions[-1] if self.versions else None
@@ -133,17 +134,17 @@ class Timeline:
             return SUPERSEDED
         if last is None or here:
             return 0 if last is None else last.turn
-        # An event after a truncate shows that this one should have come before it.
+        # An event after a truncate shows that this event belongs before the truncate.
         over = any(t.covers(event.scope, event.pos) and not t.covers(last.scope, last.pos) for t in self._truncates)
         return TRUNCATED if over else last.turn + 1
 
     def greatest(self, scope: str) -> str:
-        """Return the greatest known position of a scope, from versions and truncates."""
+        """Return the greatest known position of a scope in versions and truncates."""
         floor = max((one.floors.get(scope, "") for one in self._truncates), default="")
         return max(floor, self._seen.get(scope, ""))
 
     def add(self, version: Version) -> bool:
-        """Insert the version at its position; return whether later ones are known."""
+        """Insert the version at its position. Return whether later versions are known."""
         place = bisect.bisect(self.versions, version.place, key=lambda one: one.place)
         self._enter(version, self.versions[-1] if self.versions else None)
         self._known.add((version.scope, version.pos))
@@ -159,12 +160,12 @@ class Timeline:
         self._seen[version.scope] = max(version.pos, seen)
 
     def cut(self, truncate: Truncate) -> None:
-        """Apply a truncate that was not known."""
+        """Apply a truncate that arrives late."""
         after = sum(1 for version in self.versions if truncate.covers(version.scope, version.pos))
         self._stale_from = min(self._stale_from, after)
 
     def before(self, turn: int, scope: str, pos: str) -> Version | None:
-        """Return the row that the event at this position meets; None if there is no row."""
+        """Return the row as the event at this position finds it, or None if there is no row."""
         self.settle()
         place = bisect.bisect_left(self.versions, (turn, pos), key=lambda one: one.place)
         found = self.versions[place - 1] if place else None
@@ -172,21 +173,21 @@ class Timeline:
         return found if alive else None
 
     def outlives(self, event: Event) -> bool:
-        """See `Row.outlives`; a history has the time of the record instead of the commit."""
+        """Like `Row.outlives`, but with the time of the record, because a history stores no commit times."""
         last = self.versions[-1] if self.versions else None
         if last is None or last.exists or last.scope == event.scope:
             return False
         return event.ts < last.ts and event.pos > self._seen.get(event.scope, "")
 
     def alive(self, event: Event) -> Version | None:
-        """Return the row that the event finds at its key, or None if there is no row or the event is late."""
+        """Return the row that already has the event's key, or None if there is no row or the event is late."""
         turn = self.turn_of(event)
         if not isinstance(turn, int) or (self.versions and self.versions[-1].place > (turn, event.pos)):
             return None
         return self.before(turn, event.scope, event.pos)
 
     def settle(self) -> None:
-        """Compute the versions that are not computed yet, and the end of the version before them."""
+        """Compute the missing versions, and the end of the version before them."""
         start, self._stale_from = self._stale_from, len(self.versions)
         for i in range(start, len(self.versions)):
             version = self.versions[i]
@@ -223,7 +224,7 @@ class Timeline:
             self.changed.add(version.place)
 
     def _truncated(self, version: Version, scope: str = "", pos: str = "") -> Truncate | None:
-        """Return the first truncate after the version, and before another position if one is given."""
+        """Return the first truncate after the version. If another position is given, the truncate must be before it."""
         between = [
             one
             for one in self._truncates

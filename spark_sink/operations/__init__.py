@@ -1,1 +1,1 @@
-"""Commands of operators to a running sink, and their view of it."""
+"""Commands that operators send to a running sink, and what they can see of it."""

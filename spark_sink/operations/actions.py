@@ -1,4 +1,4 @@
-"""The actions behind the commands of operators. The job runs them between batches."""
+"""The actions behind the operators' commands. The job runs them between batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 
 class Actions:
-    """The actions. Each can be repeated after a crash: finished work is not done again.
+    """The actions behind the operators' commands. Each can be repeated after a crash, and skips finished work.
 
     Args:
         limit: approximate number of parked events to replay before the next batch.
@@ -64,7 +64,7 @@ class Actions:
         self._metrics = metrics
         self._limit = limit
         self._replayed: Counter[str] = Counter()
-        # Statements in the topic after which a rebuilt table differs from its source.
+        # Statements in the topic because of which a rebuilt table differs from its source.
         self._unaccounted: Counter[str] = Counter()
 
     def by_name(self) -> Mapping[str, Action]:
@@ -80,16 +80,16 @@ class Actions:
         }
 
     def park(self, target: str, argument: str | None) -> RequestAnswer:
-        """Park a table: its events wait from the next batch on."""
+        """Park a table. Its events are parked from the next batch on."""
         self._known(target)
         if target in self._control.held():
-            return RequestAnswer("it is parked already")
+            return RequestAnswer("it is already parked")
         self._control.parked.park(target)
         self._changed()
         return RequestAnswer("parked")
 
     def resume(self, target: str, argument: str | None) -> RequestAnswer:
-        """Replay the waiting events. When none is left, the table is no longer parked."""
+        """Replay the parked events. When no event is left, the table is resumed."""
         if target not in self._control.held():
             return self._not_parked(target)
         if self._control.parked.rebuild(target) is not None:
@@ -98,13 +98,13 @@ class Actions:
         return self._replay(target)
 
     def _replay(self, target: str, *, accepts: bool = False) -> RequestAnswer:
-        """Replay some of the waiting events.
+        """Replay some of the parked events.
 
         Args:
-            accepts: accept the table as it is, even if the manifest has another state.
+            accepts: accept the table in its current state, even if the manifest has another state.
         """
         self._check_sources(target)
-        # The operator accepts the state in which others left the table.
+        # The operator accepts the state to which someone else changed the table.
         accepts = accepts or self._control.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
         task = replace(task, last_seen={}) if accepts else task
@@ -113,8 +113,8 @@ class Actions:
         self._applier.discard()
         reports = resumed.reports or (self._as_it_is(target) if accepts else [])
         if reports:
-            # Written before the events are removed: a reader of the manifest must find them in the table or among the
-            # parked ones.
+            # Written before the events are removed, so that a reader of the manifest finds them in the table or among
+            # the parked events.
             self._control.batches.write(None, reports)
         if resumed.through is not None:
             self._control.parked.remove(target, resumed.through)
@@ -131,8 +131,8 @@ class Actions:
         return RequestAnswer(result)
 
     def rebuild(self, target: str, argument: str | None) -> RequestAnswer:
-        """Read the topic again for one table, one slice at a time, up to the point where its events wait; then replay
-        those.
+        """Read the topic again for one table, slice by slice, up to its first parked event. Then replay the parked
+        events.
         """
         if self._topic is None:
             raise FatalError("there is no topic to read from")
@@ -172,13 +172,13 @@ class Actions:
         return self._rebuild_read(target, str(turn), begins)
 
     def _ends_of(self, target: str) -> Mapping[int, int]:
-        """Return by partition the offset up to which events of a table do not wait. The rebuild reads up to it."""
+        """Return, for each partition, the offset of the first parked event of a table. The rebuild reads up to it."""
         waiting = self._control.parked.first_waiting().get(target, {})
         reached = self._control.batches.reached()
         return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in reached.items()}
 
     def _rebuild_read(self, target: str, built: str, begins: Mapping[int, int]) -> RequestAnswer:
-        """Finish reading the topic: the table is now the new one, and the waiting events follow."""
+        """Finish reading the topic. The new table replaces the old one, and the parked events follow."""
         table, turn = self._tables.open(target), int(built)
         self._rebuilding.pop(target, None)
         read = self._replayed.pop(target, 0)
@@ -193,8 +193,8 @@ class Actions:
             )
             log.warning("rebuilt table may lack rows", table=target, begins=late)
         if is_new:
-            # Written before the table is resumed: readers of the manifest must find each event in the table or among
-            # those that wait.
+            # Written before the table is resumed, so that a reader of the manifest finds each event in the table or
+            # among the parked events.
             self._control.batches.write(None, self._as_it_is(target))
         self._control.parked.end_rebuild(target, turn)
         self._changed()
@@ -274,10 +274,11 @@ class Actions:
         return [] if table is None else [TableReport(target, target, 0, Done(), TableCounters(), version=table.version)]
 
     def park_changed(self) -> None:
-        """Park the tables that were set back to a state before that in the manifest. This runs before the first batch.
+        """Park the tables that were rolled back to a state before the one in the manifest. This runs before the first
+        batch.
 
-        A table that was removed is parked with the first event that would create it again, because no source may feed
-        it any more.
+        A table that was removed is only parked by the first event that would create it again, because it may have no
+        source any more.
         """
         seen, held = self._control.batches.last_seen(), self._control.held()
         for name, refusal in changed_by_others(seen, held, self._tables.open).items():
@@ -289,7 +290,7 @@ class Actions:
             self._changed()
 
     def _check_sources(self, target: str) -> None:
-        """Make sure that the waiting events have a destination."""
+        """Make sure that the parked events have a destination."""
         for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
@@ -301,7 +302,7 @@ class Actions:
                 raise FatalError(f"events of {source} go to {name}, which is parked itself: resume that table first")
 
     def discard(self, target: str, argument: str | None) -> RequestAnswer:
-        """Discard the waiting events of excluded source tables."""
+        """Discard the parked events of excluded source tables."""
         cause = self._control.held().get(target)
         if cause is None:
             return self._not_parked(target)
@@ -317,7 +318,7 @@ class Actions:
         return RequestAnswer(f"{cause.events - (left.events if left is not None else 0)} events discarded")
 
     def sweep(self, target: str, argument: str | None) -> RequestAnswer:
-        """Delete the rows that a reload did not bring."""
+        """Delete the rows that were missing from a reload."""
         table = self._tables.open(target)
         if table is None:
             raise FatalError(f"table {target!r} does not exist")
@@ -332,13 +333,13 @@ class Actions:
             done = self._applier.fulfil(work, reports)
             self._applier.discard()
             if target in done.refused:
-                raise FatalError(f"the table {target} rejects it: {done.refused[target]}")
+                raise FatalError(f"the table {target} rejects the sweep: {done.refused[target]}")
             reports = done.reports
         self._control.batches.write(None, reports)
         return RequestAnswer(f"{count} rows deleted")
 
     def maintain(self, target: str, argument: str | None) -> RequestAnswer:
-        """Maintain the files of one or all tables; several rounds if there are many."""
+        """Maintain the files of one or all tables. Many tables take several rounds."""
         if target != ALL_TABLES and target not in OWN_TABLES:
             self._known(target)
         names = self._left.get(target) or (self._maintenance.tables() if target == ALL_TABLES else [target])
@@ -375,7 +376,7 @@ class Actions:
 
 
 def parse_source(text: str) -> TableId:
-    """Return the source table of a text `source/db/schema/table`; a part that a source does not have is empty.
+    """Parse a source table written as `source/db/schema/table`. A part that a source does not have is empty.
 
     Raises:
         ConfigError: the text has another form.
@@ -388,11 +389,13 @@ def parse_source(text: str) -> TableId:
 
 
 def _is_source(name: str) -> bool:
-    """Return whether it is the name of a source table, under which events wait if another table has its name."""
+    """Return whether this is the name of a source table. Events are parked under it if another table has its lakehouse
+    name.
+    """
     return "/" in name
 
 
 def _emptied_by_drops(rules: TableRules) -> TableRules:
-    """Return the rules for a table that is read from the topic again: rows from before a drop stay deleted."""
+    """Return the rules for a table that is rebuilt from the topic: rows from before a drop stay deleted."""
     keeps = rules.statements.drops == "keep"
     return rules if keeps else replace(rules, statements=replace(rules.statements, drops="empty"))

@@ -1,6 +1,4 @@
-"""The checks of everything that `spark-sink run` depends on. They are independent: a wrong answer does not stop the
-others.
-"""
+"""The checks of everything that `spark-sink run` depends on. A failed check does not stop the independent ones."""
 
 from __future__ import annotations
 
@@ -31,7 +29,7 @@ from spark_sink.schema.catalog import SchemaReader
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.formats import FormatTables
 
-# For one answer of a broker.
+# The timeout for one answer of a broker.
 _SECONDS = 10.0
 
 _BROKERS = "brokers"
@@ -41,7 +39,7 @@ class Question(NamedTuple):
     """A check of something that the sink needs.
 
     Args:
-        ask: returns what it found; raises an error if that is wrong.
+        ask: returns what it found, or raises an error if that is wrong.
         advice: what to do if the error comes from a library and does not say so.
         needs: the subject that this check depends on; "" for independent checks.
     """
@@ -53,7 +51,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a check, one line."""
+    """The answer to a check, as one line."""
 
     subject: str
     ok: bool
@@ -61,7 +59,9 @@ class Answer(NamedTuple):
 
 
 def answers(questions: Iterable[Question]) -> Iterator[Answer]:
-    """Run the checks in order. An error becomes the answer. A check whose subject is wrong is skipped."""
+    """Run the checks in order. Errors are returned as answers. If a check fails, the checks that depend on it are
+    skipped.
+    """
     wrong: set[str] = set()
     for question in questions:
         answer = _answer(question, wrong)
@@ -72,7 +72,9 @@ def answers(questions: Iterable[Question]) -> Iterator[Answer]:
 
 def _answer(question: Question, wrong: Container[str]) -> Answer:
     if question.needs in wrong:
-        return Answer(question.subject, False, f"not checked, because it needs what is wrong above: {question.needs}")
+        return Answer(
+            question.subject, False, f"not checked, because it depends on a check that failed: {question.needs}"
+        )
     try:
         return Answer(question.subject, True, question.ask())
     except (ConfigError, FatalError) as error:
@@ -82,10 +84,10 @@ def _answer(question: Question, wrong: Container[str]) -> Answer:
 
 
 def questions(settings: Settings, check_java: Callable[[], None]) -> list[Question]:
-    """Return all checks of what is outside the configuration file.
+    """Return the checks of everything outside the configuration file.
 
     Args:
-        check_java: starts and stops a JVM in the way Spark would.
+        check_java: starts and stops a JVM in the same way as Spark.
     """
     reading = "check kafka.* and the permissions of its user (docs/sink/running.md: Read on both topics)"
     topic, schemas = settings.input.topic, settings.input.schemas
@@ -112,8 +114,8 @@ def _catalog_question(settings: Settings) -> Question:
 
 
 def _catalog(settings: Settings) -> str:
-    """Ask the catalog of the Iceberg tables for its namespaces. The start of the sink tests whether it can create
-    tables.
+    """Ask the catalog of the Iceberg tables for its namespaces. Whether it can create tables is only tested when the
+    sink starts.
     """
     catalog = settings.iceberg_catalog
     FormatTables(settings.tables.warehouse, catalog=catalog).iceberg_catalog.reach()
@@ -141,7 +143,7 @@ def _schemas_topic(settings: Settings) -> str:
 
 
 def _partitions(settings: Settings, topic: str) -> int:
-    """Return the number of partitions of a topic that the user can read."""
+    """Return the number of partitions of a topic, and make sure that the user can read it."""
     admin = AdminClient({**librdkafka_options(settings.kafka), "log_level": 0})
     (future,) = admin.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=_SECONDS
@@ -167,7 +169,9 @@ def _java(check_java: Callable[[], None]) -> str:
 
 
 def _store(settings: Settings, folder: str) -> str:
-    """Commit to a table and delete it again. If a local folder does not exist yet, return where it would be created."""
+    """Commit to a test table and delete it again. If a local folder does not exist yet, return where it would be
+    created.
+    """
     local = _local(folder)
     if local is not None and not local.exists():
         above = next(parent for parent in local.parents if parent.exists())
@@ -178,7 +182,8 @@ def _store(settings: Settings, folder: str) -> str:
             )
         return f"{folder} does not exist yet, and can be created"
     name = f"_cdc_check.{uuid.uuid4().hex}"
-    # The environment of this process gives access to the bucket of the warehouse; the checkpoint may be in another one.
+    # The environment of this process gives access to the bucket of the warehouse. The checkpoint can be in another
+    # bucket.
     store = dict(settings.storage.environment(folder))
     DeltaTable.create(f"{folder.rstrip('/')}/{name}", pa.schema([("checked", pa.int64())]), storage_options=store)
     if local is not None:
@@ -189,7 +194,7 @@ def _store(settings: Settings, folder: str) -> str:
 
 
 def _local(folder: str) -> Path | None:
-    """Return a folder of this machine; None for an object store."""
+    """Return a local folder, or None for an object store."""
     url = urlsplit(folder)
     if not url.scheme:
         return Path(folder).absolute()

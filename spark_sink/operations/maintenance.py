@@ -1,6 +1,6 @@
-"""Maintenance of the files of tables between batches, in runs with a limited duration.
+"""Maintenance of table files between batches, in runs of limited duration.
 
-A table is due after as many commits as the number of small files that are merged, and once after a start.
+A table is due when it has as many new commits as `small_files`, and once after each start.
 """
 
 from __future__ import annotations
@@ -27,41 +27,41 @@ from spark_sink.tables.maintenance import MaintenanceError, TableFiles, TableMai
 
 log = structlog.get_logger()
 
-# Files are merged up to the first of these sizes, and later up to the second, so that a large file is not rewritten for
-# every few small ones. A file is small if it has less than an eighth of the size.
+# Files are merged up to the first size, and later up to the second, so that large files are not rewritten for every few
+# small ones. A file smaller than an eighth of the size counts as small.
 TARGETS = (16 << 20, 128 << 20)
 _SMALL = 8
 
-# The maximum number of commits that a reader reads after the last checkpoint when it opens a table.
+# The maximum number of commits after the last checkpoint that a reader must read to open a table.
 UNSAVED = 50
 
 _DAY = 86_400.0
 
-# The log keeps a removed file for this much longer than the file itself, so a sink that is stopped for less leaves no
-# file behind.
+# How much longer the log remembers a removed file than the file is kept. If a sink is stopped for less than this, it
+# leaves no files behind.
 _MARGIN_DAYS = 14
 
 OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_table.NAME)
 
 
 ALL_TABLES = "*"
-"""The name under which an operator requests all of them."""
+"""The name with which an operator requests all of these steps."""
 
 
 class Step(StrEnum):
-    """The steps that a table may need, in this order."""
+    """The steps that a table can need, in this order."""
 
     EXPIRE = "expire"
     """Delete rows of the sink's own tables that are no longer needed."""
     COMPACT = "compact"
     CHECKPOINT = "checkpoint"
     REMEMBER = "remember"
-    """Set how long the log of the table keeps removed files."""
+    """Set how long the log of the table remembers removed files."""
     VACUUM = "vacuum"
 
 
 class DueStep(NamedTuple):
-    """A step that is due, with the reason; `target_bytes` is for a compaction."""
+    """A step that is due, with the reason. `target_bytes` is set for a compaction."""
 
     step: Step
     why: str
@@ -69,19 +69,20 @@ class DueStep(NamedTuple):
 
 
 class HandDone(NamedTuple):
-    """The steps that an operator requested and that were done, and the number of tables left."""
+    """The steps that were done for an operator, and the number of tables left."""
 
     done: Sequence[StepDone]
     left: Sequence[str]
 
 
 def by_hand(rules: MaintenanceRules) -> MaintenanceRules:
-    """The rules for a request of an operator: merge even two small files."""
+    """Return the rules for an operator's request: even two small files are merged."""
     return replace(rules, small_files=2)
 
 
 def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now: float) -> list[DueStep]:
-    """Return the steps that the files of a table need; none if it has features that maintenance does not support.
+    """Return the steps that the files of a table need. If maintenance does not support a feature of the table, it needs
+    none.
 
     Args:
         vacuumed: the last vacuum, in seconds like `now`; None if unknown.
@@ -126,7 +127,7 @@ class Maintenance:
         self._metrics = metrics
         self._clock = clock
         self._commits: Counter[str] = Counter()
-        # A dictionary keeps its order: the table that has waited longest is next.
+        # The dictionary keeps the order, so the table that has waited longest is next.
         self._waiting: dict[str, None] | None = None
         self._done: dict[Step, dict[str, float]] = {}
         self._left_to_others: set[str] = set()
@@ -138,7 +139,7 @@ class Maintenance:
         }
 
     def applied(self, reports: Iterable[TableReport]) -> None:
-        """Take note of a batch that has ended."""
+        """Record a batch that has ended."""
         self._commits[BATCHES] += 1
         for report in reports:
             self._commits[report.table] += report.counters.commits
@@ -150,7 +151,7 @@ class Maintenance:
         return time.monotonic() >= self._turn_at and bool(self._queue())
 
     def turn(self) -> None:
-        """Maintain tables until none is due or the budget is used up; finish a step that has begun."""
+        """Maintain tables until none is due or the budget is used up. A step that has begun is finished."""
         self._take(self._queue(), self._rules)
         self._turn_at = time.monotonic() + self._rules.every_seconds
 
@@ -161,7 +162,7 @@ class Maintenance:
         return HandDone(done, list(queue))
 
     def planned(self, names: Iterable[str]) -> Iterator[tuple[str, DueStep]]:
-        """Return what `by_hand` would do for these tables without a budget.
+        """Return the steps that `by_hand` would do for these tables without a budget.
 
         Raises:
             FatalError: the files of a table cannot be listed.
@@ -172,7 +173,7 @@ class Maintenance:
             raise FatalError(str(error)) from None
 
     def tables(self) -> list[str]:
-        """Return all tables that are maintained."""
+        """Return all tables to maintain."""
         written = sorted(self._control.batches.tables()) if self._rules.enabled else []
         return [*OWN_TABLES, *written]
 
@@ -195,7 +196,7 @@ class Maintenance:
             name = next(iter(queue))
             del queue[name]
             try:
-                # If a step fails, the previous ones are done.
+                # If a step fails, the earlier steps are done.
                 done.extend(self._do(name, step) for step in self._due(name, rules))
             except MaintenanceError as error:
                 # The table is unchanged, and is checked again after further commits.

@@ -1,7 +1,7 @@
-"""Rebuild of one table: read the canonical topic again, in slices between batches, with the code that applies batches.
+"""Rebuild one table from the canonical topic, in slices between batches, with the code that applies batches.
 
 The table is parked during the rebuild. The new table is marked with the number of the rebuild, and each slice has a
-marker like a batch, so a rebuild that is killed resumes where it was.
+marker like a batch. Therefore an interrupted rebuild resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 Offsets = Mapping[int, int]
 
-# A character that folder names do not contain: see TablePattern.
+# A character that cannot occur in folder names: see TablePattern.
 _ESCAPED = re.compile(r"~([0-9a-f]+)~")
 
-# The approximate number of records in a slice, over all partitions: twice that of a first batch.
+# The approximate number of records in a slice, over all partitions: twice as many as in a first batch.
 SLICE = 100_000
 
 
 class TopicAgain(Protocol[Records]):
-    """The canonical topic, from which ranges are read again."""
+    """The canonical topic, for reading ranges of it again."""
 
     def begins(self) -> Offsets:
-        """Return by partition the offset of the first record that the topic still has."""
+        """Return the first available offset of each partition."""
 
     def read(self, begin: Offsets, end: Offsets) -> Records:
-        """Return the records from `begin` up to but excluding `end`, by partition, in the form of a batch."""
+        """Return the records of each partition from `begin` up to but excluding `end`, in the form of a batch."""
 
 
 @dataclass(frozen=True)
 class RebuildTask(Task):
-    """A task for records of one table, which is created with its first event.
+    """The task that rebuilds one table, which is created by its first event.
 
     Args:
         target: the table; records for other tables are ignored.
@@ -88,8 +88,8 @@ class RebuildTask(Task):
 
 
 def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """Cut the offsets between `begin` and `end` at multiples of `size`; return number, first and last offsets of each
-    slice.
+    """Cut the offsets between `begin` and `end` at multiples of `size`. Return the number and the first and last
+    offsets of each slice.
 
     The cuts do not depend on the end of the topic, so the number of a slice can mark its commits.
     """
@@ -105,14 +105,14 @@ def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offse
 
 
 def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task: RebuildTask) -> int:
-    """Return the number of the last slice with a commit in the table, perhaps not its only one; 0 without one."""
+    """Return the number of the last slice with a commit in the table, or 0. The slice may be incomplete."""
     if table is None or table.shape.built != task.built:
         return 0
     return (table.applied(f"{task.app}/{task.target}@{task.built}") or 0) // MAX_SEGMENTS
 
 
 class SliceDone(msgspec.Struct, frozen=True):
-    """The reports of a slice, and why the table rejected it, or None."""
+    """The reports of a slice, and the reason if the table rejected it."""
 
     reports: Sequence[TableReport]
     refused: str | None
@@ -123,16 +123,16 @@ def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil
 
     Args:
         task: a task with the number of the slice instead of a batch.
-        fulfil: does what reports request.
+        fulfil: does the work that reports request.
     """
     route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()
     carried = {route}
-    # Java and Python convert some letters to lower case differently.
+    # Java and Python convert some letters differently to lower case.
     only = carried if route.isascii() else None
     runs = [runner.batch(records, task, carried, {}, only)]
     seen = SeenRequests()
     while True:
-        # The configuration changed after this rebuild created its table, so the table is created again.
+        # The configuration changed after this rebuild had created its table, so the table is created again.
         conflicts = [report.outcome.message for report in runs[-1] if isinstance(report.outcome, Conflict)]
         if conflicts:
             return SliceDone([], conflicts[0])

@@ -1,4 +1,4 @@
-"""Registration of new tables in a catalog, with retries for tables that the catalog rejects."""
+"""Register new tables in a catalog, and retry the tables that the catalog rejects."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from spark_sink.tables.registration import Catalog, RegistrationError
 
 log = structlog.get_logger()
 
-# The pause before a rejected table is offered again, so that an unavailable catalog does not slow down every batch.
+# The pause before registration is retried, so that an unavailable catalog does not slow down every batch.
 _AGAIN_SECONDS = 60.0
 
 
 class Registration:
-    """Registers tables in the catalog, and remembers in this process which ones it has.
+    """Registers tables in the catalog, and remembers in this process which tables are registered.
 
     Args:
-        clock: seconds from any origin.
+        clock: returns seconds since any fixed moment.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Registration:
         self._begun = False
 
     def applied(self, reports: Iterable[TableReport]) -> None:
-        """Register the tables that a batch wrote, and with the first batch all existing tables."""
+        """Register the tables that a batch wrote. With the first batch, register all existing tables."""
         names = {report.table for report in reports if report.version is not None}
         if not self._begun:
             names |= self._batches.tables()
@@ -47,7 +47,7 @@ class Registration:
         self._offer(sorted((names - self._known - self._waiting.keys()) | due))
 
     def by_hand(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
-        """Register these now; return the new ones, and the rejected ones with the reason."""
+        """Register these tables now. Return the new ones, and the rejected ones with the reason."""
         return self._offer(sorted(names))
 
     def _offer(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:

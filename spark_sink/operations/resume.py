@@ -1,4 +1,4 @@
-"""Replay of parked events, one turn at a time with the usual algorithm, before newer events of their table."""
+"""Replay parked events with the usual algorithm, one turn at a time, before newer events of their table."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 @dataclass(frozen=True)
 class Replay(Task):
-    """A task for the parked turns of one name. The number of a turn replaces that of a batch, so a turn that any
-    process already replayed is not replayed again.
+    """A task for the parked turns of one name. The number of a turn takes the place of the batch number, so a turn that
+    any process has replayed is not replayed again.
     """
 
     parking: Parking | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Turn records sorted by turn, partition and offset into reports; none follows a turn that failed."""
+        """Process records that are sorted by turn, partition and offset, and stop after the first turn that fails."""
         for records in routes(batches):
             reports = list(replace(self, batch=int(records.column("route")[0].as_py())).route(records))
             encoded = [msgspec.msgpack.encode(report) for report in reports]
@@ -43,8 +43,8 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """The progress of a table. `through`: the last turn that the table contains with all before it, and that can be
-    removed.
+    """The progress of a table. `through` is the last turn up to which the table contains everything; the turns up to it
+    can be removed.
     """
 
     reports: list[TableReport]
@@ -56,11 +56,11 @@ class Resumed:
 def resume(
     runner: TaskRunner[Any], parked: ParkedTables, target: str, task: Task, fulfil: Fulfil, limit: int
 ) -> Resumed:
-    """Replay turns of a table, oldest first: at least one, and about `limit` events.
+    """Replay turns of a table, oldest first: at least one turn, and about `limit` events.
 
     Args:
         task: the task with which the next batch would be applied.
-        fulfil: does what reports request.
+        fulfil: does the work that reports request.
     """
     turns = parked.turns(target)
     taken, events = 0, 0
@@ -75,13 +75,13 @@ def resume(
     seen = SeenRequests()
     while events:
         runs.append(runner.turns(parked, target, first, last, replay))
-        # The last turn that was reached; almost always there is a single table.
+        # The last turn that was reached. Usually there is a single table.
         ends = [report for report in runs[-1] if report.route == runs[-1][-1].route]
         first = int(ends[0].route)
         work = DriverWork.of(ends)
         refused = next((end.outcome.refusal for end in ends if isinstance(end.outcome, Parked)), None)
         if refused is not None:
-            # Turns before this one are done. This one is repeated completely.
+            # The turns before this one are done. This turn is repeated completely.
             reached = merge_reports(runs)
             through = max((int(report.route) for report in reached if int(report.route) < first), default=None)
             return Resumed(reached, through, True, refused)

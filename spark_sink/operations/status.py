@@ -1,4 +1,4 @@
-"""The state of a pipeline's tables, from the sink's own tables only: without Spark, and without rows of a source."""
+"""The state of a pipeline's tables, read only from the sink's own tables: without Spark, and without source rows."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedTables, rows_of
 from spark_sink.tables.formats import FormatTables
 
-# Opening a table mostly waits for storage.
+# Opening a table is mostly waiting for storage.
 _LOOKS = 8
 
 
@@ -31,7 +31,7 @@ def cut(
     """Return the cut after a batch; see spark_sink.control_tables.cut.
 
     Args:
-        keep_days: how long a version stays readable after the next one, which is not earlier than the cut.
+        keep_days: how long a version stays readable after the next version, which is not earlier than the cut.
     """
     found = fold(BatchTable(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
     versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
@@ -69,7 +69,7 @@ def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
 
 
 def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
-    """Return every table that a batch has written or that is parked, and the newest batch; times are in UTC."""
+    """Return every table that a batch has written or that is parked, and the newest batch. Times are in UTC."""
     warehouse = tables.warehouse
     batches = BatchTable(warehouse, pipeline, "", "")
     written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
@@ -124,13 +124,13 @@ def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, A
 
 
 def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, dict[str, str]]:
-    """Return, by table, the second versions of columns, each with the name of its source column."""
+    """Return, for each table, the columns added with a suffix, each with the name of its source column."""
 
     def of(name: str) -> dict[str, str]:
         try:
             shape = tables.shape(name)
         except (DeltaError, OSError, Refused, FatalError):
-            return {}  # the problem of the table is reported when it is written
+            return {}  # the problem is reported when the table is written
         return {column.name: column.sent_as for column in shape.columns if column.is_version} if shape else {}
 
     with ThreadPoolExecutor(_LOOKS) as pool:
@@ -138,10 +138,10 @@ def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, d
 
 
 def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name: str) -> None:
-    """Make sure that a command can be given for a table.
+    """Make sure that a command can address a table.
 
     Raises:
-        ConfigError: no table has this name, and no events wait under it.
+        ConfigError: no table has this name, and no events are parked under it.
     """
     held = ParkedTables(tables.warehouse, pipeline).held()
     names = BatchTable(tables.warehouse, pipeline, "", "").tables() | held.keys()
@@ -154,7 +154,9 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
 
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
-    """Return the events in quarantine without their records; `target` is the table for which each was intended."""
+    """Return the events in quarantine without their records. `target` is the table for which each event was
+    intended.
+    """
     names = [name for name in quarantine.COLUMNS if name != "value"]
     for row in rows_of(warehouse, quarantine.NAME, names):
         source = TableId(row["source"], row["db"], row["schema"], row["table"])

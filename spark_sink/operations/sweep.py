@@ -1,6 +1,6 @@
-"""Deletion of rows that a reload did not bring; they are remembered as deleted (docs/sink-design.md, R15).
+"""Delete the rows that were missing from a reload. They are remembered as deleted (docs/sink-design.md, R15).
 
-The rows are selected by a time, after which they were not written, or by a position that is greater than theirs.
+The rows are selected by time (they were not written since) or by position (theirs is lower).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from spark_sink.tables.protocols import MirrorTable
 # An epoch, or a complete position (docs/design.md §4.4).
 _POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
 
-# A position just before the next one; all positions have the same width.
+# Appended to a position, this sorts just before the next one, because all positions have the same width.
 _JUST_AFTER = "+"
 
 
 class Swept(NamedTuple):
-    """Rows by the scope that wrote them last, and by scope the position at which they are deleted. Nothing that the
-    scope sent before that position brings them back.
+    """The rows to delete by the scope that wrote them last, and the position of the delete in each scope. Events before
+    that position do not bring the rows back.
     """
 
     keys: Mapping[Key, str]
@@ -40,12 +40,12 @@ class Swept(NamedTuple):
 
 
 def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None]) -> int:
-    """Delete the rows and return their number. If Spark writes the table, the work is requested (`MirrorTable.orders`)
-    and not done yet.
+    """Delete the rows and return their number. If Spark writes the table, the delete is only requested
+    (`MirrorTable.orders`).
 
     Args:
         before: a position, an epoch, or an ISO 8601 time with its UTC offset.
-        as_of: the table at that time; None if it did not exist.
+        as_of: returns the table at that time, or None if it did not exist.
 
     Raises:
         FatalError: `before` has another form, or does not determine the rows.
@@ -68,7 +68,7 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
 
 
 def parse_before(before: str) -> str | datetime:
-    """Return a position or an epoch as text, or a time.
+    """Parse a time, or a position or epoch, which stays text.
 
     Raises:
         ConfigError: it has another form, or is a time in the future.
@@ -89,7 +89,9 @@ def parse_before(before: str) -> str | datetime:
 
 
 def _by_position(table: MirrorTable, before: str) -> Swept:
-    """Sweep by position, which is valid in one scope, or by epoch, which is valid in all as it is raised in all."""
+    """Select rows by a position, which is valid in one scope, or by an epoch, which is valid in all scopes because it
+    is raised in all of them.
+    """
     written = table.written()
     scopes = sorted({scope for scope, _ in written.values()})
     if len(scopes) > 1 and before != epoch(before):
@@ -102,7 +104,7 @@ def _by_position(table: MirrorTable, before: str) -> Swept:
 
 
 def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], MirrorTable | None]) -> Swept:
-    """Return the rows whose position has not changed since then."""
+    """Select the rows whose position has not changed since then."""
     then = as_of(moment)
     if then is None:
         return Swept({}, {})

@@ -1,4 +1,4 @@
-"""The view of a table for readers: the columns of the source only, each once, and the live rows."""
+"""The view of a table for readers: each source column once, and only the live rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ReaderEngine(StrEnum):
 
 
 class _Dialect(NamedTuple):
-    """The SQL of an engine; `relation` is the form for the folder of a Delta table, if the engine reads folders."""
+    """The SQL dialect of an engine. `relation` refers to the folder of a Delta table, if the engine reads folders."""
 
     quote: str
     text: str
@@ -39,7 +39,7 @@ def _literal(text: str) -> str:
 _DIALECTS: Mapping[ReaderEngine, _Dialect] = {
     ReaderEngine.SPARK: _Dialect("`", "STRING", lambda path: f"delta.{_quoted(path, '`')}"),
     ReaderEngine.DUCKDB: _Dialect('"', "VARCHAR", lambda path: f"delta_scan({_literal(path)})"),
-    # Its tables are registered: `CALL system.register_table`.
+    # This engine reads registered tables: `CALL system.register_table`.
     ReaderEngine.TRINO: _Dialect('"', "VARCHAR", None),
 }
 
@@ -53,7 +53,7 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
     """Return the statement that creates or replaces the view.
 
     Args:
-        view, table: names in the engine, with dots between their parts; `table` if the engine knows it by a name.
+        view, table: names in the engine, with dots between their parts. `table` is set if the engine reads it by name.
         path: the path of the table's folder; None if no engine can read it.
 
     Raises:
@@ -81,7 +81,7 @@ def _name(name: str, dialect: _Dialect) -> str:
 
 
 def _versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
-    """Return the columns of a table, with all versions of a source column together."""
+    """Return the columns of a table, with all versions of a source column combined."""
     found: dict[str, list[TableColumn]] = {}
     for column in columns:
         found.setdefault(column.source or column.name, []).append(column)
@@ -92,7 +92,7 @@ def _column(versions: Sequence[TableColumn], dialect: _Dialect) -> str:
     names = [_quoted(column.name, dialect.quote) for column in versions]
     if len(names) == 1:
         return names[0]
-    # Other types that differ are combined as text, which is exact.
+    # Any other types that differ are combined as text, which is exact.
     whole = all(column.type in _INTEGERS for column in versions)
     values = names if whole else [f"CAST({name} AS {dialect.text})" for name in names]
     return f"coalesce({', '.join(values)}) AS {names[0]}"

@@ -1,4 +1,4 @@
-"""The table schemas that the translator announced: a catalog, and the reader of their compacted topic."""
+"""The table schemas that the translator announced: the catalog, and the reader of the compacted schemas topic."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from spark_sink.errors import ConfigError, FatalError
 
 log = structlog.get_logger()
 
-# Errors that waiting does not fix, in librdkafka's words. An unavailable token endpoint may come back.
+# Errors that do not go away by waiting, in librdkafka's words. An unavailable token endpoint may recover.
 _REFUSED = re.compile(
     r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
     r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
 )
 _ATTEMPT_SECONDS = 5.0
 
-# What librdkafka adds to a text that it repeats.
+# Text that librdkafka appends to repeated errors.
 _TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
 
-# A partition that is new, or that lost its leader.
+# A partition is new, or has lost its leader.
 _LEADERLESS = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 _PAUSE_SECONDS = 0.1
 
@@ -43,8 +43,8 @@ class SchemaCatalog:
         self._packed: bytes | None = None
 
     def __getstate__(self) -> bytes:
-        """The packed form, computed after a change and not for every batch: it grows with tables that the batch has no
-        events of.
+        """The packed form. It is computed after a change instead of for every batch, because it also contains tables
+        without events in the batch.
         """
         if self._packed is None:
             known = [(table, list(schemas.values())) for table, schemas in self._by_table.items()]
@@ -59,23 +59,23 @@ class SchemaCatalog:
     def add(self, schema: TableSchema) -> None:
         self._packed = None
         known = self._by_table.setdefault(TableId.of(schema), {})
-        known.pop(schema.id, None)  # announced again, so now the latest
+        known.pop(schema.id, None)  # announced again, so it is now the latest
         known[schema.id] = schema
 
     def find(self, table: TableId, schema_id: str) -> TableSchema | None:
         return self._by_table.get(table, {}).get(schema_id)
 
     def latest(self, table: TableId) -> TableSchema | None:
-        """Return the schema of events that have none."""
+        """Return the schema for events that have no schema id."""
         known = self._by_table.get(table)
         return next(reversed(known.values())) if known else None
 
     def known(self, table: TableId) -> list[TableSchema]:
-        """Return all of its schemas, in the order in which they were announced."""
+        """Return all schemas of the table, in the order in which they were announced."""
         return list(self._by_table.get(table, {}).values())
 
     def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:
-        """Return a catalog that also has `table`, with the schemas of all of `parts`."""
+        """Return a catalog that also contains `table`, with the schemas of all of `parts`."""
         copy = SchemaCatalog()
         copy._by_table = {**self._by_table, table: {}}
         for part in parts:
@@ -87,21 +87,22 @@ class SchemaCatalog:
 
 
 class SchemaReader:
-    """Reads the schemas topic, which has one partition: its order is the order of the schemas."""
+    """Reads the schemas topic. It has one partition, so its order is the order of the schemas."""
 
     def __init__(self, client_options: Mapping[str, str], topic: str) -> None:
         self.catalog = SchemaCatalog()
         self._topic = topic
         self._next = OFFSET_BEGINNING
-        # No group is joined and nothing is committed, but librdkafka requires the name.
+        # librdkafka requires a group name, although the consumer neither joins the group nor commits.
         fixed: dict[str, object] = {
             "group.id": "spark-sink-schemas",
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            # The end of the topic is only reported by an empty answer, which the broker delays for this time.
+            # The end of the topic is only reported by an empty response, which the broker delays for this time.
             "fetch.wait.max.ms": 10,
-            # The sink reports why no broker is reached; librdkafka's log would repeat it twenty times per second.
+            # The sink itself reports why it cannot reach a broker. librdkafka's log would repeat it twenty times per
+            # second.
             "log_level": 0,
         }
         self._complaint = ""
@@ -111,11 +112,11 @@ class SchemaReader:
             raise ConfigError(f"kafka: {error.args[0].str()}") from None
 
     def reach(self, patience: float = PATIENCE_SECONDS) -> None:
-        """Wait for a broker for this number of seconds, with at least one attempt, and log it.
+        """Wait this many seconds for a broker, with at least one attempt, and log the wait.
 
         Raises:
-            ConfigError: one rejects this client, or is not trusted.
-            FatalError: none answered in time.
+            ConfigError: a broker rejects this client, or is not trusted.
+            FatalError: no broker answered in time.
         """
         deadline = time.monotonic() + patience
         said = ""
@@ -123,7 +124,7 @@ class SchemaReader:
             try:
                 self._consumer.list_topics(self._topic, timeout=_ATTEMPT_SECONDS)
             except KafkaException as error:
-                self._consumer.poll(0)  # errors arrive here
+                self._consumer.poll(0)  # the error callback runs in here
                 reason = self._complaint or error.args[0].str()
                 if _REFUSED.search(reason):
                     raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
@@ -137,7 +138,7 @@ class SchemaReader:
                 return
 
     def _complain(self, error: KafkaError) -> None:
-        """Keep the reason why no broker is reached; a rejection takes precedence."""
+        """Store the reason why no broker is reached. A rejection takes precedence over other reasons."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
             self._complaint = _TAIL.sub("", error.str())
 
@@ -159,9 +160,10 @@ class SchemaReader:
         return self.catalog
 
     def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """Return by partition of another topic the offset after its last record; empty if the topic does not exist.
+        """Return the offset after the last record of each partition of another topic; empty if the topic does not
+        exist.
 
-        Records of open transactions are not counted, because nobody may read them yet.
+        Records of open transactions are not counted, because consumers cannot read them yet.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -169,7 +171,7 @@ class SchemaReader:
         return self._bounds(topic, OFFSET_END, patience)
 
     def begins(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """Return the same for the first existing record.
+        """Return the offset of the first available record of each partition.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -189,7 +191,7 @@ class SchemaReader:
 
     def _ask_bounds(self, topic: str, which: int, timeout: float) -> dict[int, int]:
         partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions
-        # Kafka turns a request for the end as a time into the end as an offset, for all partitions in one request.
+        # Kafka converts the special time for the end of a partition to an offset, for all partitions in one request.
         places = [TopicPartition(topic, number, which) for number in partitions]
         found = self._consumer.offsets_for_times(places, timeout=timeout) if places else []
         for place in found:
@@ -214,7 +216,7 @@ class SchemaReader:
         return True
 
     def _read_one(self) -> bool:
-        """Read one record, and tell whether there may be more."""
+        """Read one record, and return whether there may be more."""
         message = self._consumer.poll(PATIENCE_SECONDS)
         if message is None:
             raise FatalError(f"no answer from the brokers about the schemas topic {self._topic}")
@@ -224,7 +226,7 @@ class SchemaReader:
                 self._next = message.offset() or 0
                 return False
             if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                return True  # about the group that nobody joins
+                return True  # an error of the unused group
             raise KafkaException(error)
         value = message.value()
         if value is not None:
@@ -235,5 +237,5 @@ class SchemaReader:
         try:
             self.catalog.add(msgspec.json.decode(value, type=TableSchema))
         except msgspec.DecodeError:
-            # Its events have an unknown schema, and go to quarantine for that reason.
+            # Events with this schema go to quarantine, because its id is unknown.
             log.error("schema not understood", topic=self._topic, offset=offset)

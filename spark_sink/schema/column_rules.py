@@ -1,4 +1,4 @@
-"""The columns of each format: types of new ones, changes of types in place, and reserved names."""
+"""The column rules of each format: types of new columns, type changes in place, and reserved names."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from spark_sink.schema.table_spec import Format
 
 
 class ColumnRules(NamedTuple):
-    """The rules of a format.
+    """The column rules of a format.
 
     Args:
         type_of: returns the Spark SQL type of a column for its canonical type.
         widens: tells whether Spark can change a column from one type to another in place.
-        reserved: names, in lower case, that the format has for its own columns.
+        reserved: lower-case names that the format uses for its own columns.
     """
 
     type_of: Callable[[str], str]
@@ -28,7 +28,7 @@ def _without_small_integers(canonical: str) -> str:
     return "int" if sql in ("tinyint", "smallint") else sql
 
 
-# org.apache.iceberg.MetadataColumns. A MERGE into a table with some of these fails, and others are read wrongly.
+# org.apache.iceberg.MetadataColumns. With some of these names a MERGE fails, and others are read incorrectly.
 _OF_ICEBERG = frozenset(
     {
         *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),

@@ -1,4 +1,4 @@
-"""Column types: from the canonical type of a schema to that of a Delta column and to Arrow (docs/sink/types.md)."""
+"""Column types: from canonical types to the types of Delta columns and Arrow (docs/sink/types.md)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-# uint64 is decimal(20,0): neither a bigint nor a double can hold all of its values.
+# uint64 is decimal(20,0), because neither a bigint nor a double can represent all of its values.
 _BY_CANONICAL: Mapping[str, str] = {
     "boolean": "boolean",
     "int8": "tinyint",
@@ -48,15 +48,16 @@ _BY_SQL: Mapping[str, str] = {sql: delta for delta, sql in _BY_DELTA.items()}
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 
-# Their minimum and maximum are inexact in the log (decimals as float64, by deltalake; times in milliseconds), or have
-# another order than in readers (NaN): a filter could skip files that contain the row.
+# The minimum and maximum of these types are unreliable. In the log, decimals are float64 (by deltalake) and times are
+# in milliseconds, both of which are inexact. NaN has a different order in the log than in readers. A filter could skip
+# files that contain the row.
 _NO_STATISTICS = ("decimal", "float", "double", "binary", "boolean", "timestamp")
 
 
 def sql_type(canonical: str) -> str:
     """Return the Spark SQL type of a column with a canonical type.
 
-    Values that no column can hold exactly, and all types of later releases, are stored as the text in the event.
+    Values that no column can store exactly, and all types from later releases, are stored as the text in the event.
     """
     decimal = _DECIMAL.fullmatch(canonical)
     if decimal:
@@ -66,21 +67,21 @@ def sql_type(canonical: str) -> str:
 
 
 TIMES = frozenset({"timestamp", "timestamptz"})
-"""Canonical types of moments. Columns of tables store them in microseconds."""
+"""Canonical types for points in time. Table columns store them in microseconds."""
 
 # `datetime2` and `datetimeoffset` of SQL Server have seven digits by default.
 _FINE = re.compile(r"(?i)(datetime2|datetimeoffset)|.*\(([7-9])\).*")
 
 
 def is_finer_than_microseconds(native: str | None) -> bool:
-    """Return whether the source declares more than six fraction digits for a column of moments."""
+    """Return whether the source declares a time column with more than six fraction digits."""
     return native is not None and _FINE.fullmatch(native.strip()) is not None
 
 
-# Digits before the point in the greatest value.
+# The number of digits before the decimal point in the greatest value.
 _DIGITS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
-# Types that a column can hold, except decimals: every value, whose text is equal.
+# For each type except decimals, the types whose values it can store without a change of their text.
 _HOLDS: Mapping[str, frozenset[str]] = {
     "smallint": frozenset({"tinyint"}),
     "int": frozenset({"tinyint", "smallint"}),
@@ -90,9 +91,10 @@ _HOLDS: Mapping[str, frozenset[str]] = {
 
 
 def holds(sql: str, other: str) -> bool:
-    """Return whether a column of the type `sql` can hold every value of the type `other` exactly.
+    """Return whether a column of the type `sql` can store every value of the type `other` exactly.
 
-    A text column can hold everything that events carry as text, but not bytes: their base64 would look like a text.
+    A text column can store everything that events carry as text. It cannot store bytes, because their base64 would look
+    like text.
     """
     if sql == other or other in _HOLDS.get(sql, ()):
         return True
@@ -109,13 +111,13 @@ def holds(sql: str, other: str) -> bool:
 
 
 def is_narrower(sql: str, other: str) -> bool:
-    """Return whether all values of the type `sql` are values of the type `other`, and it is known for each of those
-    whether `sql` can hold it: both are numeric. A float accepts every double, and rounds it.
+    """Return whether all values of the type `sql` are also values of the type `other`, and whether each value of
+    `other` can be tested for `sql`. This is so if both are numeric. A float accepts every double, but rounds it.
     """
     return (sql in _DIGITS or _DECIMAL.fullmatch(sql) is not None) and other != "string" and holds(other, sql)
 
 
-# Digits before the point that Delta's type widening requires of a decimal for values of an integer type.
+# The digits before the decimal point that Delta's type widening requires of a decimal that replaces an integer type.
 _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 
 
@@ -129,7 +131,7 @@ def widens(sql: str, wanted: str) -> bool:
     return True
 
 
-# What Iceberg widens, in addition to the precision of a decimal.
+# The types that Iceberg widens, in addition to the precision of a decimal.
 _ICEBERG_WIDENS = frozenset({("int", "bigint"), ("float", "double")})
 
 
@@ -142,7 +144,7 @@ def iceberg_widens(sql: str, wanted: str) -> bool:
 
 
 def sql_type_of_delta(delta: str) -> str:
-    """Return the Spark SQL type of a column in the Delta log; a type that no event can have is returned unchanged."""
+    """Convert a type from the Delta log to Spark SQL. Types that no event can have are returned unchanged."""
     decimal = _DECIMAL.fullmatch(delta)
     if decimal:
         return f"decimal({decimal[1]},{decimal[2]})"
@@ -150,12 +152,12 @@ def sql_type_of_delta(delta: str) -> str:
 
 
 def delta_type(sql: str) -> str:
-    """Return the name in the Delta log of a Spark SQL type for events."""
+    """Convert the Spark SQL type of an event column to its name in the Delta log."""
     return _BY_SQL.get(sql, sql)
 
 
 def arrow_type(sql: str) -> pa.DataType:
-    """Return the Arrow type of a column with a Spark SQL type from `sql_type`."""
+    """Return the Arrow type for a Spark SQL type that `sql_type` returns."""
     decimal = _DECIMAL.fullmatch(sql)
     if decimal:
         return pa.decimal128(int(decimal[1]), int(decimal[2]))
@@ -168,5 +170,5 @@ def is_known(sql: str) -> bool:
 
 
 def has_statistics(sql: str) -> bool:
-    """Return whether minimum and maximum of such a column in the Delta log are reliable."""
+    """Return whether the minimum and maximum of such a column are reliable in the Delta log."""
     return is_known(sql) and not sql.startswith(_NO_STATISTICS)

@@ -1,5 +1,5 @@
-"""The choice of the engine for a table: deltalake in the worker's task, or Spark's MERGE. A pure rule, which returns
-its reason.
+"""Choose the engine that writes a table: deltalake in the worker's task, or Spark's MERGE. The choice comes with a
+reason.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ MEGABYTE = 1_000_000
 
 
 class Engine(StrEnum):
-    """The program that commits to a table. It is chosen at the start of a batch, so both never write the same one."""
+    """The program that commits to a table. It is chosen at the start of a batch, so the two never write the
+    same table.
+    """
 
     FUSED = "fused"  # deltalake, inside the task that folds
-    SPARK = "spark"  # MERGE, ordered by the task and executed by the driver when no task runs
+    SPARK = "spark"  # MERGE, requested by the task and executed by the driver when no task runs
 
 
 class Choice(NamedTuple):
-    """An engine, with the reason for the log."""
+    """An engine, with the reason that is logged."""
 
     engine: Engine
     reason: str
@@ -31,21 +33,21 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineRules:
-    """The engine rules in the configuration.
+    """The configured rules for engines.
 
     Args:
-        named: the engine, by name or pattern of tables.
-        fused_megabytes: tables with more data in their files are written by Spark.
+        named: the engine, keyed by table name or pattern.
+        fused_megabytes: Spark writes tables with more data in their files than this.
     """
 
     named: Mapping[str, Engine] = field(default_factory=dict)
     fused_megabytes: int = 1000
 
 
-# Features that deltalake writes. It rejects others only at the commit, when the work is done.
+# Features that deltalake can write. It rejects any other feature only at the commit, when the work is done.
 FUSED_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
 
-# Features that Spark also writes and deltalake reads. DataFusion reads a table with these (tables/delta/files.py).
+# Features that Spark also writes and deltalake reads. DataFusion reads tables with these (tables/delta/files.py).
 _BY_QUERY = frozenset(
     {
         "allowColumnDefaults",
@@ -62,15 +64,15 @@ _BY_QUERY = frozenset(
     }
 )
 
-# Features with which deltalake cannot open a table for reading, but its files can be read one by one.
+# deltalake cannot open a table with these features for reading, but its files can be read one by one.
 BY_FILE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
 
-# Features whose effect is not visible in a single file.
+# These features have an effect that is not visible in a single file.
 _BEYOND_FILES = frozenset({"columnMapping", "deletionVectors"})
 
 SPARK_FEATURES = FUSED_FEATURES | _BY_QUERY | BY_FILE
 
-# Features that a table without a list of features can have, by its writer version (from the Delta protocol).
+# Features that a table without a feature list can have, by its writer version (from the Delta protocol).
 _BY_WRITER_VERSION: Mapping[int, frozenset[str]] = {
     3: frozenset({"checkConstraints"}),
     4: frozenset({"changeDataFeed", "generatedColumns"}),
@@ -81,7 +83,7 @@ _NAMED_FEATURES = 7
 
 
 def features(writer_version: int, named: frozenset[str]) -> frozenset[str]:
-    """Return the features of a table, by its protocol."""
+    """Return the features of a table according to its protocol."""
     implied = (use for version, use in _BY_WRITER_VERSION.items() if version <= writer_version < _NAMED_FEATURES)
     return named.union(*implied)
 
@@ -91,10 +93,10 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
 
     Args:
         has: the features of the table.
-        size: returns the bytes in its files; only called if it decides.
+        size: returns the bytes in its files; only called if the size decides.
 
     Raises:
-        Refused: no engine can write it, or the configured one cannot.
+        Refused: no engine can write the table, or the configured engine cannot.
     """
     if has - SPARK_FEATURES:
         raise Refused(
@@ -131,8 +133,8 @@ def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: 
     """Return the engine of an Iceberg table.
 
     Args:
-        buckets: the buckets that it has.
-        wanted: the buckets that the configuration gives to new tables with its name.
+        buckets: the buckets of the table.
+        wanted: the buckets that the configuration sets for new tables of this name.
 
     Raises:
         Refused: the configuration sets another engine.

@@ -1,9 +1,8 @@
-"""The change that a table needs before a batch is written to it: from its shape and the wanted schemas to a plan, or a
-refusal.
+"""Plan the schema change that a table needs before a batch is written, or refuse it.
 
-This is pure: the decision needs neither Spark nor a table. A column whose type cannot hold new values gets another
-version, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column cannot have a second
-version: if its type cannot be widened in place, the table is rewritten.
+The plan follows from the table's shape and the announced schemas alone. A column whose type cannot store new values
+gets another version, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column cannot
+have a second version. If its type cannot be widened in place, the table is rewritten.
 """
 
 from __future__ import annotations
@@ -26,7 +25,8 @@ from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 # The prefix of the sink's own columns.
 META_PREFIX = "_cdc_"
 
-# Delta Lake allows these in a column name only with column mapping, which the tables' Arrow reader does not support.
+# Delta Lake allows these characters in a column name only with column mapping, which the tables' Arrow reader does not
+# support.
 _FORBIDDEN = re.compile(r"[ ,;{}()\n\t=`]")
 
 
@@ -34,24 +34,24 @@ _VERSION = re.compile(r"__v[0-9]+$")
 
 
 class Policy(StrEnum):
-    """The policy for a schema change (docs/sink-design.md §5.2; the words of Flink CDC)."""
+    """The policy for a schema change (docs/sink-design.md §5.2; the names come from Flink CDC)."""
 
     FAIL = "fail"  # the table accepts no more events
-    EVOLVE = "evolve"  # in place if the table's engine can; otherwise like lenient
-    LENIENT = "lenient"  # nothing is removed; a value that does not fit goes to another column
-    IGNORE = "ignore"  # the table stays unchanged
+    EVOLVE = "evolve"  # change the column in place if the table's engine can; otherwise like lenient
+    LENIENT = "lenient"  # remove nothing; a value that does not fit goes to another column
+    IGNORE = "ignore"  # leave the table unchanged
 
 
 class ShapeChange(StrEnum):
-    """A kind of schema change. A rename reaches the sink as a drop and an add, a new table with an old name as any of
-    them.
+    """A kind of schema change. The sink sees a rename as a drop and an add. A new table under an old name can appear as
+    any kind.
     """
 
     ADD = "add"  # a column that the table does not have
-    WIDEN = "widen"  # a type that holds all values of the old one
-    RETYPE = "retype"  # any other type that the old one cannot hold
+    WIDEN = "widen"  # a type that can represent all values of the old one
+    RETYPE = "retype"  # any other type with values that the old one cannot represent
     DROP = "drop"  # a column that the newest schema no longer has
-    KEY = "key"  # other key columns. Existing rows do not belong to this key, so only fail and ignore are allowed
+    KEY = "key"  # other key columns; existing rows have no such key, so only fail and ignore are allowed
 
 
 # The two solutions for a table without a key.
@@ -66,7 +66,7 @@ DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT)
 
 
 class TableColumn(Struct, frozen=True):
-    """A column of a lakehouse table; `type` is a Spark SQL type, `source` its name in events if that differs."""
+    """A column of a lakehouse table. `type` is a Spark SQL type; `source` is its name in events, if that differs."""
 
     name: str
     type: str
@@ -78,15 +78,15 @@ class TableColumn(Struct, frozen=True):
 
     @property
     def is_version(self) -> bool:
-        """Return whether it has this name because another column has the plain name, in whatever case."""
+        """Return whether the column has a suffix because another column has the plain name, in any case."""
         return self.source is not None and _VERSION.search(self.name) is not None
 
 
 class TableShape(Struct, frozen=True, dict=True):
-    """The columns of a table without the sink's own, and which of them are the key; a changelog has none.
+    """The columns of a table without the sink's own columns, and which of them are the key. A changelog has no key.
 
-    `lacks`: the sink's own columns that the table does not have yet. `built`: the rebuild that created it; "" if none
-    did. `foreign`: columns that somebody else added; no event writes them.
+    `lacks` lists the sink's own columns that the table does not have yet. `built` is the rebuild that created the
+    table, or "". `foreign` lists columns that someone else added; no event writes them.
     """
 
     table: TableId
@@ -110,19 +110,19 @@ class TableShape(Struct, frozen=True, dict=True):
 
 
 class Create(Struct, frozen=True, tag=True):
-    """Create the table, or replace it by that of a rebuild (`shape.built`)."""
+    """Create the table, or replace it with that of a rebuild (`shape.built`)."""
 
     shape: TableShape
 
 
 class AddColumns(Struct, frozen=True, tag=True):
-    """Add columns to the table; existing rows get NULL."""
+    """Add columns to the table. Existing rows get NULL."""
 
     columns: tuple[TableColumn, ...]
 
 
 class Widen(Struct, frozen=True, tag=True):
-    """Give columns of the table types that can hold all of their values. Other changes are requested afterwards.
+    """Widen the types of columns. Other changes are requested afterwards.
 
     Args:
         rewrites: write every row again, because the engine of the table does not support files with different types.
@@ -134,16 +134,16 @@ class Widen(Struct, frozen=True, tag=True):
 
 Step = Create | AddColumns | Widen
 
-# Column of the table by name in the events of one schema; None if the values are left out.
+# For each column name in the events of one schema, the table column; None if the values are not stored.
 Places = Mapping[str, str | None]
 
 
 class Plan(NamedTuple):
-    """The shape that can hold every schema, the step that leads to it, and the columns for the values of each schema.
+    """The shape that fits every schema, the step that leads to it, and the columns for the values of each schema.
 
-    `versions`: for columns with several versions, the others of the same source column; writing one of them empties the
-    others. `narrower`: the earlier versions whose values this column can hold, too. A value goes to the first of them
-    that can hold it, so a reader of the old column sees all values that fit.
+    `versions`: for each column with several versions, the other versions of the same source column. Writing one version
+    empties the others. `narrower`: the earlier versions whose values this column can also store. A value goes to the
+    first version that can store it, so a reader of the old column sees all values that fit.
     """
 
     shape: TableShape
@@ -166,19 +166,19 @@ def evolve(
     in_place: bool = False,
     fine: Collection[str] | None = (),
 ) -> Plan:
-    """Return the plan from `current` (None: the table does not exist) to a table to which the events of a batch can be
-    written.
+    """Plan the change from `current` to a table to which the events of a batch can be written.
 
     Args:
+        current: the shape of the table; None if it does not exist.
         schemas: the schemas of the events in the batch, in order.
-        latest: the newest schema of the table, which is that of events without one, and the first whose types are used.
-        named: columns in events without a schema; one that is not known otherwise becomes a string.
-        key: the key columns in the events, for a table whose schemas have none.
+        latest: the newest schema of the table. It applies to events without a schema, and its types are used first.
+        named: columns in events without a schema; if nothing else is known about such a column, it becomes a string.
+        key: the key columns in the events, for a table whose schemas have no key.
         form: its mode and format, and the key columns that take precedence.
         in_place: whether the engine of the table can change the types of stored rows. Otherwise only key columns get
             wider types, and all rows are written again, because a key cannot have a second column.
-        fine: time columns that need text, because a value is finer than a microsecond; None if no column needs it,
-            because the values are cut off.
+        fine: time columns that need text, because a value is finer than a microsecond. None if no column needs it,
+            because the values are truncated.
 
     Raises:
         Refused: the policies or the key forbid the change.
@@ -186,7 +186,7 @@ def evolve(
     layout = _Layout(current, table, policies, form, in_place=in_place, fine=fine)
     wanted = {schema.id: schema for schema in schemas}
     if current is None and latest is not None:
-        # The newest types first, because they can often hold the values of older events.
+        # The newest types come first, because they can often store the values of older events too.
         wanted = {latest.id: latest} | wanted
     for schema in wanted.values():
         layout.take_key(schema.key_columns or tuple(key))
@@ -251,7 +251,7 @@ class _Layout:
         }
 
     def _type_of(self, column: Column) -> str:
-        """Return the type that a column of a schema needs: text for times that no time column can hold."""
+        """Return the type that a column of a schema needs. It is text for times that no time column can store."""
         if column.type in TIMES and self._fine is not None:
             is_new = column.name not in self._versions
             if column.name in self._fine or (is_new and is_finer_than_microseconds(column.native)):
@@ -259,7 +259,7 @@ class _Layout:
         return self._rules.type_of(column.type)
 
     def place(self, name: str, wanted: str | None) -> str | None:
-        """Return the column for values of a source column; `wanted` None: of any type."""
+        """Return the column for values of a source column. If `wanted` is None, any type is accepted."""
         versions = self._versions.get(name, [])
         for column in reversed(versions):
             if wanted is None or holds(column.type, wanted):

@@ -1,7 +1,7 @@
-"""Comparison of types by their names at the source: a type may hold every value of another one unchanged.
+"""Compare types by their names at the source: can one type store every value of another without changing it?
 
-It decides whether a statement that changes the type of a column changed values of existing rows. A type that this
-module does not know may have changed them.
+This decides whether a statement that changed the type of a column also changed values of existing rows. Types that this
+module does not know are assumed to have changed them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 _TYPE = re.compile(r"\s*([a-z][a-z0-9_ ]*)(?:\((.*)\)([a-z ]*))?\Z", re.IGNORECASE | re.DOTALL)
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
-# Bits including the sign. Upper case: names in DTS for MySQL. PostgreSQL's int8 has 64 bits.
+# Bits including the sign. Upper-case names are those of DTS for MySQL. PostgreSQL's int8 has 64 bits.
 _DTS_INTEGERS: Mapping[str, int] = {"INT8": 8, "INT16": 16, "INT24": 24, "INT32": 32, "INT64": 64}
 _INTEGERS: Mapping[str, int] = {
     **dict.fromkeys(("tinyint", "int1", "bool", "boolean"), 8),
@@ -43,7 +43,7 @@ _TIMES = frozenset({"datetime", "datetime2", "timestamp", "time"})
 
 
 class _Native(NamedTuple):
-    """A type split into its parts; the name is in lower case, except for the integers of DTS."""
+    """A type, parsed into its parts. The name is in lower case, except for the integers of DTS."""
 
     name: str
     numbers: tuple[int, ...]
@@ -53,7 +53,7 @@ class _Native(NamedTuple):
 
 
 def holds_native(new: str, old: str | None) -> bool:
-    """Return whether values of the type `old` stay unchanged in `new`. False if unknown."""
+    """Return whether values of the type `old` stay unchanged in `new`. False if this is unknown."""
     wanted, before = _taken_apart(new), None if old is None else _taken_apart(old)
     if wanted is None or before is None:
         return False
@@ -88,7 +88,9 @@ def _integers(new: _Native, old: _Native) -> bool:
     if to is None or since is None:
         return False
     if old.name in _DTS_INTEGERS:
-        return to >= since and not new.unsigned  # the sign is unknown; a wider or equal signed type can hold all
+        return (
+            to >= since and not new.unsigned
+        )  # the sign is unknown; a wider or equal signed type can represent all values
     return to >= since if new.unsigned == old.unsigned else to > since and old.unsigned
 
 
@@ -112,8 +114,8 @@ def _floats(new: _Native, old: _Native) -> bool:
 
 
 def _texts(new: _Native, old: _Native) -> bool:
-    """Return the length in characters; MySQL's large texts count bytes. Fixed-length text is padded or stripped, so
-    only a longer type is safe.
+    """Return the length in characters. MySQL's large text types count bytes. Fixed-length text is padded or stripped,
+    so only a longer type is safe.
     """
     if new.name in _FIXED:
         return old.name in _FIXED and bool(new.numbers and old.numbers) and new.numbers[0] >= old.numbers[0]

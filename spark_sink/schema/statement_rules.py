@@ -1,4 +1,4 @@
-"""Statements that change existing rows without row events: what happens to a table (docs/sink/statements.md)."""
+"""Decide what happens to a table after statements that change rows without row events (docs/sink/statements.md)."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ from spark_sink.schema.native_types import holds_native
 # Notes after which a table certainly differs from its source, whatever its columns.
 ROWS_DIFFER = frozenset({STATEMENT_NOT_APPLIED, TABLE_DROPPED, COLUMN_REWRITTEN, CASCADE_NOT_LOGGED})
 
-# These also park a table that is empty or does not exist, because no event has the rows that they bring or will change.
+# These also park a table that is empty or does not exist, because no event contains the rows that
+# they add or will change.
 CONCERN_NO_ROWS = frozenset({STATEMENT_NOT_APPLIED, CASCADE_NOT_LOGGED})
 
 Drops = Literal["park", "keep", "empty"]
@@ -32,13 +33,13 @@ Drops = Literal["park", "keep", "empty"]
 
 @dataclass(frozen=True)
 class StatementRules:
-    """The policies; the defaults are those of the settings.
+    """The configured policies. The defaults are those of the settings.
 
     Args:
-        park_statements: rows changed without events.
+        park_statements: park a table whose rows were changed without events.
         drops: the policy for a dropped table.
-        park_rewrites: values changed without events; otherwise rows are marked as incomplete.
-        park_cascades: foreign keys change rows without logging them; otherwise this is a warning.
+        park_rewrites: park a table whose values were changed without events; otherwise mark its rows as incomplete.
+        park_cascades: park a table if foreign keys change its rows without logging them; otherwise log a warning.
     """
 
     park_statements: bool = True
@@ -47,7 +48,7 @@ class StatementRules:
     park_cascades: bool = False
 
     def parks(self, word: str) -> Reason | None:
-        """Return the reason for which this note parks its table; None if it does not."""
+        """Return the reason for which this note parks its table, or None if it does not park it."""
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops == "park" else None
         parked = {
@@ -59,9 +60,9 @@ class StatementRules:
         return Reason.ROWS_UNACCOUNTED if parked.get(word) else None
 
     def parks_all(self, word: str) -> Reason | None:
-        """Return the same for a statement that concerns all tables of a database or a source.
+        """Return the reason for which this note parks all tables of a database or a source, or None.
 
-        It is impossible to empty or mark all of them at a position, so those policies park as well.
+        Not all of these tables can be emptied or marked at one position, so those policies park the tables as well.
         """
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops != "keep" else None
@@ -75,8 +76,8 @@ class StatementAnswer:
     """The response to the statement of one event.
 
     Args:
-        parks: the reason, and the notes that require it.
-        empties: whether to empty its table, like a truncate.
+        parks: the reason to park the table, and the notes that require it.
+        empties: whether to empty the table, like a truncate.
         marks: whether to mark existing rows as incomplete.
         fills: columns that existing rows lack, by name, each with its canonical type.
         unaccounted: the notes after which the table differs from its source, or may differ.
@@ -92,7 +93,7 @@ class StatementAnswer:
 def answer_to(
     notes: Iterable[str], filled: Collection[str], rules: StatementRules, known: Sequence[TableSchema]
 ) -> StatementAnswer:
-    """Decide about a statement.
+    """Decide how to respond to a statement.
 
     Args:
         filled: the columns in the image of its event.
@@ -116,10 +117,11 @@ def answer_to(
 
 
 def is_wider(note: StatementNote, known: Sequence[TableSchema]) -> bool:
-    """Return whether the new type changed no value: it can hold the type in every schema that has the column.
+    """Return whether the new type kept all values. It must be able to store the type of every schema that has the
+    column.
 
-    The statement does not contain the previous type. Neither does a schema that is newer than the statement, so a
-    column that was made narrower and wider again counts as rewritten.
+    The statement does not contain the previous type, and a schema that is newer than the statement does not either. So
+    a column that was made narrower and then wider again counts as rewritten.
     """
     natives = [column.native for schema in known for column in schema.columns if column.name == note.column]
     return bool(natives) and all(holds_native(note.type or "", native) for native in natives)

@@ -1,4 +1,4 @@
-"""The name of a source table in the lakehouse: a pattern, the resulting folder names, and exceptions."""
+"""Map a source table to its lakehouse name: patterns, folder names, and explicit names."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cdc_core.table_id import TableId
 
 FIELDS = ("source", "db", "schema", "table")
-# The folder of the sink's own tables. A pattern that starts with it would write among them.
+# The folder of the sink's own tables. A pattern that starts with it would put tables among them.
 RESERVED = "_cdc"
 
 
@@ -18,12 +18,13 @@ RESERVED = "_cdc"
 class TablePattern:
     """A table name pattern such as `{source}_{db}_{schema}.{table}`.
 
-    A part that the source does not have is left out, with the text before it. A dot in the pattern separates folders.
-    Parts never add one: every character of a part other than a letter, digit, `_` or `-` becomes `~` and its
-    hexadecimal code. So a name can neither leave the warehouse nor look like another one.
+    A part that the source does not have is omitted, with the text before it. A dot in the pattern separates folders.
+    Parts never add a folder: every character of a part other than a letter, digit, `_` or `-` becomes `~` and its
+    hexadecimal code. So a name can never point outside the warehouse or
+    imitate another name.
 
     Args:
-        renamed: patterns of source tables with another name; the first match counts.
+        renamed: explicit names, keyed by pattern of source tables; the first match counts.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -31,7 +32,7 @@ class TablePattern:
 
     @classmethod
     def parse(cls, text: str, renamed: Mapping[str, str] | None = None) -> TablePattern:
-        """Return the pattern in `text`.
+        """Parse a pattern.
 
         Raises:
             ValueError: it has unknown parts, lacks `{table}`, or has text that is not allowed in folder names.
@@ -63,11 +64,11 @@ class TablePattern:
         return "".join(written)
 
     def route_sql(self) -> str:
-        """Return a Spark expression over the columns source, db, schema, table. It is equal for targets that differ
-        only in case.
+        """Return a Spark expression over the columns source, db, schema and table that is equal for all tables whose
+        lakehouse names differ at most in case.
 
-        It can be equal for other targets, because parts are not escaped here. It only decides which events are in the
-        same task.
+        It can also be equal for tables with other names, because parts are not escaped here. It only decides which
+        events are in the same task.
         """
         texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
         plain = f"concat({', '.join(texts)})"
@@ -76,8 +77,8 @@ class TablePattern:
 
 
 def plain_name(text: str) -> str:
-    """Check an explicit table name. It has the same characters as the text of a pattern between its parts, so
-    `route_sql` is equal if it equals a name from the pattern.
+    """Check an explicit table name. It is limited to the characters that a pattern allows between its parts. So if it
+    equals a name from the pattern, `route_sql` is equal too.
 
     Raises:
         ValueError: it is not a valid name.

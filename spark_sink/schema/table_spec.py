@@ -1,4 +1,4 @@
-"""The kind of table in the configuration: `tables.modes`, `.keys` and `.shared`."""
+"""The configured kind of each table: `tables.modes`, `.keys` and `.shared`."""
 
 from __future__ import annotations
 
@@ -9,26 +9,26 @@ from typing import NamedTuple, TypeVar
 
 Said = TypeVar("Said")
 
-# The column that distinguishes the rows of several source tables, part of the key of their table.
+# The column that separates the rows of several source tables in a shared table. It is part of the key.
 SOURCE = "_cdc_source"
 
 
 class Mode(StrEnum):
-    """The meaning of the rows of a table (docs/sink-design.md)."""
+    """The meaning of the rows in a table (docs/sink-design.md)."""
 
     MIRROR = "mirror"  # current rows of the source table
-    HISTORY = "history"  # versions of its rows, each with its beginning and end
-    CHANGELOG = "changelog"  # its events, each once
+    HISTORY = "history"  # versions of these rows, each with a beginning and an end
+    CHANGELOG = "changelog"  # the events, each once
 
 
 class Format(StrEnum):
-    """The format of the files of a table."""
+    """The file format of a table."""
 
     DELTA = "delta"
     ICEBERG = "iceberg"
 
 
-# By name or pattern of tables; the others are Delta tables.
+# Keyed by table name or pattern; all other tables are Delta tables.
 Formats = Mapping[str, Format]
 
 
@@ -50,7 +50,9 @@ PLAIN = TableSpec()
 
 
 def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
-    """Return the rule of a table: by its name, or by the first pattern that matches. Case is ignored."""
+    """Return the rule of a table: the rule for its name, or else for the first pattern that matches. Case is
+    ignored.
+    """
     name = target.lower()
     lowered = {pattern.lower(): said for pattern, said in by_pattern.items()}
     if name in lowered:

@@ -1,1 +1,1 @@
-"""Spark: its session, the checkpoint of its query, its workers, and the meaning of its failures."""
+"""Spark: the session, the checkpoint of the query, the workers, and the interpretation of Spark's errors."""

@@ -1,4 +1,4 @@
-"""The checkpoint folder of the query: the id from the sink, and Spark's offset log."""
+"""The checkpoint folder of the query: the id that the sink adds, and Spark's offset log."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ from spark_sink.errors import ConfigError, FatalError, Overtaken
 from spark_sink.spark.session import hadoop_folder
 
 # The file with the id of the checkpoint, which is part of every commit's marker. A new checkpoint numbers its batches
-# from the beginning, so the markers of an old one must not make it skip anything.
+# from the beginning, so markers from an old checkpoint must not make it skip a batch.
 ID_FILE = "_sink_id"
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """Return the id of a checkpoint folder, which is written at its first use; a new id as long as it has no batch."""
+    """Return the id of a checkpoint folder. It is written at the first use, and replaced as long as the folder has no
+    batch.
+    """
     jvm: Any = spark._jvm
     folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
-    # Written like Spark's own files there: atomically, and by one writer.
+    # Written like Spark's own files in this folder: atomically, and by one writer.
     files = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
         folder, spark._jsparkSession.sessionState().newHadoopConf()
     )
@@ -43,11 +45,10 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 
 
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
-    """Make sure that a checkpoint has the id with which its batches are marked.
+    """Make sure that a checkpoint still has the id with which its batches are marked.
 
-    If two sinks begin with the same empty folder at the same time, either can find the id of the other there and
-    replace it, and either can be the one that continues: the one that writes the first offsets. This is checked before
-    a commit.
+    If two sinks begin with the same empty folder at the same time, either can replace the id of the other. The sink
+    that writes the first offsets continues, and that can be either of them. This is checked before a commit.
 
     Raises:
         Overtaken: it has another id.
@@ -66,21 +67,23 @@ def _stored_id(files: Any, path: Any) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Return whether a checkpoint folder has a batch; then Spark takes its offsets from there."""
+    """Return whether a checkpoint folder has a batch. If it has, Spark takes its offsets from there."""
     files, folder = hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))
 
 
 class CheckpointProgress(NamedTuple):
-    """The greatest number of a batch that Spark has planned, and of one that it has acknowledged; None without one."""
+    """The numbers of the newest batch that Spark has planned and of the newest that it has acknowledged; None if there
+    is no such batch.
+    """
 
     planned: int | None
     acknowledged: int | None
 
 
 def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
-    """Return the last batches of a checkpoint folder."""
+    """Return the newest batches of a checkpoint folder."""
     files, folder = hadoop_folder(spark, checkpoint)
 
     def newest(log: str) -> int | None:
@@ -95,14 +98,14 @@ def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
 def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None) -> None:
     """Make sure that a checkpoint and the manifest match.
 
-    A batch is in the manifest before Spark acknowledges it, and Spark has planned it before that. So an older copy of
-    either of them is detected.
+    Spark plans a batch, then the manifest records it, then Spark acknowledges it. Therefore an older copy of either the
+    checkpoint or the manifest is detected.
 
     Args:
         ended: the newest batch of this checkpoint in the manifest; None if it has none.
 
     Raises:
-        ConfigError: one of them was set back. Events would silently be missing.
+        ConfigError: the checkpoint or the manifest was rolled back, so events would silently be missing.
     """
     if found.acknowledged is not None and (ended is None or ended < found.acknowledged):
         known = "none of its batches" if ended is None else f"only batches up to {ended}"
@@ -119,7 +122,7 @@ def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None
         )
 
 
-# True in both cases: positions prevent events that are in the tables already from counting twice.
+# True in both cases, because positions prevent events that are already in the tables from counting twice.
 _EMPTY_CHECKPOINT = (
     "Move the checkpoint folder away and restart the sink: it continues from the end of _cdc.batches, and nothing "
     "counts twice"
@@ -138,10 +141,10 @@ def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
 
 
 def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
-    """Return by partition the offset that a batch reaches: the last line of an entry of Spark's offset log, version 1.
+    """Return the offset of each partition that a batch reaches, from the last line of an entry of Spark's offset log.
 
     Raises:
-        ValueError: it has another version.
+        ValueError: the offset log is not version 1.
     """
     version, *_, last = text.splitlines()
     if version != "v1":

@@ -1,7 +1,7 @@
-"""Failures of Spark jobs, reported to the operator in one line.
+"""Report failures of Spark jobs to the operator in one line.
 
-Spark returns the text of an error with stack traces, and many of these texts contain values of rows. So a message is
-only repeated for kinds of errors about machines. For any other error the line has its kind and location.
+Spark returns the text of an error with stack traces, and these texts often contain row values. Therefore a message is
+only repeated for kinds of errors that concern machines. For all other errors the line has the kind and the location.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 from spark_sink.errors import FatalError, Overtaken
 
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
-"""The errors that PySpark raises for a job that failed."""
+"""The errors that PySpark raises for a failed job."""
 
 # Kinds of Python errors whose messages are about files, networks, packages and memory.
 _TELLING = frozenset(
@@ -33,15 +33,15 @@ _TELLING = frozenset(
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)$', re.MULTILINE)
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 
-# The last failure of a task, as reported by the scheduler, and the kinds that are about machines.
+# The last failure of a task, as the scheduler reports it, and the kinds of failures that concern machines.
 _LOST_TASK = re.compile(r"most recent failure: (?:Lost task [^(]*\(TID \d+\) )?\((?P<where>[^)]*)\): (?P<why>[^\n]+)")
 _OF_MACHINES = re.compile(
     r"ExecutorLostFailure|FetchFailed|Cannot run program|Python worker (?:exited|failed)|OutOfMemoryError"
 )
 _JAVA_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*")
 
-# Spark's errors for a checkpoint that two queries write (the second one if both write an entry at the same moment), the
-# sink's error in a Python worker, and Delta's errors for a commit that another one made impossible.
+# Spark's errors for a checkpoint that two queries write (the second pattern applies if both write an entry at the same
+# moment), the sink's error in a Python worker, and Delta's errors for a commit that conflicts with another one.
 _CHECKPOINT_OVERTAKEN = re.compile(
     r"\bCONCURRENT_STREAM_LOG_UPDATE\b|\bMultiple streaming queries are concurrently using\b"
     r"|\b(?:Spark)?ConcurrentModificationException\b"
@@ -51,12 +51,12 @@ _TABLE_OVERTAKEN = re.compile(
 )
 _COMMIT_OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# The number of frames in a stack trace that is enough to find the location.
+# The number of stack frames that is enough to find the location.
 _FRAMES = 3
 
 
 def failure(error: Exception) -> FatalError:
-    """Return the sink's error for one that PySpark raised; the batch is not acknowledged."""
+    """Convert an error from PySpark to the sink's error. The batch is not acknowledged."""
     text = str(error)
     if table := _TABLE_OVERTAKEN.search(text):
         return Overtaken(table["what"])
@@ -66,14 +66,12 @@ def failure(error: Exception) -> FatalError:
 
 
 def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
-    """Return the sink's error for a query that was overtaken by another query with its checkpoint; None for other
-    errors.
-    """
+    """Return the sink's error if another query took over the checkpoint of this one, or None for any other error."""
     return Overtaken(f"the checkpoint {checkpoint}") if _CHECKPOINT_OVERTAKEN.search(str(error)) else None
 
 
 def cause(text: str) -> str | None:
-    """Return the cause in the text of such an error; None if it has none that may be repeated."""
+    """Return the cause in the text of such an error, or None if no part of the text may be repeated."""
     frames = list(_FRAME.finditer(text))
     if frames:
         return _in_python(text, frames)
@@ -86,7 +84,7 @@ def cause(text: str) -> str | None:
 
 def _in_python(text: str, frames: list[re.Match[str]]) -> str:
     raised = _RAISED.search(text, frames[-1].end() + 1)
-    # Between the last frame and the error is its source line, indented.
+    # The source line, indented, is between the last frame and the error.
     kind, message = (raised["kind"], raised["message"]) if raised else ("an error", None)
     places = ", ".join(_places(frames[-_FRAMES:]))
     if raised and message and kind.rpartition(".")[2] in _TELLING:
@@ -96,7 +94,7 @@ def _in_python(text: str, frames: list[re.Match[str]]) -> str:
 
 
 def _further_lines(text: str) -> Iterator[str]:
-    """Return the rest of a message, which deltalake breaks into lines from the general to the specific."""
+    """Return the rest of a message that deltalake splits into lines, from general to specific."""
     return (line.strip() for line in takewhile(lambda line: line.strip(), text.splitlines()))
 
 
@@ -107,9 +105,9 @@ def _places(frames: list[re.Match[str]]) -> Iterator[str]:
 
 
 def is_metrics_fault(query: StreamingQuery) -> bool:
-    """Return whether a query died of the fault of Spark 4.1.1 that only a restart cures (apache/spark PR 56526).
+    """Return whether a query failed with the fault of Spark 4.1.1 that only a restart fixes (apache/spark PR 56526).
 
-    A start that replays a batch dies of it after the batch was acknowledged.
+    A restarted query that replays a batch fails with it after the batch was acknowledged.
     """
     died: Any = query._jsq.exception()
     cause = died.get().cause() if died.isDefined() else None

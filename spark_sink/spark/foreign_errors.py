@@ -1,19 +1,19 @@
-"""Errors of deltalake and of stores, reported to the operator in one line."""
+"""Report errors of deltalake and of object stores to the operator in one line."""
 
 from __future__ import annotations
 
 import re
 
-# How deltalake writes the cause of an error, with colors, and how an S3 server gives the reason for rejecting a
+# How deltalake formats the cause of an error, including colors, and how an S3 server gives the reason for rejecting a
 # request.
 _CAUSE = re.compile(r"\n\s*(?:\x1b\[\d+m)?↳(?:\x1b\[0m)?")
 _S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 
 
 def reason(error: Exception) -> str:
-    """Return the first line of an error, and of the last of its causes in deltalake's message.
+    """Return the first line of an error, and of its last cause in deltalake's message.
 
-    From the answer of an S3 server only the reason is used, because the rest contains the signed request.
+    Only the reason is taken from the response of an S3 server, because the rest contains the signed request.
     """
     causes = _CAUSE.split(str(error).strip())
     if found := _S3_REASON.search(causes[-1]):

@@ -27,43 +27,43 @@ _FIXED = {
     "spark.sql.session.timeZone": "UTC",
     # A source table can be named `${x}`.
     "spark.sql.variable.substitute": "false",
-    # Tasks write tables: a second copy of a running task would be a second writer.
+    # Tasks write tables, so a second copy of a running task would be a second writer.
     "spark.speculation": "false",
-    # The number of tasks that read a Delta log; with the default of 50 every statement on a small table is slow.
+    # The number of tasks that read a Delta log. With the default of 50, every statement on a small table is slow.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # With a limit in bytes Spark computes the size of every column again after every row, for 15 % of its time. This
-    # number of records of 4 MiB stays below the 2 GiB that Arrow's columns can hold.
+    # With a limit in bytes, Spark recomputes the size of every column after every row, which takes 15 % of its time.
+    # This number of records of 4 MiB each stays below the 2 GiB limit of Arrow's columns.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
-    # With the default, other readers read years before 1677 and after 2262 as other years.
+    # With the default, other readers misread years before 1677 and after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # With a smaller code cache the Java compiler turns itself off in long runs. The parallel collector saves about a
-    # tenth of the JVM's processor time in a batch of 500 000 changes. Its pauses are longer, but nothing waits for
-    # them.
+    # With a smaller code cache, the Java compiler turns itself off in long runs. The parallel collector saves about a
+    # tenth of the JVM's CPU time in a batch of 500 000 changes. Its pauses are longer, but nothing depends on short
+    # pauses.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark's own setting, extended to what catalogs have: what it shows in its web UI and writes into its event log.
+    # Spark's own setting, extended to the secrets of catalogs: values that Spark hides in its web UI and its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|credential|authorization|[.]header[.]",
-    # A supervisor that stops the sink may signal all of its processes, but the running batch needs its workers.
+    # A supervisor that stops the sink may signal all of its processes, but the running batch still needs its workers.
     "spark.python.daemon.module": "spark_sink.spark.worker_daemon",
 }
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
-# This logger writes the error of each failed task with its message, and messages of Python contain row values.
+# This logger writes the error of each failed task with its message, and Python's messages contain row values.
 _TELLS_ROWS = "org.apache.spark.executor.Executor"
 
-# PySpark's own loggers: they write the text of a failed statement, and the literals of a MERGE are keys of rows.
+# PySpark's own loggers. They write the text of failed statements, and the literals of a MERGE are row keys.
 _TELL_STATEMENTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
-# What Spark does not include, by a class of it.
+# Components that Spark does not include, each with a class by which it is detected.
 _NEEDED: Mapping[str, str] = {
     "io.delta.sql.DeltaSparkSessionExtension": "Delta Lake",
     "org.apache.spark.sql.kafka010.KafkaSourceProvider": "Spark's Kafka source",
     "org.apache.spark.sql.avro.AvroDataToCatalyst": "Spark's Avro functions",
 }
 
-# What tables or a checkpoint on S3 need in addition. Without the second one, two writers of a table lose commits.
+# What tables or a checkpoint on S3 also need. Without the second one, two writers of a table lose commits.
 _NEEDED_BY_S3: Mapping[str, str] = {
     "org.apache.hadoop.fs.s3a.S3AFileSystem": "Hadoop's S3A",
     LOG_STORE: "the sink (cdc-sink-*.jar)",
@@ -75,21 +75,21 @@ _NEEDED_BY_ICEBERG: Mapping[str, str] = {"org.apache.iceberg.spark.SparkCatalog"
 def build(
     name: str, settings: Spark, warehouse: str, store: Mapping[str, str] | None = None, *, iceberg: bool = False
 ) -> SparkSession:
-    """Return a session; the one that spark-submit has started, if there is one.
+    """Return a session. If spark-submit has started one, return that.
 
     Args:
-        store: settings by which Spark finds the object store of tables and checkpoint (`config/storage.py`).
+        store: settings with which Spark finds the object store of tables and checkpoint (`config/storage.py`).
         iceberg: whether some tables are Iceberg tables.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
         FatalError: Spark does not start because of its master, a file or a port.
     """
-    # PySpark only reads the environment. Workers run the Python that has this package.
+    # PySpark reads this only from the environment. Workers run the Python that has this package.
     if settings.python:
         os.environ["PYSPARK_PYTHON"] = settings.python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    # Spark creates this folder at its start, by default in the working directory, which may be read-only.
+    # Spark creates this folder when it starts, by default in the working directory, which may be read-only.
     conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse, **(store or {})}
     if settings.memory:
         conf["spark.driver.memory"] = settings.memory
@@ -123,9 +123,10 @@ def build(
 
 
 def follow_cores(session: SparkSession) -> int:
-    """Spread shuffles over the current cores of the executors, unless configured otherwise; return the number of cores.
+    """Distribute shuffles over the current cores of the executors, unless configured otherwise. Return the number of
+    cores.
 
-    On a cluster executors can register while the first batch runs, and later.
+    On a cluster, executors can register during the first batch or later.
     """
     context = session.sparkContext
     cores: int = context.defaultParallelism
@@ -135,7 +136,7 @@ def follow_cores(session: SparkSession) -> int:
 
 
 def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = False) -> None:
-    """Start a JVM like a session would, and stop it; `store` and `iceberg` as for the session.
+    """Start a JVM in the same way as a session, and stop it. `store` and `iceberg` are those of the session.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
@@ -145,7 +146,7 @@ def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = Fal
     gateway = _java(conf, _needed(store, iceberg=iceberg))
     gateway.shutdown()
     if gateway.proc is not None:
-        gateway.proc.stdin.close()  # which tells it to exit
+        gateway.proc.stdin.close()  # closing its input makes it exit
         gateway.proc.wait()
 
 
@@ -154,18 +155,18 @@ def _needed(store: Mapping[str, str] | None, *, iceberg: bool) -> Mapping[str, s
 
 
 def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) -> None:
-    """Start the JVM before the session does, whose error would be hundreds of lines of Java."""
+    """Start the JVM before the session does, because the session's error would be hundreds of lines of Java."""
     gateway = _java(conf, needed)
     if gateway.proc is not None:
         # The JVM belongs to the sink, not to spark-submit. A signal to the whole process group, or to all processes of
-        # a service, reaches it through the sink: it stops after the running batch, or when the sink is gone.
+        # a service, must not stop the JVM directly. It stops after the running batch, or when the sink has exited.
         signals = gateway.jvm.sun.misc
         signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
     SparkContext._ensure_initialized(gateway=gateway)
 
 
 def _java(conf: Mapping[str, str], needed: Mapping[str, str]) -> Any:
-    """Return the gateway to a JVM that has the jars."""
+    """Return the gateway to a JVM that has the required jars."""
     try:
         gateway: Any = launch_gateway(SparkConf().setAll(list(conf.items())))  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
@@ -194,7 +195,7 @@ def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return another session with its own settings and views, and with the sink's settings of the given one."""
+    """Return another session with settings and views of its own, and with the sink's settings of the given session."""
     fresh = session.newSession()
     set_there = {name: session.conf.get(name) for name in _FIXED if session.conf.isModifiable(name)}
     for name, value in {**set_there, **settings}.items():
@@ -205,7 +206,7 @@ def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set additional settings of a session within a block."""
+    """Set additional settings of a session within the block."""
     for name, value in settings.items():
         session.conf.set(name, value)
     try:
@@ -222,7 +223,7 @@ def log_level(spark: SparkSession, logger: str, level: str) -> None:
 
 
 def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:
-    """Return Hadoop's file system of a folder or URL, and its path there, as Java objects."""
+    """Return Hadoop's file system for a folder or URL, and the path in it, as Java objects."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsc.hadoopConfiguration()), path

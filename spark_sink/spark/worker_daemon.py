@@ -1,7 +1,7 @@
-"""A daemon for PySpark's worker processes that ignores SIGTERM. It ends with the JVM, whose pipe it reads.
+"""A daemon for PySpark's worker processes that ignores SIGTERM. It ends with the JVM, from whose pipe it reads.
 
-Spark runs it as a module (`spark.python.daemon.module`), in driver and executors. PySpark's own work before and after
-every task cost 0.25 s of processor time; here it costs next to nothing.
+Spark runs it as a module (`spark.python.daemon.module`) on the driver and the executors. PySpark's own work before and
+after every task took 0.25 s of CPU time; here it takes almost none.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from zipimport import zipimporter
 
 from pyspark import daemon
 
-# Arrow reads this when it first needs memory, which is in the workers. With its default, mimalloc, a process that
-# folded a million changes of 50 tables reached 1.1 GB; with this one 0.8 GB.
+# Arrow reads this when it first needs memory, which is in the workers. With the default, mimalloc, a process that
+# folded a million changes of 50 tables reached 1.1 GB. With this allocator it reached 0.8 GB.
 _MEMORY_POOL = ("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
 
 
@@ -27,8 +27,8 @@ def main() -> None:
     os.environ.setdefault(*_MEMORY_POOL)
     reread_changed_archives_only()
     _freeze_after_first_task()
-    # Blocked, not ignored: the daemon sets its own handlers. Workers are forked from it, so they block the signals,
-    # too.
+    # Blocked instead of ignored, because the daemon sets its own handlers. Workers are forked from it, so they also
+    # block the signals.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
     daemon.manager()  # type: ignore[no-untyped-call]
 
@@ -59,7 +59,7 @@ def reread_changed_archives_only() -> None:
 
 
 def _freeze_after_first_task() -> None:
-    """Hide the objects after the first task of a worker, which are modules, from the garbage collector.
+    """Hide the objects that exist after the first task of a worker from the garbage collector. They are mostly modules.
 
     The daemon scans all objects after every task, which takes 0.1 s.
     """

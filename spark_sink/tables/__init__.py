@@ -1,1 +1,1 @@
-"""Table formats behind one protocol."""
+"""Table formats behind a common protocol."""

@@ -1,6 +1,4 @@
-"""The values passed between the code that applies events and the table formats: changes of rows, and markers of
-commits.
-"""
+"""The values that the code that applies events passes to the table formats: changes of rows, and commit markers."""
 
 from __future__ import annotations
 
@@ -11,7 +9,7 @@ import pyarrow as pa
 
 
 class Identity(NamedTuple):
-    """The identity of an event. The id alone is not enough, because a topic that is created again repeats its ids."""
+    """The identity of an event. The id alone is not enough, because a recreated topic repeats its ids."""
 
     id: str
     scope: str
@@ -19,7 +17,7 @@ class Identity(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The marker of a commit, which prevents repeating it: versions of one `app` only increase."""
+    """The marker of a commit, so that the commit is not repeated. The versions of one `app` only increase."""
 
     app: str
     version: int
@@ -28,9 +26,9 @@ class Marker(NamedTuple):
 class TableChanges(NamedTuple):
     """Rows to write in one commit, including deleted ones.
 
-    `rows` has the table's columns and META_COLUMNS without UPDATED_AT, which becomes `at` in all of them (microseconds,
-    UTC; None: unchanged). `kept` has, for columns that some rows leave as they are stored, whether each row writes
-    them; a column that is not in it is written by every row. `inserts_only`: none of the rows is stored yet.
+    `rows` has the table's columns and META_COLUMNS except UPDATED_AT, which becomes `at` in all rows (microseconds,
+    UTC; None: unchanged). `kept` has an entry for each column that some rows leave unchanged, with a flag per row that
+    tells whether the row writes it. Every row writes all other columns. `inserts_only`: none of the rows is stored yet.
     """
 
     rows: pa.Table
@@ -43,7 +41,7 @@ class TableChanges(NamedTuple):
 
 
 class LastSeen(NamedTuple):
-    """A table according to the manifest.
+    """The state of a table in the manifest.
 
     Args:
         version: the version of the table.
@@ -58,8 +56,9 @@ class Deletion(NamedTuple):
     """When rows were deleted (microseconds, UTC).
 
     Args:
-        at: the time of the event's raw record; `committed` is the time of its commit at the source, if known.
-        written: when the sink wrote it.
+        at: the time of the event's raw record.
+        committed: the time of its commit at the source, if known.
+        written: when the sink wrote the delete.
     """
 
     at: int

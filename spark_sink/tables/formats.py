@@ -1,4 +1,4 @@
-"""The selection of a table format: the rest of the sink addresses tables here, by name."""
+"""Select the table format. The rest of the sink addresses tables here, by name."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FormatTables:
-    """The tables of a warehouse, each in its format; the sink's own tables are Delta tables.
+    """The tables of a warehouse, each in its format. The sink's own tables are Delta tables.
 
     Args:
         app: pipeline and checkpoint, which identify the staged files.
-        buckets: the buckets of new Iceberg tables, by name or pattern.
-        catalog: the catalog of the Iceberg tables; None: they are folders of the warehouse.
+        buckets: the buckets of new Iceberg tables, keyed by name or pattern.
+        catalog: the catalog of the Iceberg tables; None if they are folders of the warehouse.
     """
 
     warehouse: str
@@ -53,7 +53,7 @@ class FormatTables:
         return self._of(self.format(name)).open(name)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None if it does not exist.
+        """Return the shape of a table, or None if it does not exist.
 
         Raises:
             ConfigError: a table with another format exists.
@@ -72,10 +72,10 @@ class FormatTables:
         return format_of(name, self.formats)
 
     def check_format(self, name: str) -> None:
-        """Make sure that no table of another format has the name.
+        """Make sure that no table of another format has this name.
 
         Raises:
-            ConfigError: one has it.
+            ConfigError: a table of another format has it.
         """
         wanted = self.format(name)
         for other in self._possible():
@@ -87,8 +87,8 @@ class FormatTables:
                 )
 
     def _possible(self) -> Iterable[Format]:
-        """The formats that a table here can have. Without a catalog Iceberg tables are only in folders, because
-        pyiceberg would use its own credentials for an object store.
+        """Return the formats that a table can have here. Without a catalog, Iceberg tables are limited to local
+        folders, because pyiceberg would use its own credentials for an object store.
         """
         in_folders = "://" not in self.warehouse.removeprefix("file://")
         return Format if in_folders or self.catalog is not None else (Format.DELTA,)
@@ -130,7 +130,7 @@ class FormatTables:
 
     @property
     def catalog_traits(self) -> CatalogTraits:
-        """The traits of that catalog; the desired ones until it was tested."""
+        """The traits of that catalog. Until it is tested, the traits that the sink wants."""
         from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 
         known = None if self.catalog is None else TraitsMemory(self.warehouse, self.catalog).recall()
@@ -170,11 +170,11 @@ class FormatDdl:
 
 
 def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
-    """Test the catalog of the Iceberg tables, unless the result is known; folders need no test.
+    """Test the catalog of the Iceberg tables, unless the result is known. Folders need no test.
 
     Raises:
-        ConfigError: it loses properties that the sink relies on.
-        FatalError: it does not answer, or creates no tables.
+        ConfigError: the catalog loses properties that the sink relies on.
+        FatalError: the catalog does not answer, or cannot create tables.
     """
     if tables.catalog is not None and Format.ICEBERG in tables.formats.values():
         from spark_sink.tables.iceberg.probe import catalog_traits

@@ -1,4 +1,4 @@
-"""The stored versions of a history, read by column in a way that does not depend on the table format."""
+"""Read the stored versions of a history by column, independently of the table format."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from spark_sink.tables.meta_columns import (
 )
 from spark_sink.tables.mirror_reader import Reach, reach_of
 
-# Every truncate, as JSON.
+# All truncates, as JSON.
 _TRUNCATES_PROPERTY = "cdc.truncates"
 
 _TRUNCATES = msgspec.json.Decoder(tuple[Truncate, ...])
 
-# Versions over those of another row in the same transaction, as JSON.
+# Versions on top of those of another row in the same transaction, as JSON.
 _TAKEN_PROPERTY = "cdc.taken_keys"
 
 _TAKEN = msgspec.json.Decoder(tuple[TakenKey, ...])
@@ -44,12 +44,12 @@ _OWN = (SCOPE, POS, TURN, OP, SET, START_TS, END_OP, END_SCOPE, END_POS, END_TS,
 
 
 class HistoryReader:
-    """The reading half of a history. A format provides the columns of the versions (`_scan`)."""
+    """The reading half of a history. Each format implements `_scan`, which returns the columns of the versions."""
 
     shape: TableShape
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns of the versions, at least of rows within `reach`."""
+        """Return these columns for the versions of all rows within `reach`, and possibly of more rows."""
         raise NotImplementedError
 
     def greatest(self) -> Mapping[str, str]:
@@ -90,7 +90,7 @@ class HistoryReader:
         for batch in self._scan(columns):
             begun = covered(batch.column(SCOPE), batch.column(POS), truncate)
             ended = covered(batch.column(END_SCOPE), batch.column(END_POS), truncate)
-            # NULL, from an event in quarantine, is not a delete.
+            # NULL comes from a quarantined event, and is not a delete.
             exists = pc.fill_null(pc.not_equal(batch.column(OP), "d"), True)
             over = pc.and_(pc.is_valid(batch.column(END_POS)), pc.invert(ended))
             if late:
@@ -117,7 +117,7 @@ def stored_truncates(properties: Mapping[str, str]) -> Sequence[Truncate]:
 
 
 def truncates_property(truncates: Sequence[Truncate]) -> dict[str, str]:
-    """Return the property that stores them."""
+    """Return the property that stores the truncates."""
     return {_TRUNCATES_PROPERTY: msgspec.json.encode(truncates).decode()}
 
 
@@ -128,12 +128,12 @@ def stored_taken_keys(properties: Mapping[str, str]) -> Sequence[TakenKey]:
 
 
 def taken_keys_property(taken: Sequence[TakenKey]) -> dict[str, str]:
-    """Return the property that stores them."""
+    """Return the property that stores the taken keys."""
     return {_TAKEN_PROPERTY: msgspec.json.encode(taken).decode()}
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
-    """Select versions that may end differently, or that contain what a row was before; see `HistoryTable.versions`."""
+    """Select versions whose end can change, or that contain an earlier state of a row; see `HistoryTable.versions`."""
     scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))
     later = [pc.and_(pc.equal(scope, one), pc.greater(end, pos)) for one, pos in since.items()]
     truncated = pc.equal(batch.column(END_OP), "t")
@@ -142,13 +142,13 @@ def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
 
 
 def covered(scope: pa.Array, pos: pa.Array, truncate: Truncate) -> pa.Array:
-    """Select positions before a truncate."""
+    """Select the positions before a truncate."""
     clauses = [pc.and_(pc.equal(scope, one), pc.less_equal(pos, floor)) for one, floor in truncate.floors.items()]
     return reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
 
 
 def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
-    """Select versions that were ended by a truncate with at least this position in their scope."""
+    """Select the versions that were ended by a truncate with at least this position in their scope."""
     scope, end = batch.column(END_SCOPE), batch.column(END_POS)
     clauses = [pc.and_(pc.equal(scope, one), pc.equal(end, floor)) for one, floor in truncate.floors.items()]
     same = reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
@@ -165,6 +165,6 @@ def _version(values: dict[str, Any], *own: Any) -> Version:
     whole = sets is None
     end = None if end_pos is None else End(end_op, end_scope, end_pos, end_ts)
     carried = None if whole else tuple(name for name in sets if name is not None)
-    # The incomplete part of a patch may come from before it.
+    # The incomplete part of a patch can come from before the truncate.
     gap = incomplete and (whole or op is None or None in sets)
     return Version(turn, scope, pos, op, carried, start, values, gap, incomplete, end, current)

@@ -10,19 +10,19 @@ from deltalake.fs import DeltaStorageHandler
 
 
 def location(warehouse: str, name: str) -> str:
-    """Return the folder of a table: each dot in its name separates folders."""
+    """Return the folder of a table. Each dot in the name separates folders."""
     return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
 
 
 def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str | None:
-    """Return the name of the existing table that equals this name except for case; None without one.
+    """Return the name of an existing table that differs from this name at most in case, or None.
 
     Args:
         is_table: tells whether a folder is a table.
     """
     try:
         storage = fs.PyFileSystem(DeltaStorageHandler(warehouse))
-    except TableNotFoundError:  # no warehouse yet
+    except TableNotFoundError:  # the warehouse does not exist yet
         return None
     found = [""]
     for folder in name.split("."):
@@ -38,6 +38,6 @@ def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str |
 
 
 def _children(storage: fs.FileSystem, folder: str) -> list[str]:
-    """Return the paths in a folder of the warehouse; none if the folder does not exist."""
+    """Return the paths in a folder of the warehouse. If the folder does not exist, there are none."""
     found = storage.get_file_info(fs.FileSelector(folder, allow_not_found=True))
     return [info.path for info in found]

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from spark_sink.schema.table_spec import Mode
 
-# The sink's own columns in every table. A row with DELETED_AT was deleted at the source, and is only remembered.
+# The sink's own columns in every table. A row with DELETED_AT was deleted at the source, and is only kept as a
+# tombstone.
 SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
 INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
 COMMIT_TS, UPDATED_AT = "_cdc_commit_ts", "_cdc_updated_at"
@@ -21,7 +22,7 @@ MARK_COLUMNS: Mapping[str, str] = {
 }
 META_COLUMNS: Mapping[str, str] = {**MARK_COLUMNS, COMMIT_TS: "timestamp", UPDATED_AT: "timestamp"}
 
-# In a changelog. SET lists the columns that the event carried: any other column is NULL because it was not sent.
+# In a changelog. SET lists the columns that the event carried. Any other column is NULL because it was not sent.
 ID, OP, KEY_OLD, SET, TS = "_cdc_id", "_cdc_op", "_cdc_key_old", "_cdc_set", "_cdc_ts"
 LOG_COLUMNS: Mapping[str, str] = {
     ID: "string",
@@ -34,8 +35,8 @@ LOG_COLUMNS: Mapping[str, str] = {
     COMMIT_TS: "timestamp",
 }
 
-# In a history: the event that began a version, as in a changelog (SET is NULL if it set the whole row), and what ended
-# it.
+# In a history: the event that began a version, as in a changelog (SET is NULL if the event set the whole row), and what
+# ended the version.
 TURN, START_TS, CURRENT = "_cdc_turn", "_cdc_start_ts", "_cdc_current"
 END_OP, END_SCOPE, END_POS, END_TS = "_cdc_end_op", "_cdc_end_scope", "_cdc_end_pos", "_cdc_end_ts"
 HISTORY_COLUMNS: Mapping[str, str] = {
@@ -59,7 +60,7 @@ OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
     Mode.HISTORY: HISTORY_COLUMNS,
 }
 
-# Columns that a table of an earlier release may lack: it gets them with its next event.
+# Columns that a table from an earlier release can lack. They are added with its next event.
 ADDED_LATER: Mapping[Mode, frozenset[str]] = {
     Mode.MIRROR: frozenset({COMMIT_TS, UPDATED_AT}),
     Mode.CHANGELOG: frozenset(),

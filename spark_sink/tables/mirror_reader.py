@@ -1,4 +1,4 @@
-"""The stored rows of a mirror, read by column in a way that does not depend on the table format."""
+"""Read the stored rows of a mirror by column, independently of the table format."""
 
 from __future__ import annotations
 
@@ -28,25 +28,27 @@ from spark_sink.tables.meta_columns import (
 
 _MEMORY = msgspec.json.Decoder(Memory)
 
-# The maximum number of values that a reader compares one by one with the statistics of a file; Iceberg's compares no
-# more.
+# The maximum number of values that a reader compares one by one with the statistics of a file. Iceberg's reader
+# compares no more than this.
 FEW = 200
 
 
 class KeyRange(NamedTuple):
-    """The values of a key column in some rows: `values` has all of them if they are few."""
+    """The values of a key column in some rows. If there are few values, `values` has all of them."""
 
     least: Any
     greatest: Any
     values: frozenset[Any] | None = None
 
 
-# By key column.
+# Keyed by key column.
 Reach = Mapping[str, KeyRange]
 
 
 class MirrorReader:
-    """The reading half of a mirror. A format provides the columns of the rows (`_scan`) and the floors."""
+    """The reading half of a mirror. Each format implements `_scan`, which returns the columns of the rows, and the
+    floors.
+    """
 
     shape: TableShape
 
@@ -55,7 +57,7 @@ class MirrorReader:
         raise NotImplementedError
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns, at least of the rows within `reach`."""
+        """Return these columns for all rows within `reach`, and possibly for more rows."""
         raise NotImplementedError
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
@@ -115,13 +117,11 @@ class MirrorReader:
 
     @property
     def _lacking(self) -> set[str]:
-        """Return the columns of the sink that the table lacks. A sweep can meet such tables, because it adds no
-        columns.
-        """
+        """Return the sink's columns that the table lacks. A sweep can find such tables, because it adds no columns."""
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """Return these columns of those rows that are stored."""
+        """Return these columns for the rows that are stored."""
         if not keys:
             return
         wanted = keys if isinstance(keys, set) else set(keys)
@@ -140,7 +140,7 @@ class MirrorReader:
 
 
 def reach_of(keys: Collection[Key], names: Sequence[str]) -> Reach:
-    """Return the reach of some keys, whose columns have these names."""
+    """Return the reach of some keys. The key columns have these names."""
     values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
     return {name: KeyRange(min(found), max(found), _few(found)) for name, found in values.items()}
 
@@ -159,8 +159,8 @@ def _memory(state: object) -> Memory:
 
 
 def _told(name: str, column: pa.Array) -> pa.Array:
-    """Return the needed part of a column. datetime cannot represent every time, so a delete is only a flag, and a
-    commit time is in microseconds.
+    """Return the part of a column that the fold needs. datetime cannot represent every time, so a delete is only a
+    flag, and a commit time is in microseconds.
     """
     if name == COMMIT_TS:
         return column.cast(pa.int64())

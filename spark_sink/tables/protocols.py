@@ -1,4 +1,4 @@
-"""The protocol of table formats: a worker writes tables (`Tables`), and the driver alters them (`TableDdl`)."""
+"""The protocols of table formats. Workers write tables (`Tables`), and the driver alters them (`TableDdl`)."""
 
 from __future__ import annotations
 
@@ -18,29 +18,31 @@ from spark_sink.tables.spark_operations import Order
 
 
 class OpenTable(Protocol):
-    """A table in the state in which it was opened, and after each own commit."""
+    """A table, in the state in which it was opened or after its own last commit."""
 
     @property
     def shape(self) -> TableShape: ...
 
     @property
     def version(self) -> int:
-        """Return the version by which readers can see the current state of the table."""
+        """Return the version with which readers can see the current state of the table."""
 
     @property
     def choice(self) -> Choice:
-        """The engine that writes it."""
+        """The engine that writes the table."""
 
     @property
     def orders(self) -> Sequence[Order]:
-        """The orders that the driver must execute before the table is read again; empty if the worker writes it."""
+        """The orders that the driver must execute before the table is read again. Empty if the worker writes
+        the table.
+        """
 
     def applied(self, app: str) -> int | None:
         """Return the greatest version that `app` has committed."""
 
     def follows(self, seen: LastSeen) -> bool:
-        """Return whether the table descends from a recorded state. Restoring an older state removes rows. Later commits
-        of other programs, such as a compaction, do not set a table back.
+        """Return whether the table descends from a recorded state. It does not after an older state was restored, which
+        removes rows. Later commits of other programs, such as a compaction, do not matter.
         """
 
 
@@ -53,15 +55,15 @@ class MirrorTable(OpenTable, Protocol):
         """The position of the last truncate, by scope."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
-        """Return the marks of those rows that are stored, including deleted ones."""
+        """Return the markers of the rows that are stored, including deleted rows."""
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
-        """Return the same as columns, for the stored rows among `keys`: its columns, which are the key columns and
-        possibly others, and MARK_COLUMNS.
+        """Return the markers as columns, for the stored rows among `keys`. `keys` has the key columns and possibly
+        others. The result has these columns and MARK_COLUMNS.
         """
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
-        """Return the complete rows among those that are stored."""
+        """Return the complete rows for the keys that are stored."""
 
     def max_positions(self) -> dict[str, str]:
         """Return the greatest position of every scope in the stored rows."""
@@ -70,20 +72,20 @@ class MirrorTable(OpenTable, Protocol):
         """Return, for every row that is not deleted, the scope that wrote it last and its position there."""
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
-        """Return rows whose last reset in the scope is not beyond its floor, and that have later patches."""
+        """Return the rows whose last reset in the scope is at or below its floor, and that have later patches."""
 
     def write(self, changes: TableChanges, *markers: Marker) -> None: ...
 
     def raise_floors(self, floors: Mapping[str, str]) -> None: ...
 
     def clear(self, marker: Marker) -> bool:
-        """Remove the rows that are not beyond the floors. Return whether there were any, and with them a commit."""
+        """Remove the rows at or below the floors. Return whether there were any, and therefore a commit."""
 
     def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
-        """Mark those rows as deleted instead, and keep their values."""
+        """Mark the rows at or below the floors as deleted, and keep their values."""
 
     def forget(self, before: int) -> None:
-        """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
+        """Drop the tombstones of rows that were deleted before a time (microseconds, UTC)."""
 
 
 @runtime_checkable
@@ -94,10 +96,10 @@ class ChangelogTable(OpenTable, Protocol):
         """The greatest position of every scope."""
 
     def known(self, wanted: Collection[Identity]) -> set[Identity]:
-        """Return those events that are in the table."""
+        """Return the events that are already in the table."""
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
-        """Add rows; afterwards `greatest` is valid."""
+        """Add rows. Afterwards `greatest` has these positions."""
 
 
 @runtime_checkable
@@ -106,44 +108,44 @@ class HistoryTable(OpenTable, Protocol):
 
     @property
     def truncates(self) -> Sequence[Truncate]:
-        """All of them, in order."""
+        """All truncates, in order."""
 
     @property
     def taken_keys(self) -> Sequence[TakenKey]:
-        """The keys that the last batches stored. An entry is outdated once its key has a later version."""
+        """The taken keys that the last batches stored. An entry is outdated once its key has a later version."""
 
     def greatest(self) -> Mapping[str, str]:
         """The greatest position of every scope."""
 
     def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
-        """Return all versions of these rows. With `since`, a position by scope: versions that end after it, and the
-        last one of each turn and before each truncate, whenever they ended.
+        """Return all versions of these rows. With `since`, a position by scope, return only the versions that end after
+        it, and the last version of each turn and before each truncate, whenever they ended.
         """
 
     def current_keys(self) -> set[Key]:
         """The keys of the rows that exist now."""
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
-        """Return rows with a version that began before the truncate and ended after it, or was ended by another
-        truncate if this one is late.
+        """Return the rows with a version that began before the truncate and ended after it. If the truncate is late,
+        include rows whose version was ended by another truncate.
         """
 
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
-        """Add versions, or replace those with the same key, scope and position."""
+        """Add versions. Versions with the same key, scope and position are replaced."""
 
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None: ...
 
     def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
-        """Replace `taken_keys`, before the versions in it are written."""
+        """Replace `taken_keys`. Call this before writing the versions in it."""
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
-        """End the current versions that began before the truncate. Return whether there were any, and with them a
+        """End the current versions that began before the truncate. Return whether there were any, and therefore a
         commit.
         """
 
 
 class Tables(Protocol):
-    """Opens tables in a worker, to which it is sent."""
+    """Opens tables in a worker. The object is sent to the workers."""
 
     def open(self, name: str) -> MirrorTable | ChangelogTable | HistoryTable | None:
         """Return the table, or None if it does not exist.
@@ -153,27 +155,27 @@ class Tables(Protocol):
         """
 
     def check_format(self, name: str) -> None:
-        """Make sure that no table of another format has the name.
+        """Make sure that no table of another format has this name.
 
         Raises:
-            ConfigError: one has it.
+            ConfigError: a table of another format has it.
         """
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
-        """Return the table as of a moment; None if it did not exist.
+        """Return the table as of a moment, or None if it did not exist.
 
         Raises:
             FatalError: no version from that time exists any more.
         """
 
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
-        """Append to the quarantine table, unless this was done."""
+        """Append to the quarantine table, unless this was already done."""
 
     def park(self, rows: pa.Table, marker: Marker) -> None:
-        """Append to the parked events, unless this was done."""
+        """Append to the parked events, unless this was already done."""
 
     def parked(self, app: str) -> int | None:
-        """Return the greatest version that `app` has parked."""
+        """Return the greatest version with which `app` has parked events."""
 
 
 class TableAlterations(Protocol):
@@ -182,11 +184,11 @@ class TableAlterations(Protocol):
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None: ...
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
-        """Give existing columns wider types; a column that has its type already is skipped.
+        """Widen the types of existing columns. Columns that already have the type are skipped.
 
         Args:
             rewrites: write all rows again in one commit, so that all files have the new types. The table then needs no
-                feature for it.
+                feature for type widening.
         """
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None: ...
@@ -196,7 +198,7 @@ class DeltaAlterations(TableAlterations, Protocol):
     """Changes Delta tables that deltalake does not write."""
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        """Replace an existing table by an empty one.
+        """Replace an existing table with an empty one.
 
         Args:
             columns: Spark SQL type by name, including the sink's own columns.
@@ -207,11 +209,11 @@ class TableCreation(TableAlterations, Protocol):
     """Creates and changes tables of one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
-        """Create a table, unless it exists. Return its name, which may have another spelling."""
+        """Create a table, unless it exists. Return its name, which can have another spelling."""
 
     def replace(self, name: str, shape: TableShape) -> str:
-        """Replace the existing table by an empty one of this shape, in one commit. Readers can see the old table as the
-        previous version, as long as old versions are kept. A table with the same `shape.built` is left unchanged.
+        """Replace the existing table with an empty one of this shape, in one commit. Readers can see the old table as
+        the previous version, as long as old versions are kept. A table with the same `shape.built` is left unchanged.
         """
 
 

@@ -1,4 +1,4 @@
-"""Registration of tables in a catalog, by whose names readers find them."""
+"""Registration of tables in a catalog, where readers find them by name."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple, Protocol
 
 
 class RegistrationError(Exception):
-    """A catalog rejects a table; the message gives the reason."""
+    """A catalog rejected a table. The message gives the reason."""
 
 
 class CatalogName(NamedTuple):
@@ -17,8 +17,8 @@ class CatalogName(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> CatalogName:
-        """Return the last folder of a table's name as the table and the others as the schema; `default` if there are no
-        others.
+        """Split a table's name: the last folder is the table, and the folders before it are the schema. If there are
+        none, the schema is `default`.
         """
         *folders, table = name.split(".")
         return cls("_".join(folders) or "default", table)
@@ -28,8 +28,8 @@ class Catalog(Protocol):
     """A catalog in which tables are registered at their location."""
 
     def register(self, name: str) -> bool:
-        """Register a table, by its name in the lakehouse; return False if it was registered already.
+        """Register a table by its lakehouse name. Return False if it was already registered.
 
         Raises:
-            RegistrationError: it is not registered now.
+            RegistrationError: the table could not be registered.
         """

@@ -1,4 +1,6 @@
-"""The orders of a worker to the driver for a table that Spark writes. The report of the table contains them."""
+"""The work that a worker orders from the driver for a table that Spark writes. The report of the table contains the
+orders.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +16,16 @@ class Merge(Struct, frozen=True, tag=True):
     """Write a staged file of `TableChanges`.
 
     Args:
-        path: the file, below the staging folder. It is named by its content, so the content of a path never changes.
+        path: the file, below the staging folder. It is named after its content, so the content of a path never changes.
         columns: Spark SQL type by column to write, in the order of the file.
-        kept: columns that some rows leave unchanged. A flag, named `WRITTEN` and the name, tells which rows write them.
-        bounds: for key columns, the least and the greatest value in the file, which allow Spark to skip files.
-        values: for key columns with few values, all of them.
-        others: markers of work that was ordered before and that the table lacks: with this commit, or before it.
-        inserts_only: none of the rows is stored in `version` of the table, which is the one that the worker has read.
-        at: the new UPDATED_AT of all rows. It is not in the file, which must be equal if another process stages it.
+        kept: columns that some rows leave unchanged. A flag column for each (`WRITTEN` and its name) shows which rows
+            write it.
+        bounds: the smallest and greatest value of key columns in the file, with which Spark can skip files.
+        values: all values of key columns that have few.
+        others: markers of earlier orders that the table lacks. They are committed with this order, or before it.
+        inserts_only: none of the rows is stored in `version` of the table, which the worker has read.
+        at: the new UPDATED_AT of all rows. It is not in the file, because the file must be equal if another process
+            stages it.
         summary: additional metadata of the commit, if the format supports it.
     """
 
@@ -46,14 +50,14 @@ class RaiseFloors(Struct, frozen=True, tag=True):
 
 
 class Clear(Struct, frozen=True, tag=True):
-    """Remove the rows that are not beyond these floors."""
+    """Remove the rows at or below these floors."""
 
     floors: dict[str, str]
     marker: Marker
 
 
 class Retire(Struct, frozen=True, tag=True):
-    """Mark the rows that are not beyond these floors as deleted, and keep their values."""
+    """Mark the rows at or below these floors as deleted, and keep their values."""
 
     floors: dict[str, str]
     deletion: Deletion
@@ -61,7 +65,7 @@ class Retire(Struct, frozen=True, tag=True):
 
 
 class Forget(Struct, frozen=True, tag=True):
-    """Remove what is remembered of rows that were deleted before a time (microseconds, UTC)."""
+    """Drop the tombstones of rows that were deleted before a time (microseconds, UTC)."""
 
     before: int
 
@@ -73,7 +77,7 @@ class SetProperties(Struct, frozen=True, tag=True):
 
 
 class CloseVersions(Struct, frozen=True, tag=True):
-    """End the current versions of a history that are not beyond these floors.
+    """End the current versions of a history that began at or below these floors.
 
     Args:
         at: the time of the truncate that ends them (microseconds, UTC).
@@ -91,7 +95,9 @@ WRITTEN = "_cdc_written_"
 
 
 def merged(name: str, kept: Collection[str]) -> str:
-    """Return the SQL to which a MERGE of rows `s` into the table `t` sets a column; both engines understand it."""
+    """Return the SQL expression that a MERGE of rows `s` into the table `t` assigns to a column. Both formats support
+    it.
+    """
     if name in kept:
         return f"CASE WHEN s.`{WRITTEN}{name}` THEN s.`{name}` ELSE t.`{name}` END"
     return f"s.`{name}`"
@@ -101,13 +107,14 @@ class OrderRunner(Protocol):
     """Executes orders on the driver."""
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
-        """Execute the orders, by table; return why some tables reject them. Work that was done before is not repeated.
+        """Execute the orders, which are grouped by table. Return the reasons of the tables that reject theirs. Orders
+        that were already executed are not repeated.
 
-        When it returns or raises, none of it is running any more.
+        When the call returns or raises, no order is running any more.
         """
 
     def version(self, table: str) -> int:
         """Return the current version of a table."""
 
     def discard(self) -> None:
-        """Delete the staged files; no open order refers to one."""
+        """Delete the staged files. No open order may refer to them."""

@@ -1,4 +1,4 @@
-"""The SQL of orders that is the same in every format, and its parts."""
+"""The SQL of orders that all formats share."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from spark_sink.tables.staging import Staging
 
 _STAGED = "cdc_staged"
 
-# A user's session may ignore missing or corrupt files. The sink's own files must not be ignored.
+# A user's session may be configured to ignore missing or corrupt files, but the sink's own files must not be ignored.
 _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
-    """Return the rows of a staged file, with the time at which they are written."""
+    """Return the SQL for the rows of a staged file, with the time at which they are written."""
     flags = {WRITTEN + name: "boolean" for name in order.kept}
     declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
@@ -28,7 +28,7 @@ def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFr
 
 
 def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
-    """Return the statement that merges staged rows into a table, whose name is quoted already."""
+    """Return the statement that merges staged rows into a table. The table name must already be quoted."""
     staged.createOrReplaceTempView(_STAGED)
     same = [f"t.`{name}` = s.`{name}`" for name in order.key]
     same += [f"t.`{name}` BETWEEN {_value(low)} AND {_value(high)}" for name, (low, high) in order.bounds.items()]
@@ -37,21 +37,21 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
     updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in columns)
     names = ", ".join(f"`{name}`" for name in columns)
     values = ", ".join(f"s.`{name}`" for name in columns)
-    # No positions in the conditions: the fold has compared them.
+    # The conditions contain no positions, because the fold has compared them.
     matched = f"WHEN MATCHED THEN UPDATE SET {updates}"
     missing = f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
     return f"MERGE INTO {table} AS t USING {_STAGED} AS s ON {' AND '.join(same)} {matched} {missing}"
 
 
 def retirement(deletion: Deletion) -> str:
-    """Return the assignments that turn rows into deleted ones."""
+    """Return the assignments that mark rows as deleted."""
     times = zip((DELETED_AT, COMMIT_TS, UPDATED_AT), deletion, strict=True)
     gone = ", ".join(f"{name} = {instant(time)}" for name, time in times)
     return f"{gone}, {STATE} = NULL, {INCOMPLETE} = false"
 
 
 def instant(time: int | None) -> str:
-    """Return a time (microseconds, UTC)."""
+    """Return the SQL literal of a time (microseconds, UTC)."""
     return "NULL" if time is None else f"timestamp_micros({time})"
 
 
@@ -61,7 +61,7 @@ def literal(text: str) -> str:
 
 
 def listed(properties: Mapping[str, str]) -> str:
-    """Return the properties of a table."""
+    """Return the SQL list of table properties."""
     return ", ".join(f"{literal(key)} = {literal(value)}" for key, value in properties.items())
 
 

@@ -1,4 +1,4 @@
-"""Tables that Spark writes, on the driver: the orders of the workers are executed with one thread per table."""
+"""Tables that Spark writes, on the driver: it executes the orders of the workers, with one thread per table."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from spark_sink.spark.session import follow_cores, hadoop_folder, sibling
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 
-# A MERGE of a small table is many short jobs with work on the driver in between, so several tables together use all
-# cores.
+# A MERGE of a small table consists of many short jobs with driver work in between, so only several tables at a time use
+# all cores.
 THREADS = 4
 
 
 class SparkTable(Protocol):
-    """One table in one thread."""
+    """One table that Spark writes, used by one thread."""
 
     def do(self, order: Order) -> None: ...
 
@@ -36,20 +36,20 @@ class SparkFormat(Protocol):
         """Return the current version of a table."""
 
     def refusal(self, error: str) -> str | None:
-        """Return the part of Spark's error which says that the table accepts none of these rows, so that a retry would
-        not help; else None.
+        """Return the part of Spark's error that shows that the table accepts none of these rows, so that a retry would
+        not help. Return None for any other error.
         """
 
     def is_overtaken(self, error: str) -> bool:
-        """Return whether Spark's error means that another commit has made this one impossible."""
+        """Return whether Spark's error means that the commit conflicts with another commit."""
 
 
 class SparkWriter:
-    """Writes staged changes with MERGE, in a session per thread, because threads of one session would share their
-    markers.
+    """Writes staged changes with MERGE. Each thread has its own session, because the threads of one session would share
+    their markers.
 
     Args:
-        format_of: returns the format of a table, by its name.
+        format_of: returns the format of a table by its name.
         settings: the settings of the sessions.
     """
 
@@ -81,7 +81,7 @@ class SparkWriter:
         files.delete(folder, True)
 
     def _table(self, name: str, orders: Sequence[Order]) -> str | None:
-        """Execute the orders of a table, and return why it rejects them; None if it accepts them.
+        """Execute the orders of a table. Return why the table rejects them, or None if it accepts them.
 
         Raises:
             Overtaken: another writer has changed the table, or deleted its staged files, in the meantime.
@@ -92,7 +92,7 @@ class SparkWriter:
             for order in orders:
                 table.do(order)
         except (PySparkException, Py4JJavaError) as error:
-            # Only the kind of error, because its text contains values of the row.
+            # Only the kind of the error is used, because its text contains row values.
             broken = format.refusal(str(error))
             if broken is None:
                 if format.is_overtaken(str(error)):
@@ -106,8 +106,8 @@ class SparkWriter:
     def _is_staged_away(self, orders: Sequence[Order]) -> bool:
         """Return whether a staged file is missing.
 
-        Until the batch is done, only another sink with the same configuration deletes it. Spark reports that in as many
-        ways as it can read a file.
+        Until the batch is done, only another sink with the same configuration can delete it. Spark reports this in as
+        many ways as it can read a file.
         """
         files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
         paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))

@@ -1,7 +1,7 @@
-"""Tables that Spark writes, in a worker: changes are staged as files, and ordered.
+"""Tables that Spark writes, in a worker: it stages changes as files, and orders their execution.
 
-A staged file is in the warehouse until the batch is done. Its name is derived from its content. So a repeated task, or
-a driver that starts again, stages the same file, and no file changes while the driver reads it.
+A staged file stays in the warehouse until the batch is done. It is named after its content. Therefore a repeated task,
+or a restarted driver, stages the same file, and no file changes while the driver reads it.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.mirror_reader import MirrorReader, Reach, reach_of
 from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire
 
-# For key columns, the least and the greatest value to look up.
+# The smallest and greatest value to look up in each key column.
 Bounds = Mapping[str, tuple[str | int, str | int]]
 
-# For key columns with few values to look up, all of these.
+# All values to look up in key columns that have few.
 Values = dict[str, tuple[str | int, ...]]
 
 
 @dataclass(frozen=True)
 class Staging:
-    """The folder of one sink's staged files.
+    """The folder with the staged files of one sink.
 
     Args:
-        app: pipeline and checkpoint: two sinks never share a folder.
+        app: pipeline and checkpoint, so that two sinks never share a folder.
     """
 
     warehouse: str
@@ -50,11 +50,13 @@ class Staging:
 
     @property
     def folder(self) -> str:
-        """The path below the warehouse."""
+        """The path of the folder below the warehouse."""
         return f"{RESERVED}/staging/{hashlib.sha256(self.app.encode()).hexdigest()[:16]}"
 
     def put(self, table: str, rows: pa.Table) -> str:
-        """Stage rows; return the path of the file below the folder. The file exists completely or not at all."""
+        """Stage rows, and return the path of the file below the folder. The file is either complete or does
+        not exist.
+        """
         with tempfile.TemporaryDirectory() as scratch:
             written = Path(scratch, "rows.parquet")
             pq.write_table(rows, written)
@@ -66,7 +68,7 @@ class Staging:
 
 
 class OrderingMirror(MirrorReader):
-    """The writing half of a mirror that Spark writes, in any format: each change becomes an order.
+    """The writing half of a mirror that Spark writes, in any format. Each change becomes an order.
 
     Args:
         name: the name of the table.
@@ -118,8 +120,8 @@ class OrderingMirror(MirrorReader):
         )
 
     def _lacks(self, marker: Marker) -> bool:
-        """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only a day before 1970 has
-        one, and then there is nothing to forget.
+        """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only days before 1970 have
+        such a version, and at that time there are no tombstones to drop.
         """
         done = self.applied(marker.app)
         return marker.version > (-1 if done is None else done)
@@ -150,17 +152,17 @@ class OrderingMirror(MirrorReader):
         return bounds_of(reach, self.shape.types)
 
     def _values(self, _reach: Reach) -> Values:
-        """Return the values by which Spark can skip files in addition to the bounds, if the format uses them."""
+        """Return the values with which Spark can skip files, in addition to the bounds, if the format uses them."""
         return {}
 
 
 def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
-    """Return the reach of those columns that are numbers or texts."""
+    """Return the reach of the key columns that are numbers or texts."""
     return {name: (range.least, range.greatest) for name, range in reach.items() if types[name] in BOUNDED}
 
 
 def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
-    """Return the values of those columns that are numbers or texts, if they are few."""
+    """Return the values of key columns that are numbers or texts and have few values."""
     found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
     return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
 

@@ -1,4 +1,6 @@
-"""The properties of a table that describe it. They are the same in every format, and separate from the columns."""
+"""The properties that describe a table of the sink. They are the same in every format, and separate from the
+columns.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +14,23 @@ from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode
 from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
 
-# The source table of a table.
+# The source table to which the table belongs.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
 
-# What its rows are; a mirror lacks this property.
+# The mode of the table, which tells what its rows are. A mirror lacks this property.
 MODE_PROPERTY = "cdc.mode"
 
 # The rebuild that created the table.
 BUILT_PROPERTY = "cdc.built"
 
-# The columns that the sink created, as a JSON list. A table without it was created by an older release, and all of its
-# columns count as the sink's.
+# The columns that the sink created, as a JSON list. If the property is missing, the table comes from an older release,
+# and all of its columns count as the sink's.
 COLUMNS_PROPERTY = "cdc.columns"
 
-# These identify a table as one of the sink's.
+# These properties identify a table of the sink.
 IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERTY})
 
-# By column, its name at the source if that differs.
+# The source names of columns, for columns whose names differ from the source.
 SOURCE_PROPERTY = "cdc.source."
 
 # The position of the last truncate, by scope.
@@ -36,7 +38,7 @@ FLOORS_PROPERTY = "cdc.floors"
 
 
 def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> TableShape:
-    """Return the shape of a table from its properties and its Spark SQL type by column.
+    """Return the shape of a table from its properties and the Spark SQL types of its columns.
 
     Raises:
         Refused: it is not a table of the sink.
@@ -68,7 +70,7 @@ def shape_properties(shape: TableShape) -> dict[str, str]:
 
 
 def _made(properties: Mapping[str, str], types: Mapping[str, str]) -> list[str]:
-    """Return the columns that the sink created. It creates none with a type that no event can have."""
+    """Return the columns that the sink created. The sink never creates a column with a type that no event can have."""
     listed = properties.get(COLUMNS_PROPERTY)
     names = types if listed is None else frozenset(json.loads(listed))
     return [name for name, sql in types.items() if name in names and _is_of_source(name) and is_known(sql)]
@@ -81,8 +83,8 @@ def _is_of_source(name: str) -> bool:
 def added_properties(
     properties: Mapping[str, str], types: Mapping[str, str], added: Sequence[TableColumn]
 ) -> dict[str, str]:
-    """Return the properties that a table needs before it gets further columns. Without its source name a column would
-    be a different one, and an unlisted column would count as somebody else's.
+    """Return the properties to set before further columns are added to a table. Without its source name, a column would
+    be a different one. If it were not listed, it would count as someone else's column.
     """
     names = [column.name for column in added if _is_of_source(column.name)]
     if not names:
@@ -108,7 +110,7 @@ def missing_columns(name: str, present: Mapping[str, str], columns: Sequence[Tab
         present: Spark SQL type by column.
 
     Raises:
-        FatalError: it has one with another type.
+        FatalError: the table has one of the columns with another type.
     """
     for column in columns:
         if present.get(column.name, column.type) != column.type:

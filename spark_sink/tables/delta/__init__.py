@@ -1,1 +1,1 @@
-"""Delta Lake."""
+"""The Delta Lake format."""

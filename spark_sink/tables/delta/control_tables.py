@@ -1,4 +1,4 @@
-"""The sink's own Delta tables, as used by the driver and the command line: parked events, commands, batches.
+"""The sink's own Delta tables, for the driver and the command line: parked events, commands, batches.
 
 They are created and written through deltalake, so the command line needs no Spark.
 """
@@ -31,7 +31,7 @@ CHECKPOINT_EVERY = "20"
 
 
 class ControlTable:
-    """One of the sink's own tables; every row contains the pipeline that it belongs to."""
+    """One of the sink's own tables. Every row has the name of its pipeline."""
 
     def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class ControlTable:
         return DeltaTable(self.path).version()
 
     def kept_property(self, name: str) -> str | None:
-        """Return a property of the table; None if the table or the property does not exist."""
+        """Return a property of the table, or None if the table or the property does not exist."""
         if not self.exists():
             return None
         return DeltaTable(self.path).metadata().configuration.get(name)
@@ -66,7 +66,7 @@ class ControlTable:
         keep_properties(DeltaTable(self.path), {name: value})
 
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
-        """Append rows of this pipeline; with a marker, unless this was done."""
+        """Append rows of this pipeline. With a marker, do nothing if they were already appended."""
         table = DeltaTable(self.path)
         done = table.transaction_version(marker.app) if marker is not None else None
         if marker is not None and done is not None and done >= marker.version:
@@ -78,20 +78,20 @@ class ControlTable:
             write_deltalake(table, added, mode="append", commit_properties=properties)
 
     def remove_before(self, column: str, moment: float) -> int:
-        """Remove rows of this pipeline whose time is before a moment (seconds since 1970); return their number.
+        """Remove the rows of this pipeline from before a moment (seconds since 1970), and return their number.
 
         Raises:
-            MaintenanceError: another writer came first, or the storage is unavailable.
+            MaintenanceError: another writer committed first, or the storage is unavailable.
         """
         with maintaining(self.name):
             done = DeltaTable(self.path).delete(f"{self._mine} AND {_before(column, moment)}")
         return int(done["num_deleted_rows"])
 
     def replace_before(self, column: str, moment: float, rows: Sequence[Mapping[str, Any]]) -> None:
-        """Replace all rows of this pipeline from before a moment by other rows from before it, in one commit.
+        """In one commit, replace all rows of this pipeline from before a moment with other rows from before it.
 
         Raises:
-            MaintenanceError: as above.
+            MaintenanceError: another writer committed first, or the storage is unavailable.
         """
         stated = pa.Table.from_pylist([{"pipeline": self.pipeline, **row} for row in rows], self._schema)
         where = f"{self._mine} AND {_before(column, moment)}"
@@ -103,8 +103,8 @@ class ControlTable:
         return f"pipeline = {literal(self.pipeline)}"
 
     def read(self, columns: Sequence[str], version: int | None = None, **equal: str) -> pa.Table:
-        """Return rows of this pipeline whose columns equal the requested values, now or at a version; none if the table
-        does not exist.
+        """Return the rows of this pipeline whose columns equal the requested values, now or at a version. If the table
+        does not exist, there are none.
         """
         wanted = {"pipeline": self.pipeline, **equal}
         schema = pa.schema([self._schema.field(name) for name in columns])
@@ -129,13 +129,13 @@ class ControlTable:
 
 
 def _before(column: str, moment: float) -> str:
-    """Return the condition in deltalake's SQL that a time is before a moment (seconds since 1970)."""
+    """Return a condition in deltalake's SQL: the time is before a moment (seconds since 1970)."""
     text = literal(datetime.fromtimestamp(moment, UTC).isoformat())
     return f"{column} < arrow_cast({text}, 'Timestamp(Microsecond, Some(\"UTC\"))')"
 
 
 def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Return columns of one of the sink's own tables; empty if it does not exist."""
+    """Return columns of one of the sink's own tables. They are empty if the table does not exist."""
     try:
         files = DeltaTable(location(warehouse, name)).to_pyarrow_dataset()
     except TableNotFoundError:
@@ -145,20 +145,20 @@ def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[
 
 
 class ParkedTables(ControlTable):
-    """`_cdc.parked`."""
+    """The table `_cdc.parked`."""
 
     def __init__(self, warehouse: str, pipeline: str) -> None:
         super().__init__(warehouse, parking.NAME, pipeline, parking.ARROW)
 
     @property
     def app(self) -> str:
-        """Return the app of commits that replay turns. A table that is created again counts its turns from the
-        beginning.
+        """Return the app of commits that replay turns. It differs when the table is created again, because turns then
+        count from the beginning.
         """
         return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
 
     def held(self, version: int | None = None) -> dict[str, Cause]:
-        """Return the parked tables, by name, with the cause of the first turn; now, or at a version of this table."""
+        """Return the parked tables by name, with the cause from the first turn, now or at a version of this table."""
         columns = ["target", "turn", "reason", "detail", "parked_at", "kafka_offset", *TableId._fields]
         rows = self.read(columns, version)
         each = rows.group_by(["target", "turn", "reason", "detail"])
@@ -187,7 +187,7 @@ class ParkedTables(ControlTable):
         return found
 
     def first_waiting(self, version: int | None = None) -> dict[str, dict[int, int]]:
-        """Return by table and partition the offset of the first waiting event; now, or at a version of this table."""
+        """Return the offset of the first parked event by table and partition, now or at a version of this table."""
         rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
         first: dict[str, dict[int, int]] = {}
         for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
@@ -196,7 +196,7 @@ class ParkedTables(ControlTable):
         return first
 
     def turns(self, target: str) -> list[tuple[int, int]]:
-        """Return the turns that wait for a table, in order, and the number of events of each."""
+        """Return the parked turns of a table in order, and the number of events in each."""
         rows = self.read(["turn", "kafka_offset"], target=target)
         counted = rows.group_by("turn").aggregate([("kafka_offset", "count")]).sort_by("turn").to_pylist()
         return [(row["turn"], row["kafka_offset_count"]) for row in counted]
@@ -208,7 +208,7 @@ class ParkedTables(ControlTable):
         detail: str = "parked by command",
         marker: Marker | None = None,
     ) -> None:
-        """Park a table with a row without an event; with a marker, unless this was done."""
+        """Park a table with a row that has no event. With a marker, do nothing if this was already done."""
         row = {"target": target, "turn": self.version(), "reason": reason.value, "detail": detail}
         self.append([{**row, "parked_at": time.time_ns() // 1000}], marker)
 
@@ -218,26 +218,26 @@ class ParkedTables(ControlTable):
         return done is not None and done >= marker.version
 
     def rebuild(self, target: str) -> int | None:
-        """Return the turn that began the rebuild of a table; None if it is not being rebuilt."""
+        """Return the turn that began the rebuild of a table, or None if it is not being rebuilt."""
         rows = self.read(["turn", "kafka_offset"], target=target, reason=Reason.REBUILD.value)
-        rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # not events that arrived in the meantime
+        rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # excludes events that arrived in the meantime
         turn: int | None = pc.max(rows.column("turn")).as_py()
         return turn
 
     def end_rebuild(self, target: str, last: int) -> None:
-        """Remove the rows of rebuilds up to a turn; a table whose events wait stays parked for them."""
+        """Remove the rows of rebuilds up to a turn. If events of the table are parked, it stays parked."""
         rows = f"{self._mine} AND target = {literal(target)} AND turn <= {last}"
         DeltaTable(self.path).delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
 
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
-        """Discard the waiting events of these source tables under a name."""
+        """Discard the parked events of these source tables under a name."""
         mine = f"{self._mine} AND target = {literal(target)}"
         for source in sources:
             named = (f"`{name}` {_equals(part)}" for name, part in source._asdict().items())
             DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
 
     def remove(self, target: str, last: int) -> None:
-        """Return the turns of a table up to one."""
+        """Return the condition for the turns of a table up to a given one."""
         mine = f"{self._mine} AND target = {literal(target)}"
         DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
 

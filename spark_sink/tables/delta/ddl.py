@@ -1,7 +1,7 @@
 """Delta tables on the driver: created and extended through deltalake, without a Spark job.
 
-The log is the same that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). Where it would differ,
-Spark changes the table.
+The log equals the one that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). In cases where it would
+differ, Spark changes the table.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.protocols import DeltaAlterations
 from spark_sink.tables.table_properties import added_properties, missing_columns, shape_properties
 
-# Delta keeps statistics for this number of columns by default; more make the log large without a benefit.
+# By default, Delta keeps statistics for this number of columns. More would make the log large without a benefit.
 MAX_STATISTICS = 32
 
-# Names that need no quotes in the property that lists the columns with statistics: its two readers quote differently.
+# Names that need no quotes in the property that lists the columns with statistics. Its two readers quote differently.
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-# A table with a list of its features, according to its protocol.
+# In the protocol, a table with an explicit list of features.
 _NAMED_FEATURES = 7
 
-# How often another commit, such as a compaction, may come between reading a table and changing it.
+# The maximum number of other commits, such as compactions, between reading a table and changing it.
 _ATTEMPTS = 5
 
 
@@ -49,7 +49,7 @@ class DeltaDdl:
     """Creates and extends the Delta tables of a warehouse.
 
     Args:
-        by_spark: makes the changes that deltalake does not make, or not exactly.
+        by_spark: makes the changes that deltalake cannot make, or not exactly.
     """
 
     def __init__(self, warehouse: str, by_spark: DeltaAlterations) -> None:
@@ -112,7 +112,7 @@ class DeltaDdl:
         create(location(self._warehouse, name), schema, properties)
 
     def _add_columns(self, name: str, columns: Sequence[TableColumn], attempts: int = _ATTEMPTS) -> bool:
-        """Add those columns that the table lacks; return False if Spark has to do it."""
+        """Add the columns that the table lacks. Return False if Spark has to do it."""
         table = DeltaTable(location(self._warehouse, name))
         properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if not _is_exact(table, properties):
@@ -131,16 +131,18 @@ class DeltaDdl:
 
 
 def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
-    """Return whether deltalake leaves a table as Spark would: it writes all of its features, and adds none."""
+    """Return whether deltalake would leave a table as Spark would, because it supports all of its features and adds
+    none.
+    """
     if features_of(table) - FUSED_FEATURES:
         return False
-    # deltalake 1.6 adds the feature of variants to a table with named features when it sets a property.
+    # When deltalake 1.6 sets a property of a table with named features, it adds the variant feature.
     return not properties or table.protocol().min_writer_version < _NAMED_FEATURES
 
 
 @contextmanager
 def _changing(name: str) -> Iterator[None]:
-    """Raise FatalError for errors of deltalake and its storage."""
+    """Convert errors of deltalake and its storage to FatalError."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -157,17 +159,17 @@ def _type(sql: str) -> DataType:
     return PrimitiveType(delta_type(sql))
 
 
-# Rows with deletion vectors could not be read back where they are looked up.
+# The sink looks up rows in this table, and could not read them with deletion vectors.
 _FIXED = {"delta.enableDeletionVectors": "false", **REMEMBERED}
 
 
 def table_properties(shape: TableShape) -> dict[str, str]:
     """Return the properties of a new table: its description, and which columns get statistics."""
-    # The key first, because statistics help filters on it.
+    # The key comes first, because filters on it benefit from statistics.
     by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
     useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
     if shape.mode == Mode.CHANGELOG:
-        useful.insert(0, POS)  # by which events are looked up
+        useful.insert(0, POS)  # events are looked up by this column
     return {
         **shape_properties(shape),
         STATISTICS_PROPERTY: ",".join(useful[:MAX_STATISTICS]) or next(iter(OWN_COLUMNS[shape.mode])),

@@ -1,5 +1,5 @@
-"""Reading the files of Delta tables: those that can contain some keys, and, for tables that deltalake cannot provide as
-an Arrow dataset, through its query engine or file by file.
+"""Read the files of Delta tables that can contain some keys. If deltalake cannot provide a table as an Arrow dataset,
+read it through deltalake's query engine or file by file.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ Types = Mapping[str, pa.DataType]
 
 
 def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """Read the columns through DataFusion, which supports deletion vectors and mapped columns; also rows beyond the
-    bounds.
+    """Read the columns through DataFusion, which supports deletion vectors and mapped columns. The result can also
+    contain rows outside the bounds.
     """
     ranges = (f"{_named(name)} BETWEEN {_literal(low)} AND {_literal(high)}" for name, (low, high) in bounds.items())
     where = " AND ".join(ranges) or "true"
@@ -36,7 +36,7 @@ def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Rec
 
 
 def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """Read the columns from each file: if types of a table were widened, its older files have the narrower ones."""
+    """Read the columns file by file. If column types were widened, older files still have the narrower types."""
     storage = fs.PyFileSystem(DeltaStorageHandler(table.table_uri))
     for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
         if not _may_hold(action, bounds):
@@ -49,9 +49,11 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
 
 
 def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
-    """Return the files that can contain rows within `reach`, by their statistics in the log if those are reliable.
+    """Return the files that can contain rows within `reach`, according to their statistics in the log if those are
+    reliable.
 
-    Arrow must not filter inside the files: a merge writes string views there, whose statistics it cannot compare.
+    Arrow must not filter inside the files, because a merge writes string views there, and Arrow cannot compare their
+    statistics.
     """
     files = table.to_pyarrow_dataset()
     condition = ds.scalar(True)
@@ -63,7 +65,7 @@ def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
 
 
 def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
-    """Return whether a file can contain rows between the bounds, by its statistics."""
+    """Return whether a file can contain rows between the bounds, according to its statistics."""
     for name, (low, high) in bounds.items():
         least, greatest = action.get(f"min.{name}"), action.get(f"max.{name}")
         if least is not None and greatest is not None and (greatest < low or least > high):  # type: ignore[operator]
@@ -72,7 +74,7 @@ def _may_hold(action: Mapping[str, object], bounds: Bounds) -> bool:
 
 
 def _cast(columns: Mapping[str, pa.Array], types: Types, rows: int) -> pa.RecordBatch:
-    """A column that a file lacks was added later: NULL."""
+    """Add NULL for columns that a file lacks because they were added later."""
     arrays = [columns[name].cast(type) if name in columns else pa.nulls(rows, type) for name, type in types.items()]
     return pa.RecordBatch.from_arrays(arrays, schema=pa.schema(list(types.items())))
 

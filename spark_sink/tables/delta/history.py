@@ -1,4 +1,4 @@
-"""A Delta table of versions in a worker, through deltalake."""
+"""A Delta table of versions in a worker, read and written through deltalake."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from spark_sink.tables.mirror_reader import Reach
 
 
 class DeltaHistory(HistoryReader, DeltaOpened):
-    """One table of the versions of a source table's rows."""
+    """One table with the versions of a source table's rows."""
 
     @property
     def truncates(self) -> Sequence[Truncate]:
@@ -53,7 +53,7 @@ class DeltaHistory(HistoryReader, DeltaOpened):
 
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
         if adds_only:
-            # merge: columns that somebody else added are NULL in new rows.
+            # merge: columns that someone else added are NULL in new rows.
             with committing(self._table, *markers):
                 write_deltalake(
                     self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)

@@ -1,4 +1,4 @@
-"""A Delta table of events in a worker, through deltalake: append-only."""
+"""An append-only Delta table of events in a worker, read and written through deltalake."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
 )
 
-# Metadata of each append in the log, so that the next batch need not read the table: `greatest` as JSON.
+# Metadata of each append in the log, with `greatest` as JSON, so that the next batch need not read the table.
 GREATEST = "cdc.greatest"
 
-# The maximum number of commits by others, such as compactions, in between.
+# The maximum number of commits by other writers, such as compactions, in between.
 _LOOK_BACK = 20
 
 
@@ -54,6 +54,6 @@ class DeltaLog(DeltaOpened):
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
         properties = commit(*markers, metadata={GREATEST: json.dumps(greatest, sort_keys=True)})
-        # merge: columns that somebody else added are NULL in new rows.
+        # merge: columns that someone else added are NULL in new rows.
         with committing(self._table, *markers):
             write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)

@@ -1,4 +1,4 @@
-"""The files of Delta tables, through deltalake."""
+"""Maintenance of the files of Delta tables, through deltalake."""
 
 from __future__ import annotations
 
@@ -32,11 +32,10 @@ _INTERVAL = re.compile(rf"interval (\d+) ({'|'.join(_UNITS)})s?")
 
 
 class DeltaMaintenance:
-    """The Delta tables of a warehouse.
+    """Maintains the Delta tables of a warehouse.
 
-    Vacuum needs no list of versions: a version that was the newest at any time of the kept days has no file that was
-    removed before them. It only removes files listed in the log, because the folder of a table can contain another
-    table.
+    Vacuum needs no list of versions, because it keeps every file that was part of the table at any time in the kept
+    days. It only removes files that are listed in the log, because the folder of a table can contain another table.
     """
 
     def __init__(self, warehouse: str) -> None:
@@ -63,7 +62,7 @@ class DeltaMaintenance:
         with maintaining(name):
             table = self._open(name)
             table.create_checkpoint()
-            table.cleanup_metadata()  # commits that the checkpoint includes, and that the log need not keep
+            table.cleanup_metadata()  # commits that the checkpoint includes, so the log need not keep them
 
     def remember(self, name: str, days: int) -> None:
         with maintaining(name):
@@ -71,7 +70,7 @@ class DeltaMaintenance:
 
     def vacuum(self, name: str, days: float) -> int:
         with maintaining(name):
-            # Not enforced: the property is longer on purpose, so that a vacuum finds the files to delete.
+            # Not enforced, because the property is deliberately longer, so that a vacuum finds the files to delete.
             hours = int(timedelta(days=days) / timedelta(hours=1))
             return len(self._open(name).vacuum(hours, dry_run=False, enforce_retention_duration=False))
 
@@ -81,7 +80,7 @@ class DeltaMaintenance:
 
 @contextmanager
 def maintaining(name: str) -> Iterator[None]:
-    """Raise MaintenanceError for errors of deltalake and its storage."""
+    """Convert errors of deltalake and its storage to MaintenanceError."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -89,7 +88,7 @@ def maintaining(name: str) -> Iterator[None]:
 
 
 def _checkpointed(table: DeltaTable) -> int:
-    """Return the version of the last checkpoint; -1 without one, because version 0 is a commit as well."""
+    """Return the version of the last checkpoint, or -1 if there is none, because version 0 is a commit as well."""
     storage = fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
     try:
         with storage.open_input_file(_LAST_CHECKPOINT) as file:
@@ -99,6 +98,6 @@ def _checkpointed(table: DeltaTable) -> int:
 
 
 def _days(interval: str | None) -> float:
-    """Return the days of `interval 2 weeks`; the default for any other form."""
+    """Return the number of days in a text such as `interval 2 weeks`, or the default for any other form."""
     found = _INTERVAL.fullmatch((interval or "").lower())
     return int(found[1]) * _UNITS[found[2]] if found else _REMEMBERED_DAYS

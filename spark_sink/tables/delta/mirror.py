@@ -1,5 +1,5 @@
-"""A Delta table in a worker, through deltalake: it reads stored rows and writes changes, but never while Spark changes
-the table.
+"""A Delta mirror in a worker, which reads stored rows and writes changes through deltalake. Spark never changes the
+table at the same time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DeltaMirror(MirrorReader, DeltaOpened):
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         source = self._writable(changes)
         if changes.inserts_only:
-            # merge: columns that somebody else added are NULL in new rows.
+            # merge: columns that someone else added are NULL in new rows.
             with committing(self._table, *markers):
                 write_deltalake(
                     self._table, source, mode="append", schema_mode="merge", commit_properties=commit(*markers)
@@ -63,7 +63,8 @@ class DeltaMirror(MirrorReader, DeltaOpened):
             streamed_exec=False,
             commit_properties=commit(*markers),
         )
-        # No positions in the conditions: the fold has compared them, and a writer in between makes the commit fail.
+        # The conditions contain no positions, because the fold has compared them, and a concurrent writer makes the
+        # commit fail.
         with committing(self._table, *markers):
             merge.when_matched_update(updates).when_not_matched_insert(written).execute()
 

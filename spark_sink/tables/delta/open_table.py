@@ -1,5 +1,5 @@
-"""The common part of the Delta tables of all modes: their location, the properties that describe them, and the parts of
-deltalake's commits and conditions.
+"""The code that the Delta tables of all modes share: location, properties, and parts of deltalake's commits and
+conditions.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 
-# How long the log of a table keeps a removed file. This is longer than maintenance keeps the file, because it only
-# deletes files that the log contains.
+# How long the log of a table remembers a removed file. This is longer than maintenance keeps the file, because
+# maintenance only deletes files that the log contains.
 REMEMBERED_PROPERTY = "delta.deletedFileRetentionDuration"
 REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 
-# The name in Spark and deltalake of the commit that sets a table back. Its version is a new one.
+# What Spark and deltalake call the commit that rolls a table back. The commit has a new version.
 _RESTORE = "RESTORE"
 
 # The columns with statistics in the log.
@@ -37,7 +37,7 @@ def shape_of(table: DeltaTable) -> TableShape:
 
 
 def types_of(table: DeltaTable) -> dict[str, str]:
-    """Return the Spark SQL type of each column; for a type that no event can have, its name in the log."""
+    """Return the Spark SQL type of each column. For types that no event can have, return the name in the log."""
     fields = table.schema().fields
     return {field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in fields}
 
@@ -48,7 +48,7 @@ def floors_of(table: DeltaTable) -> Mapping[str, str]:
 
 
 class DeltaOpened:
-    """A table of the sink that was opened."""
+    """An opened table of the sink."""
 
     orders: Sequence[Order] = ()
 
@@ -72,11 +72,11 @@ class DeltaOpened:
 
 
 def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> None:
-    """Create a table unless it exists, in version 0 and in no other.
+    """Create a table unless it exists. The commit must become version 0.
 
-    If another commit comes first, deltalake retries and would create the table once more over the existing one: with a
-    new id, and without columns that were added in the meantime. Whether somebody else's table fits is checked when it
-    is opened.
+    If another commit comes first, deltalake retries and would create the table once more over the existing one, with a
+    new id and without columns that were added in the meantime. If someone else's table is in this place, opening it
+    checks whether it fits.
     """
     once = CommitProperties(max_commit_retries=0)
     try:
@@ -101,9 +101,10 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> Commi
 
 @contextmanager
 def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
-    """Make a commit whose answer may be lost: deltalake then retries, and is rejected because of its own first attempt.
+    """Make a commit whose response may get lost. In that case deltalake retries, and conflicts with its own first
+    attempt.
 
-    The marker, the first of several, shows that the commit was made.
+    The first of the markers shows that the commit was made.
 
     Raises:
         Overtaken: another commit came first.
@@ -120,7 +121,8 @@ def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
 
 
 def keep_properties(table: DeltaTable, properties: Mapping[str, str]) -> None:
-    """Set properties in a separate commit. If its answer is lost, it was made if the table has the properties.
+    """Set properties in a separate commit. If its response gets lost, the properties of the table show whether it was
+    made.
 
     Raises:
         Overtaken: another commit came first.
@@ -134,6 +136,6 @@ def keep_properties(table: DeltaTable, properties: Mapping[str, str]) -> None:
 
 
 def literal(text: str) -> str:
-    """Return a text in deltalake's SQL; Spark quotes differently."""
+    """Return a text literal in deltalake's SQL. Spark quotes differently."""
     quoted = text.replace("'", "''")
     return f"'{quoted}'"

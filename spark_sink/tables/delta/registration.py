@@ -1,4 +1,4 @@
-"""Registration of Delta tables in a catalog of Spark: a Hive metastore, or the catalog that `spark.sql.catalog.NAME`
+"""Register Delta tables in a catalog of Spark: a Hive metastore, or the catalog that `spark.sql.catalog.NAME`
 defines.
 """
 
@@ -18,19 +18,19 @@ from spark_sink.tables.locations import location
 from spark_sink.tables.registration import CatalogName, RegistrationError
 from spark_sink.tables.spark_sql import literal
 
-# Spark's own catalog, which forgets everything unless a Hive metastore is behind it.
+# Spark's own catalog, which loses its tables at the end of the session unless it uses a Hive metastore.
 SESSION_CATALOG = "spark_catalog"
 _BEHIND = "spark.sql.catalogImplementation"
 
 
 class SparkCatalog:
-    """A catalog, by its name in Spark.
+    """A catalog, identified by its name in Spark.
 
     Args:
-        is_delta: tells by its name whether a table is a Delta table; any other is in a catalog of its own.
+        is_delta: tells by its name whether a table is a Delta table; all other tables are in another catalog.
 
     Raises:
-        ConfigError: it would forget the tables when the session ends.
+        ConfigError: the catalog would lose its tables when the session ends.
     """
 
     def __init__(self, spark: SparkSession, warehouse: str, catalog: str, is_delta: Callable[[str], bool]) -> None:
@@ -77,13 +77,13 @@ def _ticked(name: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """Return a folder's path or URL without the differences between spellings."""
+    """Normalize a folder's path or URL, which can be spelled in different ways."""
     return unquote(urlsplit(path)._replace(scheme="").geturl()).replace("//", "/").rstrip("/")
 
 
 def _told(error: Exception) -> str:
     condition = error.getCondition() if isinstance(error, PySparkException) else None
-    # Spark's error name says nothing about errors of a catalog behind it, for example that it is unavailable.
+    # Spark's error name says nothing about the catalog behind it, for example that it is unavailable.
     if condition and not condition.startswith("_LEGACY_ERROR"):
         return condition
     return reason(error).removeprefix(f"[{condition}] ")

@@ -1,4 +1,4 @@
-"""Delta tables that Spark writes, on the driver: orders as statements."""
+"""Delta tables that Spark writes, on the driver: orders are executed as SQL statements."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 _APP, _VERSION = "spark.databricks.delta.write.txnAppId", "spark.databricks.delta.write.txnVersion"
 
-# A staged file never changes, so Spark need not copy it before it joins.
+# A staged file never changes, so Spark need not copy it before the join.
 SETTINGS = {"spark.databricks.delta.merge.materializeSource": "none"}
 
-# Delta's exceptions for a commit that another one made impossible.
+# Delta's exceptions for a commit that conflicts with another commit.
 _OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# Errors which say that the table accepts none of these rows, so that a retry would not help.
+# These errors mean that the table accepts none of these rows, so a retry would not help.
 _REFUSALS = re.compile(r"\b(DELTA_VIOLATE_CONSTRAINT_WITH_VALUES|DELTA_NOT_NULL_CONSTRAINT_VIOLATED)\b")
 
 
@@ -92,7 +92,7 @@ class _Table:
         self._session.sql(f"DELETE FROM {self._quoted} WHERE {condition}")  # noqa: S608 - quoted, and made of literals
 
     def _merge(self, order: Merge) -> None:
-        for other in order.others:  # a commit by Spark carries one marker
+        for other in order.others:  # a commit by Spark contains one marker
             self._append(self._session.read.format("delta").load(self._path).limit(0), other)
         staged = staged_rows(self._session, self._staging, order)
         if order.inserts_only:
@@ -106,7 +106,7 @@ class _Table:
         rows.write.format("delta").mode("append").options(**options).save(self._path)
 
     def _marked(self, marker: Marker | None) -> AbstractContextManager[None]:
-        """Make statements carry the marker in their commit, and do nothing if the table has it."""
+        """Add the marker to the commits of statements within the block. They do nothing if the table already has it."""
         return session_settings(
             self._session, {} if marker is None else {_APP: marker.app, _VERSION: str(marker.version)}
         )

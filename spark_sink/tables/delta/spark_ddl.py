@@ -1,4 +1,4 @@
-"""Changes of Delta tables through Spark, on the driver: those that deltalake does not make, or not exactly."""
+"""Changes of Delta tables that deltalake cannot make, or not exactly. Spark makes them on the driver."""
 
 from __future__ import annotations
 
@@ -36,8 +36,9 @@ class SparkDdl:
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        # Spark cannot replace a table by its path (CREATE OR REPLACE finds other properties, and fails). The new
-        # properties are set last: without them the table counts as the old one, and is replaced again.
+        # Spark cannot replace a table that is addressed by its path: CREATE OR REPLACE finds other properties, and
+        # fails. The new properties are set last, because without them the table counts as the old one, and is replaced
+        # again.
         path = location(self._warehouse, name)
         before = DeltaTable(path).metadata().configuration
         declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
@@ -66,8 +67,8 @@ class SparkDdl:
     def _rewrite(self, name: str, columns: Sequence[TableColumn]) -> None:
         """Write all rows again with wider types, in one commit.
 
-        Delta's type widening would leave the files unchanged, but deltalake does not write tables that have it.
-        Properties, transaction markers and features of the table stay.
+        Delta's type widening would leave the files unchanged, but deltalake cannot write tables that use it. The table
+        keeps its properties, transaction markers and features.
         """
         path = location(self._warehouse, name)
         table = DeltaTable(path)
@@ -83,7 +84,7 @@ class SparkDdl:
         writer.options(**options).partitionBy(*table.metadata().partition_columns).save(path)
 
     def _without_statistics(self, name: str, table: DeltaTable, columns: Set[str]) -> None:
-        """Stop keeping minimum and maximum of these columns: see `has_statistics`."""
+        """Stop collecting the minimum and maximum of these columns: see `has_statistics`."""
         listed_columns = table.metadata().configuration.get(STATISTICS_PROPERTY)
         if listed_columns is None or columns.isdisjoint(listed_columns.split(",")):
             return
@@ -96,6 +97,6 @@ class SparkDdl:
 
 
 def quoted(path: str) -> str:
-    """Return a table by its location, in SQL."""
+    """Return the SQL for a table that is addressed by its location."""
     ticked = path.replace("`", "``")
     return f"delta.`{ticked}`"

@@ -1,4 +1,4 @@
-"""Delta tables that Spark writes, in a worker: stored rows are read, and changes are staged and ordered."""
+"""Delta tables that Spark writes, in a worker: it reads stored rows, stages changes, and requests their execution."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_sink.tables.staging import OrderingMirror, Staging
 
 
 class StagedMirror(OrderingMirror, DeltaOpened):
-    """One table that mirrors a source table, written by Spark."""
+    """One mirror of a source table, written by Spark."""
 
     def __init__(
         self, table: DeltaTable, shape: TableShape, choice: Choice, name: str, staging: Staging, *, by_file: bool

@@ -45,7 +45,7 @@ class DeltaTables:
         return self._opened(name, opened)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None if it does not exist."""
+        """Return the shape of a table, or None if it does not exist."""
         try:
             return shape_of(DeltaTable(location(self.warehouse, name)))
         except TableNotFoundError:
@@ -57,7 +57,7 @@ class DeltaTables:
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         opened = DeltaTable(location(self.warehouse, name))
-        # Newest first. Commit times are those of the files of the log, in milliseconds.
+        # Newest first. The commit times are those of the log files, in milliseconds.
         earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
         version = next(earlier, None)
         if version is None:
@@ -66,7 +66,7 @@ class DeltaTables:
             return None
         try:
             opened.load_as_version(version)
-            # With the features of that time: files that today's engine writes need today's way of reading.
+            # Read with the features of that time: files that today's engine writes may need another reader.
             found = self._opened(name, opened)
         except DeltaError as error:
             raise FatalError(f"{name} cannot be read as of {moment.isoformat()}: {error}") from None
@@ -104,7 +104,7 @@ class DeltaTables:
         return DeltaTable(location(self.warehouse, parking.NAME)).transaction_version(app)
 
     def _append(self, name: str, rows: pa.Table, marker: Marker) -> None:
-        """Append to one of the sink's own tables, unless the marker shows that this was done."""
+        """Append to one of the sink's own tables. If the marker shows that this was already done, do nothing."""
         table = DeltaTable(location(self.warehouse, name))
         done = table.transaction_version(marker.app)
         if done is None or done < marker.version:

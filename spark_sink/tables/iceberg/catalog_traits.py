@@ -1,4 +1,4 @@
-"""The observed traits of a catalog of Iceberg tables, and the place where they are stored."""
+"""The observed traits of a catalog of Iceberg tables, and the file that stores them."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spark_sink.schema.table_naming import RESERVED
 
 @dataclass(frozen=True)
 class CatalogTraits:
-    """The behavior of a catalog. The defaults are what the sink wants, and what folders do.
+    """The traits of a catalog. The defaults are what the sink wants, and how folders behave.
 
     Args:
         format_version: the format version of tables that it creates.
-        keeps_snapshots: previous versions can be read.
-        can_expire: it allows old snapshots to expire.
+        keeps_snapshots: whether previous versions can be read.
+        can_expire: whether it allows old snapshots to expire.
     """
 
     format_version: int = 3
@@ -40,28 +40,28 @@ class _Remembered(msgspec.Struct):
 
 @dataclass(frozen=True)
 class TraitsMemory:
-    """The stored result of testing one catalog, in the sink's own folder of a warehouse."""
+    """The stored test result for one catalog, in the sink's own folder of a warehouse."""
 
     warehouse: str
     access: CatalogAccess
 
     @property
     def id(self) -> str:
-        """The file for this catalog and warehouse, for any pipeline."""
+        """The id of this catalog and warehouse, which all pipelines share. It is part of the file name."""
         told = (self.warehouse, self.access.name, self.access.address, self.access.reader.get("warehouse", ""))
         return hashlib.sha256("\0".join(told).encode()).hexdigest()[:12]
 
     def recall(self, seconds: float = math.inf) -> CatalogTraits | None:
-        """Return the result, if it exists and is not older."""
+        """Return the stored result, unless it does not exist or is too old."""
         try:
             with self._files.open_input_stream(self._path) as stored:
                 found = msgspec.json.decode(stored.read(), type=_Remembered)
         except (OSError, TableNotFoundError, msgspec.MsgspecError):
-            return None  # the warehouse may not exist yet; the catalog is tested again
+            return None  # the warehouse may not exist yet; then the catalog is tested again
         return found.traits if time.time() - found.asked_at < seconds else None
 
     def keep(self, traits: CatalogTraits) -> None:
-        """Store the result; the warehouse exists."""
+        """Store the result. The warehouse must exist."""
         content = msgspec.json.encode({"asked_at": time.time(), "traits": asdict(traits)})
         with tempfile.TemporaryDirectory() as scratch:
             written = Path(scratch, "traits.json")

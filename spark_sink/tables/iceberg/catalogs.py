@@ -1,6 +1,6 @@
-"""The catalog of the Iceberg tables, in which both Spark and pyiceberg find a table by its name.
+"""The catalog in which both Spark and pyiceberg find an Iceberg table by its name.
 
-Without a configured catalog, folders of the warehouse serve as one; each folder is the name of a table.
+Without a configured catalog, the folders of the warehouse serve as one, and the folder of a table is its name.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ class TableCatalog(Protocol):
 
     @property
     def spark(self) -> Mapping[str, str]:
-        """Return the settings of a session that knows it, and caches none of its tables."""
+        """Return the settings of a session that knows this catalog and caches none of its tables."""
 
     def load(self, name: str) -> Table | None:
-        """Return the current table; None if it does not exist."""
+        """Return the current table, or None if it does not exist."""
 
     def exists(self, name: str) -> bool:
         """Return whether the table exists, whether or not the sink created it."""
 
     def spelled(self, name: str) -> str | None:
-        """Return the name of the existing table that equals this name except for case; None without one."""
+        """Return the name of an existing table that differs from this name at most in case, or None."""
 
     def reach(self) -> None:
-        """Ask the catalog something.
+        """Send a request to the catalog.
 
         Raises:
             FatalError: it does not answer, or rejects the request.
@@ -43,7 +43,7 @@ class TableCatalog(Protocol):
         """Return the name of a table in SQL: catalog, namespaces, table."""
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
-        """Return the namespaces that must exist before the table, as `path` in SQL: the outermost first.
+        """Return the namespaces that must exist before the table, like `path` in SQL, outermost first.
 
         Raises:
             ConfigError: the catalog does not accept such a name.
@@ -52,7 +52,7 @@ class TableCatalog(Protocol):
 
 @dataclass(frozen=True)
 class FolderCatalog:
-    """Folders of a warehouse; Iceberg calls it a Hadoop catalog."""
+    """The folders of a warehouse, which Iceberg calls a Hadoop catalog."""
 
     warehouse: str
 
@@ -77,7 +77,7 @@ class FolderCatalog:
         return spelled(self.warehouse, name, lambda folder: _newest_metadata(folder) is not None)
 
     def reach(self) -> None:
-        """Folders need no server."""
+        """Do nothing, because folders need no server."""
 
     def path(self, name: str) -> tuple[str, ...]:
         return FOLDERS, *name.split(".")
@@ -90,25 +90,25 @@ def catalog_of(warehouse: str, access: CatalogAccess | None) -> TableCatalog:
     """The configured catalog."""
     if access is None:
         return FolderCatalog(warehouse)
-    # Imported here because a worker with folders needs no clients of catalogs.
+    # Imported here because a worker that uses folders needs no catalog clients.
     from spark_sink.tables.iceberg.served_catalog import ServedCatalog
 
     return ServedCatalog(access)
 
 
 def quoted(catalog: TableCatalog, name: str) -> str:
-    """Return a table in SQL, by its name in the lakehouse."""
+    """Return the SQL name of a table, from its name in the lakehouse."""
     return in_sql(catalog.path(name))
 
 
 def in_sql(path: tuple[str, ...]) -> str:
-    """Return a name of several parts in SQL."""
+    """Return the SQL form of a name with several parts."""
     return ".".join(f"`{part}`" for part in path)
 
 
 def _newest_metadata(folder: str) -> str | None:
-    """Return the file of the newest metadata. A writer that dies after a commit leaves the hint at the previous one, so
-    later files are searched for.
+    """Return the newest metadata file. A writer that dies after a commit leaves the hint pointing to the previous file,
+    so newer files are searched for.
     """
     files = load_file_io(location=folder)
     try:

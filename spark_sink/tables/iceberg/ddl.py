@@ -23,8 +23,8 @@ from spark_sink.tables.table_properties import (
     shape_properties,
 )
 
-# Row changes are stored separately from the files: as deletion vectors in version 3 of the format, as position delete
-# files in version 2. Every commit writes a metadata file, and the latest of them are kept.
+# Row changes are stored separately from the files: as deletion vectors in version 3 of the format, and as position
+# delete files in version 2. Every commit writes a metadata file, and only the newest metadata files are kept.
 _FIXED = {
     **{f"write.{statement}.mode": "merge-on-read" for statement in ("delete", "update", "merge")},
     "write.metadata.delete-after-commit.enabled": "true",
@@ -32,7 +32,7 @@ _FIXED = {
 }
 
 
-# Events are looked up by their position, whose first characters are always the same, so statistics keep it whole.
+# Events are looked up by position. The first characters of all positions are equal, so statistics keep the whole text.
 _OF_CHANGELOGS = {f"write.metadata.metrics.column.{POS}": "full"}
 
 
@@ -47,8 +47,8 @@ class IcebergDdl:
         buckets: Mapping[str, int],
     ) -> None:
         """Args:
-        traits: returns the traits of the catalog, which are known when the first table is created.
-        buckets: the buckets of new tables, by name or pattern.
+        traits: returns the traits of the catalog, which are known when the first table is created. buckets: the buckets
+        of new tables, keyed by name or pattern.
         """
         self._traits = traits
         self._spark = sibling(spark, catalog.spark)
@@ -70,8 +70,8 @@ class IcebergDdl:
         if present is None or table is None:
             return self.create(name, shape)
         if shape_of(table.metadata).built != shape.built:
-            # Iceberg keeps properties that the new table does not have. Those that belong to the old rows must not
-            # apply to it.
+            # Iceberg keeps properties that the new table does not have. Those that describe the old rows must not apply
+            # to it.
             old = [name for name in table.metadata.properties if name.startswith("cdc.") and name not in IDENTITY]
             if old:
                 names = ", ".join(map(literal, old))
@@ -108,7 +108,7 @@ class IcebergDdl:
             self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} ADD COLUMNS ({declared})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
-        """See `TableAlterations`. Nothing is rewritten: every Iceberg table can have files of both types."""
+        """See `TableAlterations`. Nothing is rewritten, because every Iceberg table can have files of both types."""
         for column in columns:
             self._spark.sql(
                 f"ALTER TABLE {quoted(self._catalog, name)} ALTER COLUMN `{column.name}` TYPE {column.type}"
@@ -119,12 +119,12 @@ class IcebergDdl:
 
 
 def _parted(shape: TableShape, buckets: int | None) -> str:
-    """Return the clause for buckets by the first key column that is a number or a text, but not the source, which is
-    the same in many rows.
+    """Return the clause that partitions by buckets of the first key column that is a number or a text. The source
+    column is skipped, because it is the same in many rows.
     """
     if buckets is None or shape.mode == Mode.CHANGELOG:
         return ""
-    # Iceberg names the bucket after the column, and no column may have that name.
+    # Iceberg names the bucket after the column, and no other column may have that name.
     fit = (n for n in shape.key if n != SOURCE and shape.types[n] in BOUNDED and f"{n}_bucket" not in shape.types)
     column = next(fit, None)
     return "" if column is None else f"PARTITIONED BY (bucket({buckets}, `{column}`)) "

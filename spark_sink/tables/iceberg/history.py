@@ -28,7 +28,7 @@ from spark_sink.tables.staging import Staging, bounds_of, values_of
 
 
 class IcebergHistory(HistoryReader, IcebergOpened):
-    """One table of the versions of a source table's rows."""
+    """One table with the versions of a source table's rows."""
 
     def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         IcebergOpened.__init__(self, table, shape, choice)

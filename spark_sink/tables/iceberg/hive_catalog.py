@@ -1,4 +1,4 @@
-"""The tables of a Hive metastore, which Spark accesses with the same protocol."""
+"""The tables of a Hive metastore. Spark uses the same protocol to access them."""
 
 from __future__ import annotations
 
@@ -13,19 +13,18 @@ from pyiceberg.catalog.hive import HiveCatalog, _HiveClient
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-# It writes a line for each attempt to standard error unless configured otherwise; the sink's error contains the last
-# one.
+# By default this logger writes every attempt to standard error. The sink's error contains the last attempt.
 logging.getLogger("thrift.transport.TSocket").addHandler(logging.NullHandler())
 
-# For each answer; a metastore that takes longer counts as unavailable.
+# The timeout for each response. A slower metastore counts as unavailable.
 _SECONDS = 60.0
 
-# The pauses before each round of attempts: a metastore that restarts is retried for about 15 s.
+# The pauses before each round of attempts. They give a restarting metastore about 15 s.
 _WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 class MetastoreCatalog(HiveCatalog):
-    """A client for threads. pyiceberg's own has one connection for all threads, asks only the first of several
+    """A thread-safe client. pyiceberg's own client has one connection for all threads, uses only the first of several
     metastores, and waits forever for one that hangs.
     """
 

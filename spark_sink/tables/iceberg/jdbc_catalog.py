@@ -1,4 +1,4 @@
-"""The tables of an Iceberg catalog in a database, which Spark writes through JDBC."""
+"""The tables of an Iceberg catalog in a database, to which Spark writes through JDBC."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from sqlalchemy import inspect
 
 
 class JdbcCatalog(SqlCatalog):
-    """A client that accepts an empty database. pyiceberg's own treats it as an error. Spark creates the tables of the
-    catalog.
+    """A client that accepts an empty database, which pyiceberg's own client treats as an error. Spark creates the
+    tables of the catalog.
     """
 
     def load_table(self, identifier: str | Identifier) -> Table:

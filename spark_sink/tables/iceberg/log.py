@@ -23,7 +23,7 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 
-# Metadata of each commit in its snapshot, as JSON, so that the next batch need not read the table.
+# Metadata that each commit stores in its snapshot, as JSON, so that the next batch need not read the table.
 GREATEST_PROPERTY = "cdc.greatest"
 
 

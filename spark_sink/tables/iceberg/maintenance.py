@@ -1,4 +1,6 @@
-"""The files of Iceberg tables: read through pyiceberg, and changed by Iceberg's actions in Spark."""
+"""Maintenance of the files of Iceberg tables. They are read through pyiceberg, and changed by Iceberg's actions in
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -32,12 +34,12 @@ from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFile
 
 _DAY_MS = 86_400_000
 
-# No file is too large: a large file is not rewritten to be split.
+# No file counts as too large, so that large files are not rewritten to split them.
 _NO_LIMIT = str(1 << 50)
 
 
 class IcebergMaintenance:
-    """The Iceberg tables of a catalog.
+    """Maintains the Iceberg tables of a catalog.
 
     Args:
         spark: None if files are only inspected.
@@ -54,7 +56,7 @@ class IcebergMaintenance:
             if table is None:
                 return None
             sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
-            # Its metadata contain everything, and a removed file is known as long as its snapshot.
+            # The metadata contain everything, and list a removed file as long as its snapshot exists.
             version, parts = version_of(table.metadata), buckets_of(table.metadata)
             return TableFiles(version, sizes, unsaved=0, remembered_days=math.inf, parts=parts)
 
@@ -69,15 +71,15 @@ class IcebergMaintenance:
             return Compacted(done.rewrittenDataFilesCount(), done.addedDataFilesCount())
 
     def checkpoint(self, name: str) -> None:
-        """Do nothing: the metadata contain everything."""
+        """Do nothing, because the metadata contain everything."""
 
     def remember(self, name: str, days: int) -> None:
-        """Do nothing: the table knows the files of all of its snapshots."""
+        """Do nothing, because the table knows the files of all its snapshots."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Expire old snapshots, and delete the files of failed commits that are as old. A writer at work has newer
-        files, and no kept snapshot contains them. Nothing is done if the catalog does not allow snapshots to expire:
-        Iceberg then removes no file at all.
+        """Expire old snapshots, and delete equally old files of failed commits. An active writer has newer files, and
+        no kept snapshot contains the deleted ones. If the catalog does not allow snapshots to expire, nothing is done,
+        because Iceberg then removes no file.
         """
         with _maintaining(name):
             self._copy_markers(name)
@@ -87,8 +89,8 @@ class IcebergMaintenance:
             return self._expire(name, limit) + self._remove_unknown(name, limit)
 
     def _copy_markers(self, name: str) -> None:
-        """Copy the markers from the newest snapshot to the table. Another program that compacts and then expires all
-        older snapshots removes them.
+        """Copy the markers from the newest snapshot to a table property. Otherwise they would be lost if another
+        program compacts the table and then expires all older snapshots.
         """
         metadata = self._metadata(name)
         copy = copy_of_markers(metadata)
@@ -113,10 +115,10 @@ class IcebergMaintenance:
         return removed
 
     def _may_hold_tables(self, folder: str) -> bool:
-        """Return whether the folder of a table can contain further tables, whose names start with its name.
+        """Return whether the folder of a table can contain other tables, whose names start with its name.
 
-        The table does not know the files of such a table. Folders of its own partitions have an equals sign in their
-        names.
+        The table does not know the files of other tables. The folders of its own partitions have an equals sign in
+        their names.
         """
         files, path = hadoop_folder(self._session, folder)
         entries = files.listStatus(path) if files.exists(path) else ()
@@ -144,9 +146,10 @@ class IcebergMaintenance:
 
 
 def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
-    """Return the time (ms) of the oldest snapshot that must stay; None if all must stay.
+    """Return the time (ms) of the oldest snapshot that must stay, or None if all must stay.
 
-    This is the snapshot that was the newest at the limit, or the newest one with markers if that is older.
+    This is the snapshot that was the newest one at the limit. If the newest snapshot with markers is older, it is that
+    one.
     """
     kept = list(ancestors(metadata))
     then = next((one.timestamp_ms for one in kept if one.timestamp_ms <= limit), None)
@@ -158,7 +161,7 @@ def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
 
 @contextmanager
 def _maintaining(name: str) -> Iterator[None]:
-    """Raise MaintenanceError for errors of Spark, pyiceberg, the catalog and the storage."""
+    """Convert errors of Spark, pyiceberg, the catalog and the storage to MaintenanceError."""
     try:
         yield
     except SPARK_ERRORS as error:

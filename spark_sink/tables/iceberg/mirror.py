@@ -1,4 +1,4 @@
-"""An Iceberg table in a worker that mirrors a source table: read through pyiceberg, and written by Spark's orders."""
+"""An Iceberg mirror in a worker: read through pyiceberg, and written by Spark's orders."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""The common part of Iceberg tables of all modes: their metadata, the markers in snapshots, and columns in Arrow's
-form.
-"""
+"""The code that Iceberg tables of all modes share: metadata, the markers in snapshots, and columns in Arrow form."""
 
 from __future__ import annotations
 
@@ -38,8 +36,8 @@ from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
 
-# The markers of all work, as JSON, in the summary of every snapshot that the sink creates. The table property with this
-# name has a copy, and the sequence number of the snapshot from which it was made.
+# The markers of all work, as JSON, in the summary of every snapshot that the sink creates. A table property of the same
+# name has a copy, with the sequence number of the snapshot from which the copy was made.
 MARKERS_PROPERTY = "cdc.markers"
 
 # The version of a table without any commit.
@@ -58,12 +56,12 @@ _SQL: Mapping[type[IcebergType], str] = {
     TimestamptzType: "timestamp",
 }
 
-# Those of the sink's own columns whose type no event can have.
+# The sink's own columns with types that no event can have.
 _LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
 
 
 def types_of(metadata: TableMetadata) -> dict[str, str]:
-    """Return the Spark SQL type of each column; for a type that no event can have, its name in Iceberg."""
+    """Return the Spark SQL type of each column. For types that no event can have, return the name in Iceberg."""
     return {field.name: _sql(field.field_type) for field in metadata.schema().fields}
 
 
@@ -78,7 +76,7 @@ def shape_of(metadata: TableMetadata) -> TableShape:
 
 
 def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """Return the newest snapshot and its ancestors, as far as they are kept."""
+    """Return the newest snapshot and its ancestors, as far as they still exist."""
     snapshot = metadata.current_snapshot()
     while snapshot is not None:
         yield snapshot
@@ -87,8 +85,9 @@ def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def markers_of(metadata: TableMetadata) -> dict[str, int]:
-    """Return the greatest version of each app. The newest snapshot that has any has all of them; others, such as that
-    of a compaction, can come after it. If no snapshot has any, the copy is used, which may lack the newest ones.
+    """Return the greatest version of each app. The newest snapshot with markers has all of them; snapshots without
+    markers, such as those of a compaction, can follow it. If no snapshot has markers, the copy is used, which can lack
+    the newest ones.
     """
     told = summary_property(metadata, MARKERS_PROPERTY)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
@@ -96,7 +95,9 @@ def markers_of(metadata: TableMetadata) -> dict[str, int]:
 
 
 def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
-    """Return the copy of the markers; none if the table was set back to a state before it, without its rows."""
+    """Return the copy of the markers. If the table was rolled back to a state before the copy, its rows are gone, so
+    there are no markers.
+    """
     copy, newest = metadata.properties.get(MARKERS_PROPERTY), metadata.current_snapshot()
     if copy is None or newest is None:
         return {}
@@ -106,7 +107,7 @@ def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
 
 
 def copy_of_markers(metadata: TableMetadata) -> str | None:
-    """Return the property that copies the markers of snapshots; None if there is nothing to copy."""
+    """Return the property with the copy of the snapshots' markers, or None if there is nothing to copy."""
     for snapshot in ancestors(metadata):
         told = None if snapshot.summary is None else snapshot.summary.get(MARKERS_PROPERTY)
         if told is not None:
@@ -115,13 +116,13 @@ def copy_of_markers(metadata: TableMetadata) -> str | None:
 
 
 def summary_property(metadata: TableMetadata, name: str) -> str | None:
-    """Return the newest value of a property of snapshots."""
+    """Return the newest value of a snapshot property."""
     summaries = (snapshot.summary for snapshot in ancestors(metadata))
     return next((found for one in summaries if one is not None and (found := one.get(name)) is not None), None)
 
 
 class IcebergOpened:
-    """A table of the sink that was opened.
+    """An opened table of the sink.
 
     Args:
         snapshot: the snapshot to read; the newest by default.
@@ -148,11 +149,11 @@ class IcebergOpened:
             return True
         if metadata.snapshot_by_id(seen.version) is not None:
             return False
-        # The snapshot has expired through a later commit, or the metadata are a copy from before it.
+        # A later commit expired the snapshot, or the metadata are a copy from before it.
         return metadata.last_updated_ms * 1000 >= seen.at
 
     def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
-        """Return these columns, at least of some rows, with the types of the table."""
+        """Return these columns, with the types of the table, for all requested rows and possibly for more."""
         types = {**self.shape.types, **OWN_COLUMNS[self.shape.mode]}
         fields = [(name, _LISTS.get(types[name]) or arrow_type(types[name])) for name in names]
         scan = self._table.scan(rows, tuple(dict.fromkeys(names)), snapshot_id=self._snapshot)
@@ -162,14 +163,14 @@ class IcebergOpened:
 
 
 def version_of(metadata: TableMetadata) -> int:
-    """The version of a table by which readers can see its current state: the id of its snapshot."""
+    """The version with which readers can see the current state of the table: the id of its snapshot."""
     snapshot = metadata.current_snapshot()
     return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
 
 
 def near(reach: Reach, types: Mapping[str, str]) -> BooleanExpression:
-    """Return the condition that key columns are within a reach; if it has few values, that they are among them, which
-    also excludes buckets.
+    """Return the condition that selects the rows within a reach. If the reach has few values, the condition lists them,
+    so that Iceberg can also skip buckets.
     """
     found = within(bounds_of(reach, types))
     for name, values in values_of(reach, types).items():
@@ -184,7 +185,7 @@ def buckets_of(metadata: TableMetadata) -> int:
 
 
 def within(bounds: Bounds) -> BooleanExpression:
-    """Return the condition that columns are within bounds."""
+    """Return the condition that columns are within their bounds."""
     found: BooleanExpression = AlwaysTrue()
     for name, (least, greatest) in bounds.items():
         column = Reference(name)

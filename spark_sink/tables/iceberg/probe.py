@@ -1,4 +1,4 @@
-"""A table that is created in a catalog at the start, and dropped again. It shows how the catalog behaves.
+"""Test a catalog at the start, by creating a table and dropping it again, to see how the catalog behaves.
 
 Some catalogs silently create a table of another version than requested, show only the newest snapshot, or do not allow
 snapshots to expire.
@@ -26,12 +26,12 @@ from spark_sink.tables.iceberg.spark_catalog import java_table
 
 log = structlog.get_logger()
 
-# The newest first: the sink does not support row changes in other versions.
+# Newest first. The sink does not support row changes in any other version.
 _VERSIONS = (3, 2)
 
 _APP = "probe"
 
-# A start tests again after this time, because a catalog may have been upgraded.
+# After this time, the next start tests again, because the catalog may have been upgraded.
 _BELIEVED_SECONDS = 86_400.0
 
 _NO_TABLE = "Check tables.iceberg_catalog, and whether its user may create namespaces and tables"
@@ -43,12 +43,12 @@ _NO_CLASS = (
 
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
-    """Return the behavior of a catalog, testing it if the result is not known, and log what differs from the desired
-    behavior.
+    """Return the traits of a catalog, and log how they differ from what the sink wants. The catalog is only tested if
+    its traits are unknown.
 
     Raises:
-        ConfigError: it loses properties that the sink relies on.
-        FatalError: it does not answer, or creates no tables.
+        ConfigError: the catalog loses properties that the sink relies on.
+        FatalError: the catalog does not answer, or cannot create tables.
     """
     memory = TraitsMemory(warehouse, access)
     traits = memory.recall(_BELIEVED_SECONDS)
@@ -79,7 +79,7 @@ class _Probe:
         try:
             for namespace in self._catalog.namespaces(self._name):
                 self._session.sql(f"CREATE NAMESPACE IF NOT EXISTS {in_sql(namespace)}")
-            self._drop()  # the remains of a start that was killed
+            self._drop()  # left over from a start that was killed
             self._create()
             try:
                 return self._look()
@@ -98,7 +98,7 @@ class _Probe:
             try:
                 self._session.sql(f"CREATE TABLE {self._quoted} (probed int) USING iceberg {properties}")
             except SPARK_ERRORS:
-                # If the table exists all the same, something other than its version failed.
+                # If the table exists nevertheless, something other than its version failed.
                 if version == _VERSIONS[-1] or self._catalog.exists(self._name):
                     raise
             else:
@@ -141,4 +141,4 @@ class _Probe:
         try:
             self._session.sql(f"DROP TABLE {self._quoted} PURGE")
         except SPARK_ERRORS:
-            self._session.sql(f"DROP TABLE {self._quoted}")  # its few files stay
+            self._session.sql(f"DROP TABLE {self._quoted}")  # its few files remain

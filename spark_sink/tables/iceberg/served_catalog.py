@@ -1,4 +1,4 @@
-"""A catalog on a server: one with the REST protocol, a database, a metastore, or any other for both clients."""
+"""A catalog on a server: a REST catalog, a database, a metastore, or any other that both clients support."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType
 from spark_sink.errors import ConfigError, FatalError
 from spark_sink.spark.foreign_errors import reason
 
-# Databases in Hive cannot be nested.
+# Hive databases cannot be nested.
 _OF_HIVE = re.compile(r"([A-Za-z0-9_]+\.)?[A-Za-z0-9_]+")
 
-# The namespace of a table whose name has no dot, because a catalog has no tables without a namespace.
+# The namespace of a table whose name has no dot, because catalogs have no tables outside a namespace.
 _DEFAULT = "default"
 
-# For each answer; a server that takes longer counts as unavailable.
+# The timeout for each response. A slower server counts as unavailable.
 _SECONDS = 60.0
 
-# A server that restarts is retried for about 15 s. Requests that change something are sent once.
+# A restarting server is retried for about 15 s. Requests that change something are sent only once.
 _RETRIES = Retry(
     total=6,
     backoff_factor=0.25,
@@ -40,7 +40,7 @@ _RETRIES = Retry(
 
 
 class ServedCatalog:
-    """The tables of a catalog. It is sent to the workers, and connects where it is used."""
+    """The tables of a catalog. This object is sent to the workers, and connects where it is used."""
 
     def __init__(self, access: CatalogAccess) -> None:
         self._access = access
@@ -102,7 +102,7 @@ class ServedCatalog:
 
 @contextmanager
 def _asking(access: CatalogAccess) -> Iterator[None]:
-    """Raise FatalError for errors of pyiceberg and its clients. The first line of their messages contains addresses,
+    """Convert errors of pyiceberg and its clients to FatalError. The first line of their messages contains addresses,
     users and tables, but no secrets.
     """
     try:
@@ -118,7 +118,7 @@ def _asking(access: CatalogAccess) -> Iterator[None]:
 
 @lru_cache(maxsize=4)
 def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, str]]) -> Catalog:
-    """One connection for all tables of a process."""
+    """Return one connection for all tables of a process."""
     given = dict(properties)
     match type:
         case CatalogType.REST:
@@ -138,7 +138,7 @@ def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, st
 
 
 class _Rest(RestCatalog):
-    """A client with time limits. pyiceberg's own waits forever for a server that hangs."""
+    """A client with timeouts. pyiceberg's own client waits forever for a server that hangs."""
 
     def _config_headers(self, session: Session) -> None:
         # Set first when a session is prepared, because the next step requests a token.
@@ -148,7 +148,7 @@ class _Rest(RestCatalog):
 
 
 class _Patient(HTTPAdapter):
-    """Sends requests with a time limit."""
+    """Sends requests with a timeout."""
 
     def send(self, request: PreparedRequest, *args: Any, **options: Any) -> Response:
         options["timeout"] = options.get("timeout") or _SECONDS

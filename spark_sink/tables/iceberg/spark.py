@@ -1,7 +1,7 @@
-"""Iceberg tables that Spark writes, on the driver: orders as statements.
+"""Iceberg tables that Spark writes, on the driver: orders are executed as SQL statements.
 
-Rows are changed by a MERGE with a clause for matching rows, by a DELETE, or by an append that Iceberg validates. An
-INSERT, and a MERGE that only inserts, would duplicate rows with two writers (docs/decisions/0009-iceberg.md).
+Rows are changed by a MERGE with a clause for matching rows, by a DELETE, or by an append that Iceberg validates. With
+two writers, an INSERT or a MERGE that only inserts would duplicate rows (docs/decisions/0009-iceberg.md).
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from spark_sink.tables.spark_writer import SparkTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
-# What Spark writes into the summary of the snapshot that a statement creates.
+# The prefix of what Spark writes into the summary of the snapshot that a statement creates.
 _SUMMARY = "spark.sql.iceberg.snapshot-property."
 
-# Iceberg's exceptions for a commit that another one made impossible.
+# Iceberg's exceptions for a commit that conflicts with another commit.
 _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedException|ValidationException)\b")
 
 
@@ -59,8 +59,8 @@ class IcebergInSpark:
 
     @cached_property
     def _appends(self) -> bool:
-        """Append new rows if the catalog shows commits before the newest snapshot. Otherwise it would be impossible to
-        see whether another writer has added them.
+        """Append new rows, if the catalog shows commits before the newest snapshot. Otherwise it is impossible to see
+        whether another writer has added the rows.
         """
         return self._traits().keeps_snapshots
 
@@ -110,7 +110,7 @@ class _Table:
         self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")
 
     def _under(self, floors: Mapping[str, str]) -> str:
-        """Return the beginning of a MERGE that matches the rows not beyond the floors."""
+        """Return the beginning of a MERGE that matches the rows at or below the floors."""
         rows = ", ".join(f"({literal(scope)}, {literal(pos)})" for scope, pos in floors.items())
         known = f"(SELECT col1 AS scope, col2 AS pos FROM VALUES {rows})"  # noqa: S608 - literals
         return f"MERGE INTO {self._quoted} AS t USING {known} AS f ON t.{SCOPE} = f.scope AND t.{POS} <= f.pos"
@@ -126,11 +126,11 @@ class _Table:
         self._commit(change, markers, order.summary)
 
     def _append(self, rows: DataFrame, version: int) -> None:
-        """Add rows that are not in a version of the table. This is an overwrite of no rows, which Iceberg rejects if
-        another commit has added any since that version. It does not reject a plain append.
+        """Add rows that are not in a given version of the table. This is an overwrite of no rows, because Iceberg
+        rejects it if another commit has added any row since that version. Iceberg does not reject a plain append.
         """
         validated = rows.writeTo(self._quoted).option("isolation-level", "serializable")
-        if version != NO_SNAPSHOT:  # otherwise since the table was created
+        if version != NO_SNAPSHOT:  # otherwise since the creation of the table
             validated = validated.option("validate-from-snapshot-id", str(version))
         validated.overwrite(lit(False))
 
@@ -138,7 +138,7 @@ class _Table:
         self._commit(partial(self._session.sql, statement), markers, {})
 
     def _commit(self, change: Callable[[], object], markers: Sequence[Marker], summary: Mapping[str, str]) -> None:
-        """Make a change whose commit carries the markers, unless the table has the first of them."""
+        """Make a change whose commit contains the markers. If the table already has the first of them, do nothing."""
         table = self._catalog.load(self._name)
         stored = {} if table is None else markers_of(table.metadata)
         fresh = {app: version for app, version in markers if stored.get(app, -1) < version}

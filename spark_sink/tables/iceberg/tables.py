@@ -25,7 +25,7 @@ class IcebergTables:
     Args:
         warehouse: the folder for staged files.
         app: pipeline and checkpoint, which identify the staged files.
-        buckets: the buckets of new tables, by name or pattern.
+        buckets: the buckets of new tables, keyed by name or pattern.
     """
 
     warehouse: str
@@ -48,7 +48,7 @@ class IcebergTables:
         return IcebergMirror(table, shape, choice, name, self.staging)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table; None if it does not exist."""
+        """Return the shape of a table, or None if it does not exist."""
         table = self.catalog.load(name)
         return None if table is None else shape_of(table.metadata)
 

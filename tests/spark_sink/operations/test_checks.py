@@ -121,11 +121,11 @@ def test_everything_is_wrong(asked: Asked) -> None:
         settings["spark"] = {"jars": ["/nowhere/*.jar"]}
         code, lines, said = asked(settings, "--connect")
     assert 1 == code
-    assert "5 of 7 answers are wrong" in said
+    assert "5 of 7 checks failed" in said
     wrong = {subject: line for subject, line in lines.items() if line.startswith("WRONG")}
     assert ["brokers", "topic cdc.canonical", "topic cdc.canonical.schemas", "checkpoint", "tables"] == list(wrong)
     assert "no broker answered" in wrong["brokers"]
-    assert wrong["topic cdc.canonical"].endswith("not checked, because it needs what is wrong above: brokers")
+    assert wrong["topic cdc.canonical"].endswith("not checked, because it depends on a check that failed: brokers")
     assert "check the folder" in wrong["checkpoint"]
     assert "tables do not match the configuration" in wrong["tables"]
 

@@ -176,7 +176,7 @@ def test_killed_after_the_replay(lake: Lake, monkeypatch: pytest.MonkeyPatch) ->
 def test_parked_by_command(each_lake: Lake) -> None:
     """A table parked by the operator keeps its rows and applies nothing, not even new columns, until it is resumed."""
     each_lake.apply(0, [change("c", {"id": 1}, {}, pos=1)])
-    assert ["parked", "it is parked already"] == [each_lake.command("park").result for _ in range(2)]
+    assert ["parked", "it is already parked"] == [each_lake.command("park").result for _ in range(2)]
     each_lake.use(TableRules())  # a restart
     before = each_lake.version(ORDERS)
     each_lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2), change("c", {"id": 3}, {"b": "y"}, pos=3)])
