@@ -12,11 +12,13 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WHOLE = 1000
-"""Maximum length of a command summary. First sentences are shorter, so none is cut off."""
+"""Maximum length of a command summary. All summaries are shorter, so none is truncated."""
 
 
 class CommandGroup(click.Group):
-    """A command group whose help prints each command's summary in full; Click would shorten it to one line."""
+    """A command group whose help prints each command's summary in full. By default, Click would shorten it to
+    one line.
+    """
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))
@@ -26,11 +28,11 @@ class CommandGroup(click.Group):
 
 
 class LazyGroup(CommandGroup):
-    """A group that imports the module of a command only when the command runs, so that `--help` is quick.
+    """A group that imports the module of a command only when the command runs, so that `--help` is fast.
 
     Args:
-        commands: the summary of each command, by its name; its tests compare them with the commands' own.
-        modules: the module of a command that is not in the module of its own name.
+        commands: the summary of each command, keyed by its name; tests compare them with the commands' own summaries.
+        modules: the module of each command that is not in a module of its own name.
         package: the package that contains the modules.
     """
 
@@ -72,7 +74,7 @@ def config_option(file: str, variable: str) -> Callable[[Command], Command]:
 
     Args:
         file: default file in the working directory, used if neither the option nor the variable is set.
-        variable: environment variable with the path.
+        variable: environment variable that can contain the path.
     """
     return click.option(
         "-c",

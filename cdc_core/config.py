@@ -20,11 +20,11 @@ from cdc_core.errors import ConfigError, quote
 Model = TypeVar("Model", bound=BaseModel)
 
 FILE = "file"
-"""The name under which a model's validator finds the SettingsFile in its context."""
+"""The name under which a model's validators find the SettingsFile in their context."""
 
 
 def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Model:
-    """Return the settings of a YAML file.
+    """Load the settings from a YAML file.
 
     Raises:
         ConfigError: the file cannot be read, a variable is not set, or the content is invalid (one error lists all
@@ -40,7 +40,7 @@ def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Mode
 
 
 def parse(model: type[Model], text: str, environment: Mapping[str, str], where: str) -> Model:
-    """Return the settings of a YAML text; `where` identifies it in errors."""
+    """Load the settings from YAML text. `where` identifies the text in errors."""
     try:
         document, places = _document(text, where)
         given = _interpolate(document, environment, where)
@@ -59,7 +59,7 @@ _BOOLEAN, _MERGE = f"{_TAG}bool", f"{_TAG}merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with the booleans of YAML 1.2. It raises only YAMLError."""
+    """PyYAML's safe loader with the booleans of YAML 1.2. Its only exceptions are YAMLErrors."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own declaration
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOLEAN]
@@ -79,7 +79,7 @@ _Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"(?:true|True|TRUE|false|Fal
 
 
 def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
-    """Return the content of a file, with the locations of its items."""
+    """Return the content of a file, together with the locations of its items."""
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
@@ -96,10 +96,10 @@ def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
 
 
 def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
-    """Yield an error for every repeated key of a mapping. A merged mapping (`<<`) can be overridden."""
+    """Yield an error for every repeated key of a mapping. Keys of a merged mapping (`<<`) can be overridden."""
     if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
         return
-    seen.add(id(node))  # an alias is the same node again
+    seen.add(id(node))  # an alias refers to a node that was already checked
     if isinstance(node, yaml.SequenceNode):
         for item in node.value:
             yield from _repeated(item, seen)
@@ -114,7 +114,7 @@ def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
         yield from _repeated(value, seen)
 
 
-# Quoted parts of PyYAML's messages that are not text of the file: token names and expected characters.
+# Quoted parts of PyYAML's messages that do not come from the file: token names and expected characters.
 _QUOTED = re.compile(r"""('<[a-z ]+>'|'[][{}:,?. >!-]'|'\\t')|(['"]).*\2""")
 
 

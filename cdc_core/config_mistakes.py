@@ -1,4 +1,4 @@
-"""Configuration mistakes in plain words: the location and what was expected, but never the value."""
+"""Describe configuration mistakes in plain words: the location and what was expected, but never the value."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Places:
         self._walk(root, (), frozenset())
 
     def _walk(self, node: yaml.Node | None, location: Location, above: frozenset[int]) -> None:
-        if node is None or id(node) in above:  # an alias of a node that contains it
+        if node is None or id(node) in above:  # an alias can refer to a node that contains it
             return
         self._lines.setdefault(location, node.start_mark.line + 1)
         below = above | {id(node)}
@@ -68,7 +68,7 @@ _NAME_CHARACTERS = 60
 
 
 class SettingsFile:
-    """The file that settings were read from, for mistakes that only surface when the settings are used."""
+    """The file from which settings were read, for mistakes that only surface when the settings are used."""
 
     def __init__(self, where: str, places: Places) -> None:
         self._where = where
@@ -80,7 +80,7 @@ class SettingsFile:
 
 
 def refused(where: str, lines: Sequence[str]) -> ConfigError:
-    """Return the error for everything that is wrong with a file."""
+    """Return one error that lists everything that is wrong with a file."""
     return ConfigError(f"{where}:\n" + "\n".join(f"  {line}" for line in lines))
 
 
@@ -101,7 +101,9 @@ def mistakes(error: ValidationError, model: type[BaseModel], places: Places) -> 
 
 
 def _place(location: Location, kind: str, places: Places) -> Location:
-    """Return the location in the file, without the parts that pydantic adds for keys and for variants of a union."""
+    """Return the location in the file, without the parts that pydantic adds for keys and for the variants of
+    a union.
+    """
     if location and location[-1] == "[key]":
         return location[:-1]
     if kind in ("missing", "extra_forbidden"):
@@ -112,7 +114,7 @@ def _place(location: Location, kind: str, places: Places) -> Location:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Return one sentence for everything that a setting of several types accepts."""
+    """Return one sentence that lists everything a setting with several types accepts."""
     if len(sentences) > 1 and all(sentence.startswith(_EXPECTED) for sentence in sentences):
         return _EXPECTED + " or ".join(sentence.removeprefix(_EXPECTED) for sentence in sentences)
     return "; ".join(sentences)
@@ -133,7 +135,7 @@ def _said(mistake: Any, model: type[BaseModel]) -> str:
 
 
 def _words(expected: str) -> list[str]:
-    """Return the words in pydantic's `'a', 'b' or 'c'`."""
+    """Return the words in pydantic's text `'a', 'b' or 'c'`."""
     return re.findall(r"'([^']*)'", expected)
 
 
@@ -161,7 +163,7 @@ def _always(sentence: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
-    """Sentences by pydantic's name for the mistake."""
+    """Sentences for mistakes, keyed by pydantic's name for the mistake."""
     for kinds, sentence in (
         (("bool_type", "bool_parsing"), "expected true or false"),
         (("string_type",), "expected text; quote a value that YAML would read as another type"),

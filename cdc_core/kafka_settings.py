@@ -1,6 +1,6 @@
-"""The section `kafka` of both programs: broker addresses, trust and credentials.
+"""The section `kafka` of both programs: broker addresses, TLS and credentials.
 
-Contradictory settings are rejected, so that nobody runs unprotected without knowing. Errors never quote a value.
+Contradictory settings are rejected, so that no connection is unprotected by mistake. Errors never quote a value.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-# The settings that a login mechanism requires, and the optional ones.
+# For each login mechanism, the required settings and the optional ones.
 _LOGIN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), ("sasl_username", "sasl_password")),
     "OAUTHBEARER": ("oauth_token_url", "oauth_client_id", "oauth_client_secret"),
@@ -96,7 +96,7 @@ class Kafka(Section):
         return self
 
     def _given(self, prefixes: tuple[str, ...]) -> list[str]:
-        """Return those of the given settings that have a value."""
+        """Return the names of the given settings that have a value."""
         names = (name for name in type(self).model_fields if name.startswith(prefixes))
         return [name for name in names if getattr(self, name) is not None]
 
@@ -112,7 +112,7 @@ def check_certificate(certificate: Path | None, key: Path | None) -> None:
 
 
 def checked_scheme(url: str, name: str, login: str) -> str:
-    """Return the scheme of a URL. Errors name the setting and never quote the URL, which could contain a password.
+    """Return the scheme of a URL. Errors identify the setting and never quote the URL, which could contain a password.
 
     Args:
         login: the settings to use for credentials, which must not be part of a URL.
@@ -147,7 +147,7 @@ LIBRDKAFKA: Mapping[str, str] = {
     "ssl_key_file": "ssl.key.location",
     "ssl_key_password": "ssl.key.password",
 }
-"""Setting name -> librdkafka's name for it."""
+"""The librdkafka names of the settings."""
 
 
 def librdkafka_options(kafka: Kafka) -> dict[str, str]:
@@ -159,7 +159,7 @@ def librdkafka_options(kafka: Kafka) -> dict[str, str]:
 
 
 def named_by(table: Mapping[str, str], kafka: Kafka) -> dict[str, str]:
-    """Return the settings that have a value, under a client library's names, with secrets in plain text."""
+    """Return the settings that have a value, under the names of a client library, with secrets in plain text."""
     given = ((theirs, getattr(kafka, ours)) for ours, theirs in table.items())
     return {theirs: _plain(value) for theirs, value in given if value is not None}
 

@@ -70,7 +70,8 @@ def _taken_apart(note: str) -> StatementNote:
         return StatementNote(word)
     if word not in _TYPED:
         return StatementNote(word, rest)
-    # Types contain no unquoted colon except in label lists. Column names can contain colons, so the last one separates.
+    # Types contain no unquoted colon except in label lists. Column names can contain colons, so the last one is the
+    # separator.
     cut = _end_of_column(rest)
     return StatementNote(word, rest[:cut], rest[cut + 1 :])
 

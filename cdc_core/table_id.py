@@ -9,12 +9,12 @@ from cdc_core.envelope import TableSchema
 
 
 def joined_name(db: str | None, schema: str | None, table: str | None) -> str:
-    """Return the name of a table: its levels joined by points, without levels that its source does not have."""
+    """Return the name of a table: its levels, joined by dots, without levels that its source does not have."""
     return ".".join(part for part in (db, schema, table) if part)
 
 
 class TableId(NamedTuple):
-    """A table, with the names that its source uses."""
+    """A table, identified by the names that its source uses."""
 
     source: str
     db: str | None

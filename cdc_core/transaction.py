@@ -22,7 +22,7 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
         return cls(scope, id, None if id is not None else committed)
 
     def includes(self, other: SourceTransaction) -> bool | None:
-        """Return whether an event of `other` belongs to this transaction; None if the source does not provide enough
+        """Return whether an event of `other` belongs to this transaction, or None if the source does not provide enough
         data.
 
         Without ids, two events can belong to one transaction if they were committed at the same time. If the commit

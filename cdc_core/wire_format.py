@@ -1,10 +1,10 @@
 """The value of a record of the canonical topic: its header and the event that follows (docs/envelope.md).
 
-A value begins with the header of Avro's single-object encoding, which contains the fingerprint of the schema; or with
-Confluent's header, which contains the schema's registry id; or with a JSON brace. This module never queries a registry.
-Whatever the id is, the datum is an envelope of version 1 if its first field, `v`, says so, and within a version the
-envelope only grows at its end. A newer record is therefore read without its new fields. An older record ends early, and
-the decoder reports that.
+A value begins in one of three ways: with the header of Avro's single-object encoding, which contains the fingerprint of
+the schema; with Confluent's header, which contains the schema's registry id; or with a JSON brace. This module never
+queries a registry. Whatever the id is, the datum is an envelope of version 1 if its first field, `v`, says so. Within a
+version, new fields are only added at the end. A newer record is therefore read without its new fields. An older record
+ends early, and the decoder reports that.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ CONFLUENT_SIZE: Final = 5  # followed by the id
 JSON: Final = b"{"
 _V1 = b"\x02"  # the number 1, encoded as Avro
 
-# Times are read as plain integers, because logical types do not change the encoding and would create datetimes. Both
-# schemas have the same canonical form and therefore the same fingerprint.
+# Times are read as plain integers. Logical types do not change the encoding, but would create datetimes. Both schemas
+# have the same canonical form and therefore the same fingerprint.
 WRITER_SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
 # The datum in a record value, as SQL over the column `value`. Null if the value is not an envelope of version 1.

@@ -18,8 +18,8 @@ __all__ = ["Otlp", "Warn", "reports"]
 def reports(
     settings: Otlp | None, registry: CollectorRegistry, identity: Mapping[str, str], warn: Warn
 ) -> AbstractContextManager[None]:
-    """Report the metrics of a registry while the block runs, and once at its end. Reports are lost if the receiver is
-    down.
+    """Report the metrics of a registry while the block runs, and once at its end. If the receiver is down, reports are
+    lost.
 
     Args:
         settings: None disables reporting.

@@ -39,7 +39,7 @@ _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000
 
 _TRY_SECONDS = 5.0
-"""Timeout of one report including the exporter's retries. It limits how long a process waits for its last report."""
+"""Timeout of one report, including the exporter's retries. It limits how long a process waits for its last report."""
 
 _LOGGER = "opentelemetry.exporter"
 _REASON_CHARACTERS = 300
@@ -84,7 +84,7 @@ class Reports(threading.Thread):
 
 
 class _Reasons(logging.Handler):
-    """Captures why a report failed, because the exporter only logs it to its own logger."""
+    """Captures the reason why a report failed, because the exporter only writes it to its own logger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,16 +97,16 @@ class _Reasons(logging.Handler):
         self._told.append(record.getMessage())
 
     def take(self) -> str:
-        """Return the first reason since the last call. Later ones repeat it."""
+        """Return the first reason since the last call. Later reasons only repeat it."""
         told, self._told = self._told, []
         return told[0][:_REASON_CHARACTERS] if told else ""
 
 
 def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[Metric]:
-    """Convert the metrics of a registry to OpenTelemetry. A NaN gauge means "unknown" and is left out.
+    """Convert the metrics of a registry to OpenTelemetry. A NaN gauge means "unknown" and is omitted.
 
     Args:
-        begun_ns: start time of counters that have none of their own, in nanoseconds since 1970.
+        begun_ns: start time for counters that have no start time, in nanoseconds since 1970.
         now_ns: time of the values.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
@@ -135,7 +135,7 @@ def _gauge(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
 
 
 def _histogram(family: Family, begun_ns: int, now_ns: int) -> Iterator[Metric]:
-    """Convert a summary with a count and a sum to a histogram with one bucket, because the exporter has no
+    """Convert a summary with a count and a sum to a histogram with one bucket, because the exporter does not support
     summaries.
     """
     created = _created(family)
@@ -171,7 +171,7 @@ def _histogram_point(
         sum=total,
         bucket_counts=own,
         explicit_bounds=bounds[:-1],
-        # Optional in the protocol and unknown here, although the library's types do not allow None.
+        # This field is optional in the protocol and unknown here, although the library's types do not allow None.
         min=None,  # type: ignore[arg-type]
         max=None,  # type: ignore[arg-type]
     )

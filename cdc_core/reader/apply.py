@@ -23,8 +23,8 @@ from cdc_core.table_id import TableId
 
 
 class RowStore(Protocol):
-    """A store of rows. All writes of one `apply` call belong in one transaction, together with the offsets that were
-    read.
+    """A store of rows. All writes of one `apply` call belong in one transaction, together with the offsets of the
+    changes.
     """
 
     def load(self, table: TableId, key: RowKey) -> KeptRow | None:
@@ -32,7 +32,7 @@ class RowStore(Protocol):
         ...
 
     def store(self, table: TableId, key: RowKey, row: KeptRow, types: Mapping[str, str]) -> None:
-        """Store the row and replace what was there. `types` contains the known canonical column types."""
+        """Store the row, replacing the stored one. `types` contains the known canonical column types."""
         ...
 
     def keys(self, table: TableId) -> Iterator[RowKey]:
@@ -40,7 +40,7 @@ class RowStore(Protocol):
         ...
 
     def clear(self, table: TableId) -> None:
-        """Delete every row but keep its progress."""
+        """Delete every row, but keep the progress of each."""
         ...
 
     def floor(self, table: TableId, scope: str) -> str:
@@ -60,10 +60,10 @@ class AppliedChanges:
         keyless: changes of rows without a key. These rows are not in the store.
         announcements: events other than row events.
         undecided: removals of a key that two rows could have had, if it is unknown which one left. See `incomplete`.
-        outlived: ids of changes, counted as stale, that would restore a row that another scope has deleted since.
-        filled: rows that received the default of a column added by a statement.
-        not_applied: ids of announcements of statements that changed rows that no event contains. Reload the tables of
-            these events (docs/envelope/statements.md).
+        outlived: ids of changes that would restore a row that another scope has deleted since. They count as stale.
+        filled: rows that received the default of a column that a statement added.
+        not_applied: ids of statement announcements whose row changes are in no event. Reload the tables of these events
+            (docs/envelope/statements.md).
     """
 
     applied: int = 0
@@ -101,7 +101,7 @@ def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
 
 
 def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
-    """Apply a statement: fill in its default, or report it if nobody can apply it."""
+    """Apply a statement: fill in its default, or report the statement if it cannot be applied."""
     words = {note.word for note in statement_notes(change.event.notes)}
     if not words.isdisjoint(_NOT_APPLIED):
         account.not_applied.append(change.event.id)
@@ -176,7 +176,7 @@ def _left(change: Change, row: KeptRow, account: AppliedChanges) -> KeptRow | No
 
 
 def _move(change: Change, left: KeptRow | None, new: KeptRow) -> None:
-    """Apply a key change. The new row is completed from the row that left the old key, if that row is known."""
+    """Apply a key change. If the row that left the old key is known, the new row takes missing columns from it."""
     aside = new.set_aside(change)
     is_late = change.event.pos < new.progress.positions[change.event.pos_scope]
     if change.is_full or left is None or is_late:
@@ -208,7 +208,7 @@ def _delete_row(change: Change, table: TableId, key: RowKey, store: RowStore, ac
 
 
 def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, account: AppliedChanges) -> None:
-    """Handle a row without a key: it is not stored, and removed if it was stored before."""
+    """Handle a row without a key. It is not stored, and is removed if it was stored before."""
     if old is None and "KEY_INCOMPLETE" not in (change.event.notes or ()):
         raise ApplyError(
             f"{change.event.id}: no key of {table} is known, so its rows cannot be identified. Declare a key in "

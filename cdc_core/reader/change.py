@@ -19,7 +19,7 @@ from cdc_core.table_id import TableId
 from cdc_core.transaction import SourceTransaction
 
 RowKey: TypeAlias = tuple[Value, ...]
-"""Return the values of the key columns, in key order. Different spellings of one number give equal keys."""
+"""Return the values of the key columns, in key order. Different spellings of the same number give equal keys."""
 
 RowValues: TypeAlias = Mapping[str, Value]
 
@@ -30,15 +30,15 @@ class Missing(Enum):
     ABSENT = "absent"
     """The column was not sent."""
     UNAVAILABLE = "unavailable"
-    """The value exists, but the source withheld it or it has no faithful form."""
+    """The value exists, but the source withheld it, or it cannot be represented exactly."""
 
 
 class Change(Struct, frozen=True, dict=True):
     """An event and its images. NULL is None, and a column that was not sent is missing from its image.
 
-    `event` has all fields of the envelope. `table` is None if the event has no table. `schema` is the schema that the
-    event refers to, or else the newest known schema of its table. Without a schema, values are as in JSON, where a
-    decimal is text.
+    `event` has all fields of the envelope. `table` is None if the event has no table. `schema` is the schema to which
+    the event refers, or else the newest known schema of its table. Without a schema, values have the types of JSON, in
+    which a decimal is text.
     """
 
     event: ChangeEvent
@@ -54,11 +54,11 @@ class Change(Struct, frozen=True, dict=True):
         """Read the images of an event.
 
         Args:
-            schemas: None leaves all values as JSON has them.
+            schemas: None leaves all values in their JSON types.
 
         Raises:
             ReadError: an image does not match its schema.
-            UnknownSchema: the schema of the event was not learned.
+            UnknownSchema: the schema of the event has not been learned.
         """
         table = None if event.table is None else TableId(event.source, event.db, event.schema, event.table)
         schema, types = None, _NO_TYPES
@@ -66,7 +66,7 @@ class Change(Struct, frozen=True, dict=True):
             schema = _schema(event, table, schemas)
             types = _NO_TYPES if schema is None else schema.column_types
         elif event.kind == "schema" and schemas is not None:
-            # The column types in a statement's image are those in its notes.
+            # The types of the columns in a statement's image are in its notes.
             types = {note.column: note.type for note in statement_notes(event.notes) if note.column and note.type}
         strict = event.schema_id is not None
         images = (
@@ -77,12 +77,12 @@ class Change(Struct, frozen=True, dict=True):
 
     @property
     def kind(self) -> str:
-        """`row`, `schema`, `tx`, `watermark`, or a kind of a later release."""
+        """The kind: `row`, `schema`, `tx`, `watermark`, or a kind from a later release."""
         return self.event.kind
 
     @property
     def op(self) -> str | None:
-        """`r`, `c`, `u`, `d` or `t`; None unless the kind is `row`."""
+        """The operation: `r`, `c`, `u`, `d` or `t`; None unless the kind is `row`."""
         return self.event.op
 
     @property
@@ -98,17 +98,17 @@ class Change(Struct, frozen=True, dict=True):
 
     @cached_property
     def withheld(self) -> frozenset[str]:
-        """Columns whose new value was withheld by the source or sent without a faithful form."""
+        """The columns whose new value was withheld by the source, or cannot be represented exactly."""
         event = self.event
         named = {*(event.unavailable or ()), *(issue.col for issue in event.issues or ())}
         return frozenset(named - (self.after or {}).keys())
 
     def new(self, column: str) -> Value | Missing:
-        """Return a column's value after the change, or the reason why there is none."""
+        """Return a column's value after the change, or the reason why it has no value."""
         return _found(self.after, column, self.withheld)
 
     def old(self, column: str) -> Value | Missing:
-        """Return a column's value before the change, or the reason why there is none."""
+        """Return a column's value before the change, or the reason why it has no value."""
         event = self.event
         return _found(self.before, column, {*(event.unavailable or ()), *(issue.col for issue in event.issues or ())})
 
@@ -131,8 +131,8 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
 def _image(
     event_id: str, name: str, text: str | None, types: Mapping[str, str], strict: bool
 ) -> dict[str, Value] | None:
-    """Return the columns of an image. Unless `strict`, the types are a guess, and a value that does not match stays as
-    it is.
+    """Return the columns of an image. Unless `strict`, the types are a guess, and a value that does not match stays
+    unchanged.
     """
     if text is None:
         return None

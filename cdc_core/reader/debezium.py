@@ -1,7 +1,7 @@
 """Read records of a Debezium projection as events, as far as the format allows (docs/debezium.md).
 
-Fields that the format does not have are null or `none`: the kind of the key, the changed columns, issues, notes. A key
-change is written as two records, a delete and a create. They become two events with one position, for different rows.
+Fields that the format lacks are null or `none`: the kind of the key, the changed columns, issues, notes. A key change
+is written as two records, a delete and a create. They become two events with the same position, for different rows.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ class _Envelope(Struct):
 
 
 class _Members(Struct):
-    """The members that distinguish the formats."""
+    """The JSON members that distinguish the formats."""
 
     source: Raw | UnsetType = UNSET
     payload: Raw | UnsetType = UNSET
 
 
 def is_debezium(value: bytes) -> bool:
-    """Return whether a JSON object has this format: its `source` is an object. In the envelope it is text.
+    """Return whether a JSON object has this format, in which `source` is an object. In the envelope, `source` is text.
 
     Raises:
         msgspec.DecodeError: not a JSON object.
@@ -72,7 +72,7 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
     scope, pos = msgspec.json.decode(told.source.sequence, type=tuple[str, str])
     name, place = _identity(headers, told.source.name)
     missing = msgspec.json.decode(headers.get("cdc-unavailable", b"[]"), type=list[str])
-    # A missing column can be represented by a placeholder, which is not a value.
+    # A placeholder can represent a missing column. It is not a value.
     after = None if told.after is None else {k: v for k, v in told.after.items() if k not in missing}
     return ChangeEvent(
         v=int(told.source.version),
@@ -94,8 +94,8 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
         pos_native=None,
         ts_commit_us=told.source.ts_us,
         ts_capture_us=None,
-        # Either the time when the tool wrote the change or the time of the raw record; the format does not distinguish
-        # them.
+        # This is either the time when the tool wrote the change or the time of the raw record. The format does not
+        # distinguish them.
         ts_origin_us=told.ts_us,
         key=None if key is None else (_payload(key) if is_block else key).decode(),
         key_old=None,
@@ -111,15 +111,15 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
         tx=None if told.transaction is None else Tx(told.transaction.id, told.transaction.total_order),
         ddl=None,
         origin=place,
-        # If no key is known, the format contains nothing more about it.
+        # If no key is known, the format has no other information about it.
         notes=None if key is not None or told.op == "t" else ["KEY_INCOMPLETE"],
         ext=None,
     )
 
 
 def _operation(op: str, headers: Mapping[str, bytes]) -> str:
-    """Return the operation at the source. An update is written as a create if its old image would be required but is
-    missing.
+    """Return the operation at the source. An update is written as a create if the format requires its old image but the
+    image is missing.
     """
     is_half = "__debezium.oldkey" in headers
     return "u" if op == "c" and headers.get("cdc-op") == b"u" and not is_half else op

@@ -1,4 +1,4 @@
-"""Decode records into changes, based on the first byte of the value. The writer's configuration is not needed
+"""Decode records into changes, depending on the first byte of the value. The writer's configuration is not needed
 (docs/reading.md).
 """
 
@@ -29,7 +29,7 @@ from cdc_core.wire_format import (
     event_of_json,
 )
 
-# Exceptions that fastavro and msgspec raise for invalid bytes.
+# The exceptions that fastavro and msgspec raise for invalid bytes.
 _FOREIGN = (
     *(ValueError, TypeError, LookupError, ArithmeticError, EOFError, StopIteration, MemoryError, RecursionError),
     *(struct.error, msgspec.MsgspecError),
@@ -40,9 +40,9 @@ class ChangeReader:
     """Reads values of canonical topic records, whatever codec and framing the translator used.
 
     Args:
-        schemas: provides the column types of images. None leaves values as JSON has them.
-        later: Avro schemas of later releases, as JSON text, by the 16 hex digits of their fingerprint or by their
-            registry id. The schema of this release is built in.
+        schemas: provides the column types of images. None leaves values in their JSON types.
+        later: Avro schemas of later releases, as JSON text. The keys are their fingerprints (16 hex digits) or
+            registry ids. The schema of this release is built in.
     """
 
     def __init__(self, schemas: KnownSchemas | None = None, later: Mapping[str | int, str] | None = None) -> None:
@@ -65,8 +65,8 @@ class ChangeReader:
     ) -> Change | None:
         """Return the change in a record of any event topic of the translator, including Debezium projections.
 
-        Returns None for a tombstone, which only repeats a delete. A projection of rows by key (upsert) contains no
-        changes.
+        Returns None for a tombstone, which only repeats a delete. Upsert projections contain rows by key instead of
+        changes, so they cannot be read.
 
         Raises:
             ReadError: see `read`.
@@ -124,7 +124,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
 
 
 def _reason(error: BaseException) -> str:
-    """Return only our own error texts, because those of libraries can quote values."""
+    """Return the text of our own errors only, because the texts of library errors can quote values."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 
@@ -133,5 +133,5 @@ def _header(name: str | int) -> bytes:
 
 
 def _without_logical_types(text: str) -> Any:
-    """Return the schema with times as numbers, because a source can send times that no datetime can hold."""
+    """Return the schema with times as numbers, because a source can send times that datetime cannot represent."""
     return json.loads(text, object_hook=lambda node: node["type"] if "logicalType" in node else node)

@@ -1,4 +1,4 @@
-"""Rows in memory."""
+"""An in-memory store of rows."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from cdc_core.table_id import TableId
 
 
 class DictStore:
-    """A store in dictionaries. `rows(table)` returns the contents of a table."""
+    """A store that keeps rows in dictionaries. `rows(table)` returns the rows of a table."""
 
     def __init__(self) -> None:
         self._kept: dict[TableId, dict[RowKey, KeptRow]] = {}
         self._floors: dict[tuple[TableId, str], str] = {}
 
     def tables(self) -> list[TableId]:
-        """Return the tables that have had a row."""
+        """Return the tables that have, or had, a row."""
         return [*self._kept]
 
     def rows(self, table: TableId) -> dict[RowKey, RowValues]:
@@ -25,7 +25,7 @@ class DictStore:
         return {key: row.values for key, row in self._kept.get(table, {}).items() if row.values is not None}
 
     def incomplete(self, table: TableId) -> set[RowKey]:
-        """Return the keys of rows with an unknown column."""
+        """Return the keys of the rows that have an unknown column."""
         return {key for key, row in self._kept.get(table, {}).items() if row.values is not None and row.incomplete}
 
     def load(self, table: TableId, key: RowKey) -> KeptRow | None:

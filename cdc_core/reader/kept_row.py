@@ -1,9 +1,9 @@
 """A row as a reader stores it, and how a change affects it: the rules of docs/envelope/applying.md, by position.
 
 Within a scope, the position decides. If a scope delivers the changes of a row in order, any change up to the last
-position was already applied. If it does not (`native:`), a row stores a reset and patches. The reset is the last change
-that set all of its columns. Each column that a later patch wrote has a position of its own. The later position wins,
-whatever the order of arrival. Between scopes, the order of arrival decides: when another scope writes, its values
+position was already applied. If it does not (`native:`), a row consists of a reset and patches. The reset is the last
+change that set all of its columns. Each column that a later patch wrote has a position of its own. The later position
+wins, whatever the order of arrival. Between scopes, the order of arrival decides: when another scope writes, its values
 replace earlier ones.
 """
 
@@ -22,15 +22,15 @@ RESETS = frozenset({"c", "r"})
 
 
 class RowProgress(Struct, omit_defaults=True):
-    """The facts that a reader stores about a row, even a deleted one, to recognise repeated and late changes.
+    """The data that a reader stores about a row, even a deleted one, to recognize repeated and late changes.
 
     Args:
         scope: the scope that last wrote the row.
-        positions: the greatest position per scope.
-        reset: changes up to this position can no longer affect the row, within the present scope.
+        positions: the greatest position of each scope.
+        reset: changes up to this position can no longer affect the row, within the current scope.
         columns: positions of the columns that patches after the reset wrote, in scopes that deliver in any order.
         gap: the greatest position of a patch that withheld a column.
-        loaded: the position of the snapshot row that the row began with.
+        loaded: the position of the snapshot row with which the row began.
         deleted: when the source committed the delete, if the row is deleted and the time is known.
         aside: the row that had the key before this one.
     """
@@ -46,7 +46,9 @@ class RowProgress(Struct, omit_defaults=True):
 
 
 class KeptRow(Struct):
-    """A row. `values` is None if it is deleted or was never seen. `incomplete` means that a column of it is unknown."""
+    """A row. `values` is None if the row is deleted or was never seen. `incomplete` means that one of its columns is
+    unknown.
+    """
 
     progress: RowProgress
     values: dict[str, Value] | None = None
@@ -57,7 +59,7 @@ class KeptRow(Struct):
         return cls(RowProgress())
 
     def is_stale(self, change: Change, floor: str) -> bool:
-        """Return whether a change is stale because the row is already past it.
+        """Return whether a change is stale because the row already reflects it or a later one.
 
         Args:
             floor: the position of the last truncate in the change's scope.
@@ -72,7 +74,8 @@ class KeptRow(Struct):
         return pos in progress.columns.values()
 
     def is_reloaded(self, change: Change) -> bool:
-        """Return whether a stale snapshot row differs from the one that the row began with, within the same epoch.
+        """Return whether a stale snapshot row differs from the snapshot row with which the row began, within the same
+        epoch.
 
         Its position does not show whether it is newer than the changes since then.
         """
@@ -101,7 +104,7 @@ class KeptRow(Struct):
         return is_new and (event.ts_commit_us or 0) < (progress.deleted or 0)
 
     def set_aside(self, change: Change) -> Aside | None:
-        """Return the current row before the row of the change takes its key, or None if there is no row."""
+        """Return the row that has the key before the change's row takes it, or None if there is no row."""
         if self.values is None or change.event.pos < self.progress.positions[change.event.pos_scope]:
             return None
         return Aside(change.transaction, self.values, self.incomplete)
@@ -114,14 +117,14 @@ class KeptRow(Struct):
         before = self.values
         aside = self.set_aside(change) if event.tx is not None or event.ts_commit_us is not None else None
         self.write(change)
-        # A row with exactly the same values is the same row, whose insert was sent twice.
+        # If all values are equal, it is the same row, and its insert was sent twice.
         self.progress.aside = aside if before is None or _told(before) != _told(self.values or {}) else None
 
     def leave(self, change: Change) -> KeptRow | None:
-        """Apply a delete or key change. Return the row that leaves, or None if no row does.
+        """Apply a delete or key change. Return the removed row, or None if there is none.
 
-        If two rows had the key in one transaction, the older one leaves. If the source does not show whether it was one
-        transaction, the newer row stays and is marked incomplete.
+        If two rows had the key in one transaction, the older one is removed. If the source does not show whether it was
+        one transaction, the newer row stays and is marked as incomplete.
         """
         aside, self.progress.aside = self.progress.aside, None
         same = False if aside is None else aside.transaction.includes(change.transaction)
@@ -135,7 +138,7 @@ class KeptRow(Struct):
         return left
 
     def write(self, change: Change) -> None:
-        """Apply a snapshot row or an update of this row. After it, no other row has the key."""
+        """Apply a snapshot row or an update of this row. Afterwards no other row has the key."""
         progress, pos = self.progress, change.event.pos
         progress.aside = progress.deleted = None
         sent = {**(change.key or {}), **(change.after or {})}
@@ -155,14 +158,14 @@ class KeptRow(Struct):
             progress.columns = {**progress.columns, **dict.fromkeys(later, pos)}
 
     def remove(self, change: Change) -> None:
-        """Apply a delete. A patch known to be later shows that the row was inserted again."""
+        """Apply a delete. If a patch is known to be later, the row was inserted again."""
         kept = self._cut(change.event.pos)
         self.incomplete = self.progress.positions[change.event.pos_scope] > change.event.pos
         self.values = kept if self.incomplete else None
         self.progress.deleted = change.event.ts_commit_us if self.values is None else None
 
     def become(self, old: KeptRow, change: Change) -> None:
-        """Apply a key change: take the row `old` and apply the columns of the change to it."""
+        """Apply a key change: take the row `old`, and apply the columns of the change to it."""
         self._cut(change.event.pos)
         self.progress.deleted = None
         self.values = {**(old.values or {}), **(change.key or {}), **(change.after or {})}

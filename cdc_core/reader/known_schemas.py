@@ -12,17 +12,17 @@ from cdc_core.table_id import TableId
 
 
 class KnownSchemas:
-    """Table schemas that were learned. Learn the whole schemas topic before reading events."""
+    """The table schemas that have been learned. Learn the whole schemas topic before reading events."""
 
     def __init__(self) -> None:
         self._by_id: dict[tuple[TableId, str], TableSchema] = {}
         self._newest: dict[TableId, TableSchema] = {}
 
     def learn(self, value: bytes | None) -> None:
-        """Learn the value of a record of the schemas topic. A record without a value is ignored.
+        """Learn the value of a record from the schemas topic. A record without a value is ignored.
 
         Raises:
-            ReadError: not a table schema.
+            ReadError: the value is not a table schema.
         """
         if value is None:
             return
@@ -42,7 +42,7 @@ class KnownSchemas:
     def get(self, table: TableId, schema_id: str) -> TableSchema | None:
         """Return the schema with this id, to which an event refers, and make it the newest of its table.
 
-        Returns None if it was not learned.
+        Returns None if the schema has not been learned.
         """
         found = self._by_id.get((table, schema_id))
         if found is not None:
@@ -50,5 +50,5 @@ class KnownSchemas:
         return found
 
     def newest(self, table: TableId) -> TableSchema | None:
-        """Return the schema of a table that an event last referred to, or else the one that was last learned."""
+        """Return the schema of a table to which an event last referred, or else the schema that was last learned."""
         return self._newest.get(table)

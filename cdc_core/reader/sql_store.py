@@ -1,4 +1,6 @@
-"""Store rows in database tables through a DB-API driver. It never commits, so the caller's transaction does."""
+"""Store rows in database tables through a DB-API driver. The store never commits, so that the caller controls the
+transaction.
+"""
 
 from __future__ import annotations
 
@@ -19,11 +21,11 @@ from cdc_core.reader.values import Value, canonical_text
 from cdc_core.table_id import TableId
 
 ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
-"""Columns of the store in addition to those of the source: the key as text, and 1 if a column of the row is unknown."""
+"""The store's columns in addition to those of the source: the key as text, and 1 if a column of the row is unknown."""
 
 
 class SqlCursor(Protocol):
-    """The used part of a DB-API cursor (PEP 249)."""
+    """The part of a DB-API cursor (PEP 249) that the store uses."""
 
     def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Any: ...
 
@@ -31,17 +33,17 @@ class SqlCursor(Protocol):
 
 
 class SqlConnection(Protocol):
-    """The used part of a DB-API connection."""
+    """The part of a DB-API connection that the store uses."""
 
     def cursor(self) -> Any: ...
 
 
 class SqlDialect(msgspec.Struct, frozen=True):
-    """Differences between databases. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in double
-    quotes, and its driver must accept question marks as parameters.
+    """The differences between databases. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in
+    double quotes, and its driver must accept question marks as parameters.
 
     Args:
-        column_type: the type of a column by its canonical type, and under "" for unknown types.
+        column_type: the column types, keyed by canonical type; the key "" is for unknown types.
         parameter_of: converts a value for the driver. Values that the driver returns must be accepted unchanged.
     """
 
@@ -52,8 +54,8 @@ class SqlDialect(msgspec.Struct, frozen=True):
 def _encoded(progress: RowProgress) -> str:
     """Return the progress of a row as text.
 
-    The values of a row that was set aside are texts that the driver accepts again. JSON has no bytes, so they are a
-    list with one base64 text.
+    The values of a row that was set aside are texts that the driver accepts again. JSON cannot represent bytes, so
+    bytes are a list with one base64 text.
     """
     if progress.aside is None:
         return msgspec.json.encode(progress).decode()
@@ -71,19 +73,19 @@ def _decoded(text: str) -> RowProgress:
     return progress
 
 
-# Columns without a type: SQLite then stores every value unchanged and converts none to a number.
+# Columns without a type, because SQLite then stores every value unchanged and converts none to a number.
 SQLITE = SqlDialect(lambda canonical: "", canonical_text)
 
 
 def default_name(table: TableId) -> str:
-    """Return the name levels that a table's source has, joined by `_`."""
+    """Return the name levels of a source table, joined by `_`."""
     return "_".join(level for level in table if level)
 
 
 class SqlStore:
     """A store in a database: one table per source table, created with its first row, and three tables of its own.
 
-    `cdc_rows` and `cdc_floors` store positions, `cdc_columns` the columns that were created. A column that appears
+    `cdc_rows` and `cdc_floors` store positions, and `cdc_columns` stores the created columns. A column that appears
     later is added, and unknown columns of a row are NULL. Errors of the driver are not caught. Create a new store for
     each transaction, because a store caches what it created, and a rollback would undo that.
 

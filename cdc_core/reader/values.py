@@ -1,4 +1,6 @@
-"""Convert image values to Python values by canonical type (docs/envelope/values.md): exact, or as text."""
+"""Convert image values to Python values by canonical type (docs/envelope/values.md). Values that Python cannot
+represent exactly become text.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +17,8 @@ Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime 
 
 
 class ExactText(str):
-    """A time with more than microsecond precision, which no Python type supports: its canonical text without trailing
-    zeros.
+    """A time with more than microsecond precision, which no Python type supports. It is the canonical text without
+    trailing zeros.
     """
 
     __slots__ = ()
@@ -40,7 +42,7 @@ def python_value(canonical: str, value: Any) -> Value:
 
 
 def plain_value(value: Any) -> Value:
-    """Return the value of a column whose type is not declared.
+    """Return the value of a column that has no declared type.
 
     Raises:
         ValueError: a list or an object, which images never contain.
@@ -165,7 +167,7 @@ _BY_TYPE: Mapping[str, Callable[[Any], Value]] = {
 
 
 def canonical_text(value: Value) -> Any:
-    """Return a number, text, bytes or NULL for SQLite to store, and the canonical text of anything else."""
+    """Return a number, text, bytes or NULL for SQLite unchanged, and anything else as its canonical text."""
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
@@ -187,7 +189,7 @@ _SPELLED = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _clock(value: timedelta) -> str:
-    """Format a time of day as in images: signed, with hours beyond 24."""
+    """Format a time of day as in images: with a sign, and with hours beyond 24 if necessary."""
     sign, rest = ("-", -value) if value < timedelta() else ("", value)
     seconds, micros = rest.days * 86_400 + rest.seconds, rest.microseconds
     fraction = f".{micros:06d}".rstrip("0") if micros else ""
