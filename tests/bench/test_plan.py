@@ -10,9 +10,7 @@ from bench.plan import FORMATS, FULL, LOOP, SERVICE, SHORT, SWEPT_COLUMNS, forma
 
 
 def test_all_questions_of_all_formats() -> None:
-    """The plan covers columns, processes, partitions, tables and unusual messages, and every contestant that can read
-    them.
-    """
+    """The plan covers columns, processes, partitions, tables, unusual messages, and every suitable contestant."""
     cases = [case for heat in heats(FULL, list(WRITERS)) for case in heat.cases]
     for name in FORMATS:
         of = [case for case in cases if case.format == name]

@@ -191,9 +191,7 @@ class TestFile:
 
 
 def test_all_mistakes_at_once() -> None:
-    """Wrong types, names and values are reported together, each with its place. An unknown name comes with the closest
-    match.
-    """
+    """All wrong types, names and values are reported with their places, and unknown names with the closest match."""
     text = "cuont: 1\ncount: many\nlogins: [{usr: a}]\nlogin: {usr: a}\nlist: []\n"
     assert [
         "line 1: cuont: unknown setting 'cuont' (did you mean count?); "

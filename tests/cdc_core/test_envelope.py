@@ -200,9 +200,7 @@ class TestConstructors:
         assert [getattr(DETAIL, name) for name in names] == [getattr(event, name) for name in names]
 
     def test_empty_is_null(self) -> None:
-        """An empty list is written as null, except in `changed`, where null means unknown and empty means nothing
-        changed.
-        """
+        """An empty list is written as null, except in `changed`, where null means unknown and empty no changes."""
         event = ChangeEvent.truncate(CONTEXT, Detail([], [], [], [], {}))
         assert [None] * 4 == [event.unavailable, event.issues, event.notes, event.ext]
         assert [] == event.changed

@@ -87,9 +87,7 @@ class Progress:
             time.sleep(0.05)
 
     def recovery(self, mark: Mark) -> float | None:
-        """Return the seconds from a mark until every partition with a backlog had a new commit, or None if that never
-        happened.
-        """
+        """Return the seconds from a mark until every partition with a backlog had a new commit, or None."""
         last = self.committed()
         waiting = {number for number, offset in mark.committed.items() if last[number] > offset}
         if not waiting:

@@ -78,9 +78,7 @@ def test_the_coordinator_moves(cluster: Cluster) -> None:
 
 @pytest.mark.parametrize(("told", "copies"), [({}, NODES), ({"replication_factor": 1}, 1)])
 def test_topics_have_as_many_copies_as_the_brokers_make(cluster: Cluster, told: dict[str, int], copies: int) -> None:
-    """Topics get the brokers' default number of replicas. A single copy, which is lost with its broker, must be
-    requested.
-    """
+    """Topics get the brokers' default replication. A single copy, lost with its broker, must be requested."""
     output = f"copied-{copies}"
     sources = [{"name": "a", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}]
     settings = {"kafka": {"bootstrap_servers": cluster.bootstrap}, "output": {"topic": output}, "sources": sources}

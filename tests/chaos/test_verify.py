@@ -85,9 +85,7 @@ def test_a_dead_letter_is_lost() -> None:
 
 
 def test_invented() -> None:
-    """Events without a message, of a dead message or with other content, and dead letters of good messages are
-    invented.
-    """
+    """Events without a message, of a dead one or with other content, and dead letters of good messages are counted."""
     assert 1 == judged([*ALL, event(7, "row/9/9")]).invented
     assert 1 == judged([*ALL, event(2, "row/9/9")]).invented
     assert 1 == judged([event(0, "row/1/7"), *ALL]).invented

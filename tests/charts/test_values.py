@@ -213,9 +213,7 @@ def test_helm_test() -> None:
 
 
 def test_what_helm_test_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program accepts the arguments, and the example message represents no row. Without a topic, nothing is
-    written.
-    """
+    """The program accepts the arguments, and the example message is no row. Without a topic, nothing is written."""
     (pod,) = _of_kind("Pod", "translator")
     command, *arguments = pod["spec"]["containers"][0]["args"]
     assert "send" == command

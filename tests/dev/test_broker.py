@@ -103,9 +103,7 @@ def test_port_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_port_lost_between_asking_and_using(monkeypatch: pytest.MonkeyPatch) -> None:
-    """If another process takes the free port in the meantime, the broker picks another. Its directory is removed at the
-    end.
-    """
+    """If another process takes the free port meanwhile, the broker picks another and removes its folder at the end."""
     with taken_port() as lost:
         offered = [lost]
         really_free = sys.modules["dev.servers.broker"].free_port

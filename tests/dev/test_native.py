@@ -48,9 +48,7 @@ def test_any_other_crate_is_told(listed: str, said: str) -> None:
 
 
 def test_without_cargo_one_line_says_what_is_missing(tmp_path: Path) -> None:
-    """Without cargo, one line explains the cost and the installation. Setup continues and removes an outdated
-    extension.
-    """
+    """Without cargo, one line explains cost and installation. Setup continues and removes an outdated extension."""
     stale = tmp_path / "rows.abi3.so"
     stale.touch()
     program = """

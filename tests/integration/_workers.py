@@ -58,7 +58,7 @@ class Workers:
             future.result(30)
 
     def feed(self, topic: str, values: Iterable[bytes], partition: int = 0, key: bytes | None = None) -> None:
-        """Send messages idempotently, so that a killed broker that had written but not acknowledged them causes no
+        """Send messages idempotently, so that a killed broker that had written but not acknowledged makes no
         duplicates.
         """
         config = {"bootstrap.servers": self._bootstrap, "linger.ms": 5, "log_level": 0, "enable.idempotence": True}
@@ -74,9 +74,7 @@ class Workers:
             stack.start("translator")
 
     def wait_up(self, number: int) -> None:
-        """Wait until a started worker is processing. Before that, it cannot shut down cleanly and has not prepared its
-        outputs.
-        """
+        """Wait until a started worker is processing. Before that, it cannot shut down cleanly."""
         stack = self.stacks[number]
         wait_until(f"worker {number} is up", PATIENCE, lambda: is_ready(stack), stack)
 

@@ -28,9 +28,7 @@ def offsets(stack: Stack) -> Mapping[int, list[int]]:
 
 
 def test_it_stops_before_the_contrary_row_and_goes_on_when_corrected(empty_broker: Broker, tmp_path: Path) -> None:
-    """The service exits with code 1 and the reason. It neither writes nor commits that message or later ones, even on
-    restart.
-    """
+    """The service exits with code 1 and the reason. It writes and commits nothing from that message on."""
     (source,) = [source for source in shop_sources(1) if source.name == "legacy"]
     wrong: dict[str, Any] = {**source.settings, "options": {"profile": "dts"}}
     stack = Stack(empty_broker.bootstrap, tmp_path / "wrong", [wrong])

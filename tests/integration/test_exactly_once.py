@@ -133,9 +133,7 @@ def test_no_fault_makes_a_duplicate(broker: Broker, tmp_path: Path) -> None:
 
 
 def test_a_stopped_process_writes_nothing_more(broker: Broker, tmp_path: Path) -> None:
-    """A process loses its partitions during a transaction. The other one waits for that transaction's end, and it exits
-    with 1.
-    """
+    """If a process loses its partitions during a transaction, it exits with code 1, and the other waits for the end."""
     group = Group(broker, tmp_path, 12)  # longer than the session, so that the partitions move during the transaction
     program = tmp_path / "stopping"
     program.write_text(STOPPING)

@@ -166,9 +166,7 @@ def test_a_topic_that_is_made_again_while_it_is_read(empty_broker: Broker, tmp_p
 
 
 def test_where_a_partition_begins(empty_broker: Broker, tmp_path: Path) -> None:
-    """Without a committed offset, reading starts at the beginning, the end or a time. The decision is made once and
-    committed.
-    """
+    """Without a committed offset, reading starts at the beginning, the end or a time, decided and committed once."""
     noon = datetime(2026, 4, 13, 12, tzinfo=UTC)
     begins = {"early": None, "late": "latest", "timed": noon.isoformat(), "future": "2100-01-01T00:00:00Z"}
     sources = [source(topic, **({"start": start} if start else {})) for topic, start in begins.items()]

@@ -115,9 +115,7 @@ def unique(records: list[Any]) -> list[ChangeEvent]:
 
 
 def lake_of(stack: Stack) -> dict[tuple[str, int], dict[str, Any]]:
-    """Return the rows of all tables in the lakehouse, with every column in every row. Null marks a column that was not
-    sent.
-    """
+    """Return the rows of all tables in the lakehouse. Every row has every column, with null if it was not sent."""
     return {
         (name, row["ID"]): {column: cell for column, cell in row.items() if cell is not None}
         for name in (f"T{number}" for number in range(TABLES))
@@ -141,9 +139,7 @@ def metric(stack: Stack, name: str) -> int:
 
 
 def told_lag(workers: Workers, unit: str) -> float:
-    """Return the lag of all partitions as reported by both workers, or a negative number while one of them reports
-    nothing.
-    """
+    """Return the lag of all partitions reported by both workers, or a negative number if one reports nothing."""
     found = [values(stack, f"cdc_partition_lag_{unit}") for stack in workers.stacks]
     return sum(map(sum, found)) if all(found) else -1
 
@@ -159,9 +155,7 @@ def values(stack: Stack, name: str) -> list[float]:
 
 
 def test_a_worker_that_never_sees_the_metadata_message(empty_broker: Broker, tmp_path: Path) -> None:
-    """With metadata on one partition and data on four, two workers both translate rows although only one reads the
-    metadata.
-    """
+    """With metadata on one partition and data on four, both workers translate rows, but only one reads metadata."""
     workers = Workers(empty_broker, tmp_path, 2, [SOURCE], timing=PATIENT | STEADY, output={"codec": "json"})
     workers.create(erp_data=PARTITIONS, erp_md=1)
     first, second = workers.stacks

@@ -134,9 +134,7 @@ def slow(count: int) -> Iterator[bytes]:
 
 @pytest.mark.faults
 def test_a_broker_that_hangs(tmp_path: Path) -> None:
-    """A broker that keeps its connections open but does not answer stops the process with code 1 within the configured
-    times.
-    """
+    """If a broker keeps connections open but never answers, the process exits with code 1 within the set times."""
     with Broker() as broker:
         timing = {"delivery": 10, "rebalance": 15, "stuck": 20}
         workers = Workers(broker, tmp_path / "hurried", 1, [SOURCE], timing=timing)

@@ -105,9 +105,7 @@ def test_order_is_kept_per_raw_partition(run: Run) -> None:
 
 
 def test_each_table_has_its_topic(run: Run) -> None:
-    """The table topics together have the content of the single topic. Each has the rows of one table, in two
-    partitions.
-    """
+    """The table topics together equal the single topic. Each has the rows of one table, in two partitions."""
     assert len(run.by_table) > 4
     tables = []
     for records in run.by_table.values():

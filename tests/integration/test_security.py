@@ -136,9 +136,7 @@ ACCEPTED: dict[str, Callable[[World], Section]] = {
 
 @pytest.mark.parametrize("name", ACCEPTED)
 def test_every_client_is_let_in(world: World, name: str) -> None:
-    """One block of settings connects the admin client, producer and reader of the start and the consumer of the
-    service.
-    """
+    """One block of settings connects the clients of the start and the consumer of the service."""
     create(world.broker, f"raw.{name}")
     settings = settings_of(ACCEPTED[name](world), name)
     ready = prepare(settings)
@@ -292,9 +290,7 @@ def test_no_secret_is_told(world: World, answers: dict[str, Answer]) -> None:
 
 
 def test_exit_codes(world: World, tmp_path: Path) -> None:
-    """Commands that connect exit with code 2 on a wrong password. `check` needs no broker, accepts it and prints no
-    secret.
-    """
+    """Commands that connect exit with code 2 on a wrong password. `check` needs no broker and prints no secret."""
     config = tmp_path / "translator.yaml"
     sources = [{"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}]
     config.write_text(yaml.safe_dump({"kafka": world.login(sasl_password=WRONG), "sources": sources}))

@@ -57,9 +57,7 @@ def test_new_topics_are_taken_on(empty_broker: Broker, tmp_path: Path, count: in
 
 
 def test_a_topic_that_two_sources_claim(empty_broker: Broker, tmp_path: Path) -> None:
-    """The running service ignores and reports the topic, and others continue. The next start exits with 2 and names
-    both sources.
-    """
+    """A running service ignores and reports the topic. The next start exits with code 2 and names both sources."""
     other = {**SOURCE, "name": "till", "topics": ["till", "*.x"]}
     workers = Workers(empty_broker, tmp_path, 1, [SOURCE, other], timing=STEADY | {"topic_refresh": 1})
     workers.create(shop_a=1, till=1)

@@ -1,6 +1,4 @@
-"""Compute the versions of a table from a history, with each event once and in source order. It shares no code with the
-sink.
-"""
+"""Compute the versions of a table from an ordered history without duplicates. It shares no code with the sink."""
 
 from __future__ import annotations
 

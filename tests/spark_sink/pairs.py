@@ -1,6 +1,4 @@
-"""Write one history to several tables of one lake: deltalake writes `orders`, and Spark writes `merged` and the Iceberg
-table `iced`.
-"""
+"""Write one history to several tables of one lake: `orders` by deltalake, `merged` and Iceberg's `iced` by Spark."""
 
 from __future__ import annotations
 

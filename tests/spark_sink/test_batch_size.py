@@ -162,9 +162,7 @@ def test_slow_records_are_taken_in_smaller_batches(
 def test_a_service_changes_between_batches(
     broker: Broker, spark_lake: SparkLake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A service that waits for its next trigger applies the new size without extra waiting, and no batch is planned in
-    vain.
-    """
+    """A service waiting for its next trigger applies the new size without extra waiting or wasted plans."""
     topic = Topic(broker, "sink-pace-service")
     topic.send(range(4000))
     timed = Timed(spark_lake, [0.04])

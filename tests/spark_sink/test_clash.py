@@ -95,9 +95,7 @@ class TestWhoHasTheName:
             assert (SHOUTED, 1) == (found[SHOUTED].table, found[SHOUTED].parked)
 
     def test_who_has_the_table(self) -> None:
-        """The owner keeps the table, whichever comes first in the batch. Markers and quarantined events of the two
-        differ.
-        """
+        """The owner keeps the table in any order of arrival. Markers and quarantined events of the two differ."""
         tables = MemoryTables(orders=MemoryTable(SHAPE))
         broken = change("c", {"id": None}, {}, pos=8)
         found = self._reports(tables, [_other(1), _orders(1), broken])
@@ -186,9 +184,7 @@ def test_rename_to_a_name_that_is_taken(lake: Lake) -> None:
 
 
 def test_exclude(lake: Lake) -> None:
-    """An excluded table is counted but neither written nor stored. Its waiting events are discarded only by a separate
-    command.
-    """
+    """An excluded table is counted but not written or stored. Only a separate command discards its waiting events."""
     lake.apply(0, [_orders(1), _shouted(1)])
     assert "tables.exclude leaves none of its source tables out" in (lake.command("discard", SHOUTED).error or "")
     lake.use(TableRules(exclude=("shop/*//ORDERS",)))

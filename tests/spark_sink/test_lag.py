@@ -64,9 +64,7 @@ FIRST = ENTRY.replace('{"1":7,"0":120}', '{"1":7,"0":100}')
     [(3, None, 20), (0, lambda: {0: 70}, 37), (0, lambda: {0: 100, 1: 9}, 0), (0, None, None)],
 )
 def test_what_a_batch_takes(batch: int, begins: Callable[[], Mapping[int, int]] | None, taken: int | None) -> None:
-    """A batch covers the offsets since the previous plan. If reading starts at the beginning, the first batch counts
-    from there.
-    """
+    """A batch covers the offsets since the previous plan. The first one can count from the beginning of the topic."""
     entries = {0: FIRST, 2: FIRST, 3: ENTRY}
     with capture_logs() as log:
         assert taken == Lag("cdc.canonical", entries.__getitem__, dict, begins).taken(batch)

@@ -17,9 +17,7 @@ from translator.errors import (
 
 
 def test_tree() -> None:
-    """Each error concerns one message, the environment or the process, and only one of these. A configuration error
-    also ends the process.
-    """
+    """Each error concerns one message, the environment or the process. A configuration error also ends the process."""
     assert [(CdcError,)] * 3 == [error.__bases__ for error in (MessageError, RetryableError, FatalError)]
     assert (FatalError,) == ConfigError.__bases__
 

@@ -1,6 +1,4 @@
-"""The reader's rules: random histories in any delivery, checked against an oracle in memory and in SQL, and single
-cases.
-"""
+"""The reader's rules: random histories compared with an oracle, in memory and in SQL, and single cases."""
 
 from __future__ import annotations
 

@@ -110,9 +110,7 @@ def test_as_the_sink(changes: list[dict[str, Any]]) -> None:
 
 @pytest.mark.parametrize("part", range(4))
 def test_histories_as_the_sink(part: int) -> None:
-    """Reader and sink produce the same table in batches, with native and arrival order, truncates, withheld columns and
-    repeats.
-    """
+    """Reader and sink produce the same table in either order, with truncates, withheld columns and repeats."""
     differing = []
     for seed in range(part * HISTORIES, (part + 1) * HISTORIES):
         made = history(seed)

@@ -1,6 +1,4 @@
-"""The points at which the sink is killed. The product has no test hooks, so functions are patched before they are
-called.
-"""
+"""The points at which the sink is killed. The product has no test hooks, so its functions are patched."""
 
 from __future__ import annotations
 

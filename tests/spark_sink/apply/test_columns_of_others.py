@@ -89,9 +89,7 @@ def test_a_column_that_was_dropped_again(lake_of_format: Lake) -> None:
 
 
 def test_columns_that_the_sink_adds_are_its_own(lake_of_format: Lake) -> None:
-    """The sink owns columns that it adds one by one. In a table of an earlier release, which lists none, it owns all
-    columns.
-    """
+    """The sink owns columns that it adds. In a table of an earlier release, which lists none, it owns all columns."""
     lake = lake_of_format
     topic = Topic(lake)
     lake.announce(SMALL)

@@ -28,9 +28,7 @@ STEP = AddColumns((TableColumn("n", "int"),))
 
 
 def test_runs_add_up() -> None:
-    """The work of each run counts once. Work of an earlier run of the batch is not a replay in a later one; earlier
-    work is.
-    """
+    """The work of each run counts once. What an earlier run did is no replay; what was done before the runs is."""
     first = report("t", NeedsSpark((), more=True), commits=2, skipped=1, rows=4, stale={"duplicate": 1}, megabytes=90)
     second = report("t", events=9, commits=1, skipped=3, rows=2, stale={"duplicate": 2}, late=1)
     other = report("u", rejected={"KEY_UNKNOWN": 1})

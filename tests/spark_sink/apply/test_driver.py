@@ -16,9 +16,7 @@ from tests.spark_sink.lake import Lake
 
 
 def test_schema_makes_the_table(each_lake: Lake) -> None:
-    """A table gets the types of its schema. A column added by the next schema is NULL in older rows, and an outdated
-    schema drops nothing.
-    """
+    """A table gets the types of its schema. A later column is NULL in older rows, and an old schema drops nothing."""
     one = each_lake.announce(schema_of({"id": "int64", "n": "int32"}))
     two = each_lake.announce(schema_of({"id": "int64", "n": "int32", "amount": "decimal(10,2)"}))
     first = [change("c", {"id": 1}, {"n": 7}, pos=1, schema=one)]
@@ -37,9 +35,7 @@ def test_schema_makes_the_table(each_lake: Lake) -> None:
 
 
 def test_without_schema_columns_are_strings(lake: Lake) -> None:
-    """A table without a schema gets string columns as they arrive, and its key from the events. Names keep their script
-    and case.
-    """
+    """Without a schema, a table gets string columns as they arrive, with their names, and its key from the events."""
     lake.apply(0, [change("c", {"Id": "1"}, {"名": "甲"}, pos=1)])
     lake.apply(1, [change("u", {"Id": "1"}, {"flag": True, "note": None}, pos=2, full=False)])
     assert [{"Id": "1", "名": "甲", "flag": "true", "note": None}] == lake.rows()
@@ -114,9 +110,7 @@ def test_names_of_tables_are_text(each_lake: Lake) -> None:
 
 
 def test_patch_writes_only_what_it_carries(lake: Lake) -> None:
-    """Absent is not null: a patch keeps absent, unavailable and unfaithful columns and writes nulls. A full update
-    replaces the row.
-    """
+    """A patch keeps absent, unavailable and unfaithful columns and writes nulls. A full update replaces the row."""
     lake.apply(
         0, [change("c", {"id": "1"}, {"a": "x", "b": "y", "c": "z"}, pos=1), change("c", {"id": "2"}, {}, pos=2)]
     )

@@ -41,9 +41,7 @@ def _spans(table: MemoryHistory, id: int = 1) -> list[tuple[Any, ...]]:
 
 
 def test_every_version_of_a_batch_is_kept() -> None:
-    """Each version ends where the next begins. A delete is a version without values, and only existing rows are
-    current.
-    """
+    """Each version ends where the next begins. A delete is a version without values and is not current."""
     table = _table()
     events = [
         change("c", {"id": 1}, {"a": "x", "n": 1}, pos=1, schema=SCHEMA),

@@ -255,9 +255,7 @@ def test_a_key_of_several_columns() -> None:
 
 
 def test_a_column_beside_is_folded_event_by_event() -> None:
-    """If a value is in one of several versions of a column, the others are emptied. The fold of single events handles
-    that.
-    """
+    """A value in one version of a column empties the others, which the fold of single events handles."""
     before, after = schema_of({"id": "int64", "v": "int32"}), schema_of({"id": "int64", "v": "string"})
     stored = evolve(None, TableId.of(before), [before], before).shape
     plan = evolve(stored, TableId.of(before), [after], after)

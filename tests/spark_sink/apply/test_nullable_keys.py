@@ -47,9 +47,7 @@ def _events(changes: list[ShopChange], lake: Lake) -> list[ChangeEvent]:
 
 
 def test_the_table_has_the_rows_that_have_a_key(lake: Lake) -> None:
-    """Over three batches, a row is removed when its key becomes NULL and added when it gets one. Rows without a key are
-    quarantined.
-    """
+    """A row is removed when its key becomes NULL and added when it gets one. Rows without a key are quarantined."""
     changes, rows = _history(60)
     events = _events(changes, lake)
     for batch in range(3):

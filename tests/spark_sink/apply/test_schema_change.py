@@ -98,9 +98,7 @@ def test_any_name_and_many_columns(lake: Lake) -> None:
 
 
 def test_a_change_that_the_policy_forbids(lake: Lake) -> None:
-    """A change that the policy forbids stops the table, or leaves it unchanged. The same applies to a truncate of one
-    scope.
-    """
+    """A forbidden change stops the table or leaves it unchanged, and so does a truncate of one scope."""
     lake.use(TableRules(policies=DEFAULTS | {ShapeChange.ADD: Policy.FAIL, ShapeChange.WIDEN: Policy.IGNORE}))
     one = lake.announce(schema_of({"id": "int64", "n": "int32"}))
     lake.apply(0, [change("c", {"id": 1}, {"n": 1}, pos=1, schema=one)])

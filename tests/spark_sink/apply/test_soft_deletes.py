@@ -77,9 +77,7 @@ def test_they_stay() -> None:
 
 
 def test_in_delta_lake(lake: Lake) -> None:
-    """In Delta Lake: a stored row, one inserted and deleted in a batch, a truncate, and a row that returns without its
-    old values.
-    """
+    """In Delta Lake: a stored row, one inserted and deleted in a batch, a truncate, and a returning row."""
     lake.use(SOFT)
     lake.announce(SCHEMA)
     first = [change("c", {"id": n}, {"a": f"a{n}", "b": "b"}, pos=n, schema=SCHEMA) for n in (1, 2, 3)]

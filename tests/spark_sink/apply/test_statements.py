@@ -232,9 +232,7 @@ class TestFills:
     def test_rows_of_another_scope(
         self, lake: Lake, mode: Mode, row: int, said: int, extra: str | None, *, marked: bool
     ) -> None:
-        """If a statement arrives in another partition than the rows, commit times decide which is older. Without them,
-        the row is marked.
-        """
+        """If a statement and rows are in different partitions, commit times decide. Without them, the row is marked."""
         begin(lake, modes={"*": mode})
         lake.apply(1, [insert(3, 90, scope=OTHER_SCOPE, committed=row)])
         lake.apply(2, [statement(FILL[0], pos=3, after={"extra": "dd"}, committed=said)])
@@ -257,9 +255,7 @@ class TestFills:
         assert "x" == versions[1]["name"]
 
     def test_the_announced_type_counts(self, lake: Lake) -> None:
-        """The announced type decides if the column is already known. A value that does not fit it leaves its rows
-        marked.
-        """
+        """For a known column, the announced type decides. A value that does not fit it leaves its rows marked."""
         begin(lake)
         lake.announce(schema_of({"id": "int64", "name": "string", "n": "int64", "s": "int32"}))
         notes = ("DEFAULT_FILLED=n:int32", "DEFAULT_FILLED=s:string")

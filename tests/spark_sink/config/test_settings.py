@@ -89,9 +89,7 @@ def test_where_iceberg_tables_are_not_there_yet(text: str, said: str) -> None:
 
 
 def test_no_error_shows_a_secret(tmp_path: Path) -> None:
-    """The error for an unclosed quote after a password states its place and not the password. So does one for other
-    bytes.
-    """
+    """The error for an unclosed quote or foreign bytes after a password has the place but not the password."""
     with pytest.raises(ConfigError) as caught:
         parse(MINIMAL + 'login: {sasl_password: "correct horse\n', {}, "sink.yaml")
     assert "a quoted scalar that begins in line 6" in str(caught.value)

@@ -140,9 +140,7 @@ def test_old_rows_become_one(tmp_path: Path) -> None:
 
 
 def test_an_extent_is_that_of_its_parts() -> None:
-    """The extent does not depend on how records are distributed over tasks. Only offsets of other kinds than rows
-    count.
-    """
+    """The extent does not depend on the distribution of records over tasks. Records other than rows count by offset."""
     scopes, positions = ["s", "s", None, "r"], ["03", "01", None, "07"]
     records = pa.table(
         {

@@ -81,9 +81,7 @@ def test_both_headers_give_the_same_rows(spark: SparkSession, schema_id: int) ->
 
 
 def test_columns_that_are_withheld(spark: SparkSession) -> None:
-    """A new row withholds the listed columns. An update withholds listed columns that may have changed and have no
-    value.
-    """
+    """A new row withholds the listed columns, an update those that may have changed and have no value."""
     wanted = [
         (change("c", {"id": 1}, {"a": 1}, pos=1), False),
         (change("c", {"id": 1}, {}, pos=1, full=False, unavailable=["a"]), True),

@@ -320,9 +320,7 @@ def test_positions_of_columns_end_with_their_turn() -> None:
 
 
 def test_a_late_truncate() -> None:
-    """A truncate between an insert and an earlier-arrived patch keeps the patch's values, marked. Its duplicate removes
-    nothing.
-    """
+    """A truncate between an insert and an earlier patch keeps the patch's values, marked, even if it is repeated."""
     table = Stored()
     table.apply(
         native(insert(1, "x", "y", pos=1)), native(patch(1, a="new", pos=9)), native(insert(2, "x", "y", pos=2))

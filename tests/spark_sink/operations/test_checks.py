@@ -110,9 +110,7 @@ def test_all_is_well(asked: Asked, broker: Broker) -> None:
 
 
 def test_everything_is_wrong(asked: Asked) -> None:
-    """Each question has an answer with advice, including the last one. Questions that need a broker are skipped without
-    one.
-    """
+    """Each question has an answer with advice, including the last one. Without a broker, its questions are skipped."""
     _written(asked.folder)
     (asked.folder / "checkpoint").write_text("a file where a folder is to be")
     with hold_port() as port:

@@ -36,9 +36,7 @@ def _truncated_by_one_of_two(first: int = 0) -> list[ChangeEvent]:
 
 
 def _batches(count: int) -> list[list[ChangeEvent]]:
-    """Return the history of one table with inserts, updates, key changes and deletes. The second batch cannot be
-    applied as it is.
-    """
+    """Return the inserts, updates, key changes and deletes of one table. The second batch cannot be applied."""
     chance = random.Random(20)
     live: set[int] = set()
     batches = []
@@ -136,9 +134,7 @@ def _print_pace(apply: Callable[[int], float], beside: Lake) -> None:
 
 
 def test_the_cause_still_stands(lake: Lake) -> None:
-    """A resume that hits the cause again changes nothing and reports it. After the fix it can be repeated. Two resumes
-    have the effect of one.
-    """
+    """A resume that hits the cause again reports it and changes nothing. It can be repeated, and two count as one."""
     lake.apply(0, _truncated_by_one_of_two())
     before = lake.version(ORDERS)
     for _ in range(2):
@@ -154,9 +150,7 @@ def test_the_cause_still_stands(lake: Lake) -> None:
 
 
 def test_killed_after_the_replay(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
-    """If the process is killed after replaying a turn but before removing it, the turn is removed without being applied
-    twice.
-    """
+    """A turn that was replayed but not yet removed when the process died is removed without being applied again."""
     events = _truncated_by_one_of_two()
     lake.apply(0, [*events, change("c", {"id": None}, {}, pos=9)])
     lake.use(ALL_SCOPES)

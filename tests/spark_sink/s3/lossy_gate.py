@@ -1,6 +1,4 @@
-"""A gate in front of an object store that loses responses: the store executes the request, but the client gets no
-answer.
-"""
+"""A gate in front of an object store that loses responses: the request is executed, but no answer arrives."""
 
 from __future__ import annotations
 

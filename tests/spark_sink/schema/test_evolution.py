@@ -145,9 +145,7 @@ CASES = [
 
 @pytest.mark.parametrize(("change", "columns", "message"), CASES)
 def test_policies(change: ShapeChange, columns: dict[str, str], message: str) -> None:
-    """`fail` rejects only its kind of change, `ignore` leaves the table unchanged, and `evolve` does what the engine
-    can.
-    """
+    """`fail` rejects only its kind of change, `ignore` changes nothing, and `evolve` does what the engine can."""
     with pytest.raises(Refused, match=message) as refused:
         evolved(columns, policies=DEFAULTS | {change: Policy.FAIL})
     assert Reason.SCHEMA_REFUSED == refused.value.reason
@@ -210,8 +208,8 @@ def test_the_key_by_a_rewrite(type: str) -> None:
 
 @pytest.mark.parametrize(("type", "policies"), [("string", DEFAULTS), ("int16", DEFAULTS), ("int64", BESIDE)])
 def test_a_key_that_stays(type: str, policies: Policies) -> None:
-    """A type that is text or does not hold the old keys stops the table, as does a policy. A type that the column can
-    hold causes no change.
+    """A policy stops the table, and so does text or a type that does not hold the old keys. A type that fits is no
+    change.
     """
     narrow = TableShape(TABLE, (TableColumn("id", "int"), TableColumn("n", "int")), ("id",))
     schema = schema_of({"id": type, "n": "int32"})
@@ -254,9 +252,7 @@ def test_a_new_table_needs_no_policy() -> None:
 
 
 def test_a_dropped_column() -> None:
-    """The column remains. With the policy `fail`, the table stops if the newest schema lacks it, but not if an older
-    one does.
-    """
+    """The column remains. With `fail`, the table stops if the newest schema lacks it, but not for an older one."""
     older, newest = schema_of({"id": "int64"}), schema_of({"id": "int64", "n": "int32"})
     fails = DEFAULTS | {ShapeChange.DROP: Policy.FAIL}
     assert STORED == evolve(STORED, TABLE, [older], newest, policies=fails).shape

@@ -41,9 +41,7 @@ def test_a_worker_without_credentials(spark: SparkSession) -> None:
 
 
 def test_overtaken(spark: SparkSession) -> None:
-    """A worker's message about another sink is passed on unchanged with its class. Spark reports it for a checkpoint,
-    Delta for a table.
-    """
+    """A worker's report of another sink keeps its text and class. Spark reports checkpoints, and Delta tables."""
     theirs = Overtaken("the table shop.orders")
     with pytest.raises(SPARK_ERRORS) as failed:
         spark.range(1).mapInArrow(_raises(lambda: Overtaken("the table shop.orders")), "id long").collect()
@@ -139,9 +137,7 @@ except FatalError as error:
 
 @pytest.mark.integration
 def test_spark_itself_repeats_nothing(tmp_path: Path) -> None:
-    """Spark's own log lines for a failed task contain the error text and are suppressed. An invalid master is reported
-    in one line.
-    """
+    """Spark's own log lines for a failed task are suppressed. An invalid master is reported in one line."""
     root = Path(__file__).parents[3]
     ended = subprocess.run(
         [sys.executable, "-c", f"import sys; sys.path.insert(0, {str(root)!r})\n{_SCRIPT}"],

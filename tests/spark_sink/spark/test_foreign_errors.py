@@ -20,7 +20,5 @@ from spark_sink.spark.foreign_errors import reason
     ],
 )
 def test_one_line(text: str, told: str) -> None:
-    """The report has the first line and the last cause. For an S3 server, it has the code and message without the
-    request.
-    """
+    """The report has the first line and the last cause, and for S3 the code and message without the request."""
     assert told == reason(OSError(text))

@@ -37,9 +37,7 @@ sys.stdin.readline()
 
 
 def test_java_is_deaf_to_sigterm_and_dies_with_us() -> None:
-    """A supervisor can signal every process of the service. Java keeps running for the current batch, and ends when the
-    sink is killed.
-    """
+    """Java ignores a SIGTERM to all processes, for the sake of the current batch, and ends with the sink."""
     pipe = subprocess.PIPE
     sink = subprocess.Popen([sys.executable, "-c", _STARTED], stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL)
     assert sink.stdin is not None

@@ -141,9 +141,7 @@ FOREIGN = "'delta.enableDeletionVectors' = 'true', 'delta.columnMapping.mode' = 
 
 
 def test_features_that_deltalake_does_not_write(merging_lake: MergingLake) -> None:
-    """A table with such features continues under Spark, which the log explains. The files that Spark wrote are read
-    correctly.
-    """
+    """A table with such features continues under Spark, as the log explains, and its files are read correctly."""
     merging_lake.announce(schema_of({"id": "int64", "n": "int32"}))
     with structlog.testing.capture_logs() as logs:
         merging_lake.apply(0, [change("c", {"id": id}, {"n": id}, pos=id) for id in (1, 2, 3)])
@@ -247,9 +245,7 @@ def test_deleted_rows_that_stay(merging_lake: MergingLake) -> None:
 
 
 def test_a_sweep(merging_lake: MergingLake) -> None:
-    """The sweep deletes rows that a reload did not contain, even if only Spark's readers know the table's past and
-    present.
-    """
+    """The sweep deletes rows that a reload lacked, even if only Spark can read the table's past and present."""
     merging_lake.use(rules())
     announce(merging_lake, {"id": "int64", "a": "string"})
     merging_lake.apply(0, both([change("c", {"id": id}, {"a": "old"}, pos=id) for id in (1, 2, 3)], tables=EVERY))
@@ -285,9 +281,7 @@ class RobbedWriter:
 
 @pytest.mark.parametrize("table", ["merged", "iced"])
 def test_staged_files_that_another_sink_discards(merging_lake: MergingLake, table: str) -> None:
-    """If the staged files of inserts and updates are missing, the sink stops as overtaken, and the next start stages
-    them again.
-    """
+    """If staged files are missing, the sink stops as overtaken, and the next start stages them again."""
     merging_lake.use(rules())
     merging_lake.announce(schema_of({"id": "int64", "n": "int32"}, table=table))
     events = [change(op, {"id": 1}, {"n": pos}, pos=pos, table=table) for pos, op in enumerate("cu")]

@@ -27,9 +27,7 @@ class TestKey:
         ids=["full", "no schema", "key order", "no key", "escapes"],
     )
     def test_table(self, fields: dict[str, str | None], expected: bytes) -> None:
-        """The key is compact JSON [source,db,schema,table,{key}] with missing levels null, or only the table if no key
-        is known.
-        """
+        """The key is compact JSON [source,db,schema,table,{key}], without the last part if no key is known."""
         assert expected == record_key(msgspec.structs.replace(UPDATE, **fields))
 
     def test_without_table(self) -> None:

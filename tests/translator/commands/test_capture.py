@@ -60,9 +60,7 @@ def test_the_same_events(shop: Bench) -> None:
 
 
 def test_masked(shop: Bench) -> None:
-    """The copies contain no value of a row or key, and everything else. Messages without a copy are omitted and
-    reported.
-    """
+    """The copies contain everything except values of rows and keys. Messages without a copy are reported."""
     secret = row(471199).replace(b'"a"', b'"Jane"')
     shop.feed([secret, b'{"id": "Jane', secret], key=b"Jane")
     ran = shop.run("capture", "--mask", "--count", "9", shop.raw)

@@ -20,9 +20,7 @@ def changed(shop: Bench, **settings: object) -> None:
 
 
 def test_all_is_well(shop: Bench) -> None:
-    """The answers contain the names of what was checked. A record that would become a dead letter is reported with its
-    reason.
-    """
+    """The answers have the names of what was checked, and the reason if a record would become a dead letter."""
     shop.feed([row(1), row(2), b"{]", None])
     shop.create(f"{shop.name}-new", 3)
     shop.create(f"{shop.name}-t.shop.orders", 2)

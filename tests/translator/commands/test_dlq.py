@@ -128,9 +128,7 @@ def test_letters_of_a_source_with_masks(desk: Desk, tmp_path: Path) -> None:
 
 
 def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> None:
-    """The dry run reports what the replay does. A second replay has nothing left. Letters that remain dead are no
-    failure.
-    """
+    """A dry run reports what a replay does. A second replay has nothing left. Remaining letters are no failure."""
     yard = Yard(broker.bootstrap)
     own = Desk(yard, tmp_path)
     try:

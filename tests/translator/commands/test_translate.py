@@ -102,9 +102,7 @@ FileOf = Callable[..., Path]
 
 class TestOutput:
     def test_events(self, run: Run, file: FileOf) -> None:
-        """Standard output has one event per line, in order, with images as nested objects. The only other output is the
-        summary.
-        """
+        """Standard output has one event per line, in order, with images as objects. Only the summary is added."""
         ran = run("-d", "canal", file(json.dumps(CANAL)))
         assert 0 == ran.code
         assert ["file/file/0/0/0", "file/file/0/0/1"] == [event["id"] for event in ran.events]
@@ -345,9 +343,7 @@ class TestSchemas:
 class TestExitCodes:
     @pytest.mark.parametrize(("strict", "code"), [([], 0), (["--strict"], 1)])
     def test_dead_letters(self, run: Run, file: FileOf, strict: list[str], code: int) -> None:
-        """If every record is accounted for, the exit code is 0. With --strict, a dead letter makes it 1 with the same
-        output.
-        """
+        """The exit code is 0 if every record is accounted for. With --strict, a dead letter makes it 1."""
         path = file(INSERT, UNKNOWN)
         ran = run("-d", "shareplex", *strict, path)
         assert code == ran.code

@@ -88,9 +88,7 @@ def test_tables_that_a_statement_changes(sql: str, tables: list[tuple[str, ...]]
     ],
 )
 def test_what_is_not_understood_to_its_end(sql: str, caplog: pytest.LogCaptureFixture) -> None:
-    """A known statement is understood as a whole or not at all. Half of one would list half of the tables. No log
-    quotes the text.
-    """
+    """A statement is understood as a whole or not at all, because half of it would list half of the tables."""
     with caplog.at_level(logging.DEBUG):
         assert read_statement(sql, "mysql") is None
     assert [] == caplog.records

@@ -140,9 +140,7 @@ class TestStillRefused:
         ids=range(16),
     )
     def test_by_the_same_rules(self, text: bytes, code: str) -> None:
-        """A lone surrogate does not hide other problems: invalid JSON or an exceeded limit has the same code as without
-        it.
-        """
+        """A lone surrogate hides no other problem: invalid JSON and exceeded limits keep their codes."""
         error = refused(text)
         assert code == error.code
         if code != "INVALID_FIELD":

@@ -62,9 +62,7 @@ WRONG = json.loads(update(1)) | {"type": "UPSERT"}
 
 
 def test_what_can_be_known_of_a_refused_message() -> None:
-    """A message that names its table has one name, and several messages have several. A message without a name or with
-    two has none.
-    """
+    """A message has its table's name, several messages have several, and one with no name or two has none."""
     two = json.dumps(WRONG).encode() + b"\n" + json.dumps(WRONG | {"table": "u"}).encode()
     assert frozenset({TableName("shop", None, "t")}) == tables(json.dumps(WRONG).encode())
     assert frozenset({TableName("shop", None, "t"), TableName("shop", None, "u")}) == tables(two, newline_batches=True)

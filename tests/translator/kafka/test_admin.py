@@ -164,9 +164,7 @@ def lost(free_port: int, monkeypatch: pytest.MonkeyPatch) -> tuple[TopicAdmin, S
 
 @pytest.mark.parametrize("asked", NOBODY_ANSWERS)
 def test_a_broker_that_is_lost(lost: tuple[TopicAdmin, Settings], asked: str) -> None:
-    """Every request raises our own error that the broker is unreachable, not a library error and not a configuration
-    error.
-    """
+    """Every request raises our own error about the unreachable broker, which is not a configuration error."""
     with pytest.raises(RetryableError):
         NOBODY_ANSWERS[asked](*lost)
 

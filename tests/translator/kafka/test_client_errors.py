@@ -62,9 +62,7 @@ def test_alerts(alert: int, refused: bool) -> None:
 
 
 def test_the_reason_stands_before_the_count() -> None:
-    """The reason of the outage is reported rather than its number of brokers. Without a reason, the protocol is the
-    likely cause.
-    """
+    """The reason of an outage is reported, not the number of brokers. Without one, it is likely the protocol."""
     down = (KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down")
     assert AWAY.partition(" (after")[0] == told(down, (KafkaError._TRANSPORT, AWAY), down).last
     assert "kafka.security_protocol" in (told(down).last or "")

@@ -34,9 +34,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 class TestResolve:
     def test_names_and_patterns(self) -> None:
-        """A name matches itself, whether or not the topic exists. `*` matches any characters, `?` one, and a dot is
-        literal.
-        """
+        """A name matches itself, even without a topic. `*` matches any characters, `?` one, and a dot is literal."""
         erp = source("erp", "erp.*", "plain", "t?")
         there = ["erp.a", "erp.b.c", "erpx", "t1", "t12", "other"]
         assert ["erp.a", "erp.b.c", "plain", "t1"] == sorted(owners(settings(erp), *there))

@@ -120,9 +120,7 @@ def values(count: int) -> list[bytes]:
 def test_batches_leave_the_same_behind(
     seed: int, holds: tuple[ErrorCode, ...], projections: tuple[EventOutput, ...]
 ) -> None:
-    """Common and damaged messages with tombstones and statements between them give the same result over several
-    batches.
-    """
+    """Common and damaged messages, tombstones and statements give the same result over several batches."""
     chance = Random(seed)
     common = values(40)
     ddl = json.dumps({"type": "ALTER", "isDdl": True, "database": "shop", "table": "orders", "sql": "alter table x"})

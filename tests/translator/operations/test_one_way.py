@@ -92,9 +92,7 @@ def test_audit_and_explain(served: tuple[Yard, Settings]) -> None:
 
 
 def code_free(letter: tuple[Any, ...]) -> tuple[Any, ...]:
-    """Return a letter without the sentence about waiting. A command that does not wait for metadata explains how to
-    provide it.
-    """
+    """Return a letter without the sentence about waiting, which differs if a command does not wait for metadata."""
     key, body, text = letter
     return key, body, text.split(b" was not learned")[0]
 

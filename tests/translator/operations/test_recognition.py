@@ -180,9 +180,7 @@ def test_a_dialect_has_a_recogniser() -> None:
 
 
 def test_the_file_is_a_configuration() -> None:
-    """`check` accepts the file for everything that the demo writes. Topics of one task form one source, including
-    metadata.
-    """
+    """`check` accepts the file for all that the demo writes. Topics of a task form a source, including metadata."""
     samples: dict[str, list[Message]] = {}
     for source in shop_sources(7):
         for raw in source.messages(60, grow=False):

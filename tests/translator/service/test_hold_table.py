@@ -1,6 +1,4 @@
-"""`on_error: hold_table`: messages after a dead letter of their table become dead letters too, and are replayed in
-order.
-"""
+"""`on_error: hold_table`: messages after a dead letter of their table are held and replayed in order."""
 
 import asyncio
 from collections.abc import Iterator
@@ -71,9 +69,7 @@ def ls(settings: Settings, directory: Path) -> str:
 
 @pytest.mark.usefixtures("short_silence")
 def test_what_follows_is_held_and_comes_back_in_order(yard: Yard, tmp_path: Path) -> None:
-    """Only the table waits, even over a restart that reads again. A replay releases it, and the next message is
-    written.
-    """
+    """Only the table waits, even over a restart. A replay releases it, and the next message is written."""
     yard.feed(0, good(1), update(1), good(1), good(1, "u"), good(1))
     yard.feed(1, good(1))
 

@@ -161,9 +161,7 @@ class TestRegistry:
         assert [] == bench.read(bench.output.metadata_topic, 0), "the registry keeps it"
 
     def test_down(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """While the registry is down, messages wait beyond the time limit, which is logged, and none becomes a dead
-        letter.
-        """
+        """While the registry is down, messages wait beyond the time limit and never become dead letters."""
         monkeypatch.setattr(metadata_wait, "_FIRST_PAUSE", 0.4)
         bench = make(Registry(*[RetryableError("Connection refused")] * 3, "text"))
         scenario(lambda: bench.run([need(0, "7", 7)]))

@@ -163,9 +163,7 @@ def test_metrics_alone_tell_what_is_owned(group: Group, free_port: int) -> None:
 
 
 def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, free_port: int) -> None:
-    """It is not ready before the first assignment. If there are more processes than partitions, one is ready without
-    any.
-    """
+    """It is ready after the first assignment, even without a partition if there are more processes."""
     with hold_port() as reserved:
         ports = free_port, reserved.getsockname()[1]
         first = group.start(ports[0])

@@ -45,9 +45,7 @@ async def stands(holds: Holds, offset: int, *tables: TableName) -> bool:
 
 
 def test_whom_a_hold_concerns() -> None:
-    """A hold affects later messages of its table, but not the dead one, earlier ones, other tables or messages without
-    one.
-    """
+    """A hold affects only later messages of its table, not earlier ones, other tables or messages without one."""
 
     async def life() -> None:
         holds, _ = await held(5, T)

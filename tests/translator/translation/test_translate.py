@@ -312,9 +312,7 @@ class TestKey:
     @pytest.mark.requirement("canal.reject.6", "dts_avro.reject.6")
     @pytest.mark.parametrize("op", ["r", "c", "u", "d"])
     def test_column_with_an_issue(self, op: str) -> None:
-        """A key value without a faithful form would identify another row, so it becomes a dead letter without the
-        value.
-        """
+        """A key value without a faithful form would identify another row, so it is a dead letter, without the value."""
         issues = [Issue("id", "BAD", SECRET)]
         change = RowChange(op, ORDERS, WRITER, {"a": 1}, {"a": 2}, key_columns=("a", "id"), issues=issues)
         dead = dead_of(translate(Changes([change])))

@@ -88,9 +88,7 @@ def test_local(digits: int, count: int, expected: object) -> None:
     ],
 )
 def test_unscaled(precision: int, scale: int, raw: object, expected: object) -> None:
-    """A decimal is two's complement, big-endian, with the schema's scale. It is neither rounded nor wider than
-    declared.
-    """
+    """A decimal is two's complement, big-endian, with the schema's scale, neither rounded nor too wide."""
     check(unscaled_decimal(precision, scale), raw, expected)
 
 

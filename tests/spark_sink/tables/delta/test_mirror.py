@@ -56,9 +56,7 @@ def test_a_strangers_table_is_refused(spark_lake: SparkLake) -> None:
 
 
 def test_a_name_that_differs_by_case(lake: Lake) -> None:
-    """If another table's name or folder differs only in case, the table is not created, and the error states the other
-    name.
-    """
+    """If another table's name or folder differs only in case, the creation fails, and the error has that name."""
     for name in (NAME, "s_d.T", "S_D.t"):
         assert NAME == lake.ddl.create(name, SHAPE)
     assert ["t"] == [path.name for path in lake.warehouse.glob("[sS]_[dD]/[tT]")]

@@ -94,9 +94,7 @@ class Sent:
 
 
 def sent(changes: Iterable[tuple[ShopChange, CanalForm, datetime | None]], topic: str = "raw.t") -> list[Sent]:
-    """Return changes in their forms as the messages of one partition, each sent at the given time, by default
-    immediately.
-    """
+    """Return changes in their forms as the messages of one partition, sent immediately or at the given times."""
     writers: dict[CanalForm, CanalWriter] = {}
     messages = []
     for offset, (change, form, at) in enumerate(changes):

@@ -218,9 +218,7 @@ class TestEvidence:
         assert translated([*stream[:hidden], unreadable, *stream[2:]], **RIGHT).stopped is None
 
     def test_from_offset_0_nothing_was_missed(self) -> None:
-        """When reading from offset 0, the whole first second is remembered and is evidence. From a later offset, it is
-        not.
-        """
+        """When reading from offset 0, the whole first second is remembered and is evidence, but not from later on."""
         history = History()
         history.new(1, 1)
         history.update(1, seconds=0, a=2)

@@ -83,9 +83,7 @@ class TestStream:
         assert 10 == result.offsets[-1]
 
     def test_without_the_rows_before(self) -> None:
-        """Two updates of one key are enough. The error lists the first, already written one. Other rows can be wrong
-        too.
-        """
+        """Two updates of one key suffice. The error lists the first, already written one. Others can be wrong too."""
         history = self.history()
         part = sent((change, DTS_LEGACY, None) for change in history.changes[2:9])
         result = translated(messages(part), profile="dts")

@@ -370,9 +370,7 @@ ARRAY, OBJECT = '[ 1.0, "x", [] ]', '{"a" : {"\\u00e9": 1e2},"b":null}'
 @pytest.mark.parametrize("profile", ["flink_cdc", "auto"])
 @pytest.mark.parametrize("cell", [ARRAY, OBJECT, "[]", "{}"])
 def test_nested_cells_are_json_where_the_column_is(profile: str, cell: str) -> None:
-    """ARRAY, MAP and ROW are legal columns in the Flink family. In a column declared as JSON, they are JSON text as
-    sent.
-    """
+    """ARRAY, MAP and ROW are legal in the Flink family. In a JSON column, they are JSON text as sent."""
     columns = {"id": "int64", "c": "json", "d": "json"}
     dialect = canal(DeclaredTable("shop.orders", ("id",), columns), profile=profile)
     (change,) = decoded(nested(f'"c":{cell},"d":"[1]"'), dialect)

@@ -239,9 +239,7 @@ def test_the_time_of_the_capture(expected: int | None, tags: dict[str, str]) -> 
 
 @pytest.mark.requirement("dts_avro.decode.5", "dts_avro.map.9")
 def test_writer_position_and_transaction() -> None:
-    """The version is certain, product and server are the source's, and the position is verbatim. MySQL's transaction
-    `0` is none.
-    """
+    """The version is certain, product and server are as sent, and so is the position. MySQL's `0` is no transaction."""
     change = row_of(row("INSERT", {"a": (3, A)}))
     assert ("v3", "certain", "MySQL", "1921057203") == (
         change.writer.variant,

@@ -48,9 +48,7 @@ CONFIGURED = DeclaredTable("shop.*", key=("a",))
     ],
 )
 def test_the_key(expected: tuple[str, Any, Any], tags: dict[str, str], given: dict[str, Any]) -> None:
-    """The key is PRIMARY in its order, else by option the first unique key, else the declared key. A useless tag is
-    noted.
-    """
+    """The key is PRIMARY, else by option the first unique key, else the declared one. A useless tag is noted."""
     change = row_of(compose("INSERT", fields=COLUMNS, afterImages=[A, B], tags=tags), **given)
     assert expected == (change.key_kind, change.key_columns, change.notes)
     assert change.schema is not None

@@ -202,9 +202,7 @@ def test_a_truncate_of_a_part_empties_no_table() -> None:
 
 
 def test_a_dropped_part_takes_rows_of_its_table() -> None:
-    """The event's table has other parts, so it is not dropped. If the record has the physical name, the event has it
-    too.
-    """
+    """The event's table has other parts, so it is not dropped. The event has the physical name if it is known."""
     dropped = ddl("DROP TABLE orders_7", "shop_2.orders_7", tags={"l_db_name": "shop", "l_tb_name": "orders"})
     found = noted(dropped, logical_names=True)
     assert (ORDERS, ["STATEMENT_NOT_APPLIED"]) in found
@@ -275,9 +273,7 @@ def test_no_text_refuses_a_statement(sql: str, source: tuple[str, str]) -> None:
 @pytest.mark.requirement("dts_avro.map.2")
 @pytest.mark.parametrize("operation", TRANSACTIONS)
 def test_transaction_marks_are_an_option(operation: str) -> None:
-    """They are skipped and counted unless `transactions` is set. Then each is an event of kind tx whose note names the
-    mark.
-    """
+    """They are skipped and counted unless `transactions` is set. Then each is a tx event whose note names the mark."""
     value = compose(operation, objectName=None, tags={"GTID": "0e2b1c42:7"})
     assert Skip("transaction_mark") == decode(value)
     change = other_of(value, transactions=True)
@@ -304,9 +300,7 @@ def test_transaction_marks_are_an_option(operation: str) -> None:
     ],
 )
 def test_progress(operation: str, expected: int | None, given_: dict[str, Any]) -> None:
-    """Heartbeats and checkpoints are watermarks with the later of two times, because an idle source moves only the
-    last.
-    """
+    """Heartbeats and checkpoints are watermarks with the later of two times, as an idle source moves only the last."""
     change = other_of(compose(operation, objectName=None, **given_))
     assert ("watermark", expected, "72469@78", None) == (
         change.kind,

@@ -75,9 +75,7 @@ def test_a_local_time_that_is_not_one_moment(month: int, day: int, instant: str,
     ],
 )
 def test_the_unit_of_a_fraction(expected: str, source: tuple[str, str], given: dict[str, Any]) -> None:
-    """Fractions are micros for MySQL and PostgreSQL except the physical-log reader, otherwise nanos. An option
-    overrides it.
-    """
+    """Fractions are micros for MySQL and PostgreSQL without the physical-log reader, else nanos, unless declared."""
     cell = local(2023, 10, 17, 15, 2, 0, 8)
     assert ("timestamp", f"2023-10-17T15:02:00.{expected}") == value_of(
         source, 77_777, cell, declared="timestamp", **given

@@ -44,9 +44,7 @@ ALL_PREFIXED = {**prefixed("data", ROW), **prefixed("beforeData", OLD), **prefix
 @pytest.mark.parametrize("body", [PREFIXED, BESIDE, ALL_PREFIXED], ids=["prefixed", "beside", "all prefixed"])
 @pytest.mark.parametrize("wrap", [enveloped, lambda body: {"message": body}, lambda body: body])
 def test_flattened_headers(body: dict[str, Any], wrap: Any) -> None:
-    """`headers_operation` and `operation`, in the envelope, in a member `message` or bare: the four forms of
-    mongo-kafka.
-    """
+    """mongo-kafka's four forms: `headers_operation` or `operation`, enveloped, in a member `message` or bare."""
     read = change(dialect(), wrap(body))
     assert ("u", *IMAGES, SEQUENCE, ["name"]) == (read.op, read.before, read.after, read.pos_native, read.changed)
     assert ("custom_json", "inferred") == (read.writer.variant, read.writer.variant_basis)

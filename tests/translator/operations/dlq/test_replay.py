@@ -170,9 +170,7 @@ def test_a_letter_of_a_projection(yard: Yard) -> None:
 
 
 def test_each_row_goes_to_the_topic_of_its_table(yard: Yard) -> None:
-    """Topic, partition and bytes are as in a run from scratch. A dry run creates no topic, and the run creates missing
-    ones.
-    """
+    """Topic, partition and bytes are as in a run from scratch. Only a real run creates missing topics."""
     yard.feed(0, update(1), update(2, both=False), update(3, table="u"))
     yard.feed(1, *(update(row, table=table) for row, table in enumerate("utttuu")))
     routed, scratch = (f"{yard.name}-{which}-rows.{{table}}" for which in ("routed", "scratch"))
