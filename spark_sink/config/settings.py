@@ -147,7 +147,7 @@ class TablesSettings(_Section):
 
     shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Source tables that share a table: `source/db/schema/table` patterns, keyed by its name or pattern.",
+        description="Patterns of source tables (`source/db/schema/table`) that share a table, by its name or pattern.",
     )
 
     formats: dict[str, Format] = Field(
