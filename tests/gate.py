@@ -84,7 +84,7 @@ class Server(ThreadingTCPServer):
 
 
 class _Passage(BaseRequestHandler):
-    """One connection."""
+    """One connection through the gate."""
 
     server: Any
 

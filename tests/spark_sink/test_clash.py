@@ -202,7 +202,7 @@ def test_exclude(lake: Lake) -> None:
 
 
 def test_shared(lake: Lake) -> None:
-    """If the table is declared as shared in any spelling, it contains both sources, told apart, in any order of
+    """If the table is declared as shared in any spelling, it contains the rows of both sources, in any order of
     arrival. A source that is not declared waits and is applied once it is.
     """
     lake.use(TableRules(shared={"SHOP_sales.Orders": (ORDERS,)}))

@@ -216,7 +216,7 @@ class TestFills:
         assert version == lake.version()
 
     def test_a_replay_under_another_checkpoint(self, lake: Lake) -> None:
-        """Positions keep the rows right."""
+        """After the replay, the rows are the same, because of their positions."""
         begin(lake)
         lake.announce(WIDER)
         lake.apply(1, [statement(*FILL, pos=3, after=FILLED)])

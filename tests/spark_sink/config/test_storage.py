@@ -92,7 +92,7 @@ def test_what_lies_where() -> None:
     ],
 )
 def test_addresses(endpoint: str, said: str) -> None:
-    """What is no address is told, without repeating a key."""
+    """A bad address is rejected without showing a key."""
     with pytest.raises(ValidationError) as caught:
         Storage(endpoint=endpoint)
     (mistake,) = caught.value.errors(include_input=False, include_url=False)

@@ -48,7 +48,7 @@ def test_documents(shop: Bench) -> None:
 
 
 def test_nothing_is_said_to_be_nothing(shop: Bench) -> None:
-    """A person is told why the list is empty, and a program that counts lines gets none."""
+    """The terminal output says why the list is empty. JSON output has no lines then."""
     for arguments, said in (
         ([], "no schema was published"),
         (["--table", "*.ord*"], "no schema of a table that matches *.ord*"),

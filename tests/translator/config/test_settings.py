@@ -543,7 +543,7 @@ class TestYaml:
 
 class TestStart:
     def test_documented(self) -> None:
-        """The example for operators is valid: a source can differ from the others."""
+        """The documented example is valid: a source can differ from the others."""
         page = (Path(__file__).parents[3] / "docs" / "operate" / "topics.md").read_text(encoding="utf-8")
         (example,) = re.findall(r"^```yaml\n(start:\n?.*?)^```$", page, re.MULTILINE | re.DOTALL)
         settings = parse('kafka: {bootstrap_servers: "localhost:9092"}\n' + example, {}, "config.yaml")
@@ -616,7 +616,7 @@ registry:
         ],
     )
     def test_wrong(self, changes: dict[str, Any], said: str) -> None:
-        """Invalid settings are reported at once, and no secret is quoted."""
+        """Invalid settings are reported at the start, and no secret is quoted."""
         (found,) = mistakes_with(registry=changes)
         assert said in found
         assert "hunter2" not in found

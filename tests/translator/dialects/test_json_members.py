@@ -147,7 +147,7 @@ class TestStillRefused:
             assert code == refused(text.replace(b"\\ud800", b"x")).code
 
     def test_members_named_twice(self) -> None:
-        """Names are compared in such texts too."""
+        """Duplicate names are found in such texts too."""
         text = rb'{"key":{"a":"\ud800","a":"b"}}'
         with pytest.raises(MessageError, match="member 'a' occurs twice"):
             check_distinct(text, parse(text, LIMITS, ROWS))

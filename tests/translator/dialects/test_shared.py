@@ -151,7 +151,7 @@ class TestDepth:
         assert 1000 == len(parse_object(value, Limits(json_depth=3))["a"])
 
     def test_brackets_in_text_do_not_count(self) -> None:
-        """Brackets inside a string are text."""
+        """Brackets inside a string do not count as nesting."""
         assert {"a": "[" * 1000} == parse_object(b'{"a":"%s"}' % (b"[" * 1000), Limits(json_depth=1))
 
     @pytest.mark.parametrize("depth", [10_000, 1_000_000])

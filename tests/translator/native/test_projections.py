@@ -182,7 +182,7 @@ def test_far_offsets_and_times(
     ("cell", "became"), [("1.5", "taken"), (None, "taken"), ("NaN", "projection"), ("Infinity", "projection")]
 )
 def test_what_a_schema_block_cannot_say_is_left_to_the_plain_way(cell: str | None, became: str) -> None:
-    """Connect reads the text NaN as the number 0."""
+    """A NaN takes the plain path, because Connect reads the text NaN as the number 0."""
     (message,) = feed("canal", 12, 1).messages
     body = msgspec.json.decode(message.value or b"")
     name = next(name for name, type_ in body["mysqlType"].items() if type_ == "double")

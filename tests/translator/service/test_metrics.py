@@ -10,7 +10,7 @@ from translator.service.metrics import BatchAccount, Metrics
 
 
 def test_account() -> None:
-    """A batch is added at once: the results of its records, the events, and what was written."""
+    """A batch is counted as a whole: the results of its records, the events, and what was written."""
     metrics = Metrics("1.2.3", tables=1)
     account = BatchAccount(
         "erp", "raw", 3, records=7, translated=3, learned=1, dead=Counter(TOO_LARGE=1), skipped=Counter(empty=2)

@@ -100,7 +100,7 @@ def test_a_gap(broker: Broker, offset: int, note: str | None, said: str) -> None
 
 
 def test_a_position_that_is_lost_while_reading(broker: Broker) -> None:
-    """A gap is reported if it explains the loss. Otherwise nobody is told to reload tables."""
+    """A gap is reported if it explains the loss. Otherwise the error does not ask for a reload of tables."""
     bench = Bench(broker)
     bench.commit(0, 5)
     (place,) = [(bench.topic, 0)]

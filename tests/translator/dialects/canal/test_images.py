@@ -53,7 +53,7 @@ def test_rows_pair_by_index_only() -> None:
 
 
 def test_unchanged_columns_in_old_are_not_changed() -> None:
-    """canal accumulates column names over the rows of a message (§4.3)."""
+    """canal accumulates column names over a message's rows, so `old` can have unchanged columns (§4.3)."""
     _, second = rows(update(data=[NEW, {**NEW, "id": "8"}], old=[{"name": "old"}, {"name": "new", "n": "5"}]))
     assert ({"name": "new", "n": 5}, ["n"]) == (second.before, second.changed)
 

@@ -163,7 +163,7 @@ def _named(number: int) -> str:
 
 @pytest.mark.requirement("dts_avro.decode.7")
 def test_an_operation_outside_the_enum_is_refused() -> None:
-    """The ordinal -1 is not INIT."""
+    """The ordinal -1 is rejected and does not mean INIT."""
     value = compose("NOOP", source=("MySQL", "8.0.28"))
     refused = _refused(_replaced(value, b"8.0.28\x1e", b"8.0.28\x01"))
     assert ("$.operation", True) == (refused.path, "enum ordinal -1" in refused.reason)
@@ -171,7 +171,7 @@ def test_an_operation_outside_the_enum_is_refused() -> None:
 
 @pytest.mark.requirement("dts_avro.decode.7")
 def test_an_int_beyond_32_bits_is_refused() -> None:
-    """fastavro reads an int as a long."""
+    """Such an int is rejected, although fastavro reads an int as a long."""
     refused = _refused(_zigzag(2**31) + compose("NOOP")[1:])
     assert ("$.version", True) == (refused.path, "32 bits" in refused.reason)
 
@@ -193,7 +193,7 @@ def test_a_varint_may_be_longer_than_it_needs() -> None:
 
 @pytest.mark.requirement("dts_avro.decode.7")
 def test_a_tag_twice_is_refused() -> None:
-    """fastavro keeps the last one."""
+    """A duplicate tag is rejected, although fastavro keeps the last one."""
     refused = _refused(_replaced(compose("NOOP", tags={"a": "1", "b": "2"}), b"\x02b\x022", b"\x02a\x022"))
     assert ("$.tags", True) == (refused.path, "twice" in refused.reason)
 
