@@ -131,7 +131,7 @@ def rest_server() -> Iterator[RestCatalogServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Allow PySpark's result sockets to stay open."""
+    """Ignore warnings about result sockets, which PySpark does not close."""
     for item in items:
         if isinstance(item, pytest.Function) and ("spark" in item.fixturenames or _on_spark(item)):
             item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))

@@ -35,12 +35,12 @@ class Drill(Struct, frozen=True):
 
     @property
     def is_at_rest_before(self) -> bool:
-        """Return whether the alert is inactive. A program that was never started counts as running."""
+        """Whether the alert is inactive before the drill. It already fires for a program that was never started."""
         return self.begin is not _nothing
 
 
 def _nothing(bench: Bench) -> None:
-    """Do nothing: the window of the rule passes."""
+    """Do nothing: the cause already exists, or the rule's window ends the alert."""
 
 
 def _start_translator(bench: Bench) -> None:
