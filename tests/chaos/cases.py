@@ -1,9 +1,9 @@
 """The fault matrix as a table: the fault, the brokers, and the size of the case in its long and short forms.
 
-The long form (`make chaos`) runs all of `MATRIX`. The short form is part of `make test` and has to be fast. Starting a
-worker takes seconds, and starting three brokers takes more. So it runs `SHORT`, three cases that combine several faults
-on one set of workers. `_short.py` says which of them every run includes. Every line of the matrix says which of them
-covers it (`short`), or why none does (`only_long`).
+The long form (`make chaos`) runs all of `MATRIX`. The short form is part of `make test-faults` and has to be fast.
+Starting a worker takes seconds, and starting three brokers takes more. So it runs `SHORT`, three cases that combine
+several faults on one set of workers. Every line of the matrix says which of them covers it (`short`), or why none does
+(`only_long`).
 """
 
 from __future__ import annotations
