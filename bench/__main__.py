@@ -18,7 +18,7 @@ from dev.servers.broker import Broker
 RESULT = "result.json"
 
 _PICTURES = "benchmarks"
-"""Folder of a page's pictures, unless the page is in such a folder itself."""
+"""The folder for a page's pictures, unless the page itself is in such a folder."""
 
 
 def main() -> int:

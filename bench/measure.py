@@ -1,4 +1,4 @@
-"""Measure processor time of this process: the best of several rounds, in alternating order."""
+"""Measure the CPU time of this process: the best of several rounds, in alternating order."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def best_times(
 ) -> dict[str, float]:
     """Return each contestant's best time in microseconds per item.
 
-    Contestants take turns, from the first to the last and back, so that other load affects all of them. Each gets new
-    items in every round, made before the clock starts, because Python caches the hash of a text and repeated work is
-    cheaper. The garbage collector stays enabled, as in the service.
+    Contestants take turns, in alternating order, so that other load affects all of them. In every round each contestant
+    gets new items, which are created before the clock starts. Python caches the hash of a text, so repeated work would
+    be cheaper. The garbage collector stays enabled, as in the service.
     """
     best = dict.fromkeys(contestants, math.inf)
     for turn in range(rounds):
@@ -39,7 +39,7 @@ def _time(contestant: Callable[[T], object], items: Sequence[T]) -> float:
 
 
 def machine(*packages: str) -> str:
-    """Describe in one line the machine that the figures depend on, without its name or any path."""
+    """Describe the machine in one line, without its name or any path, because the results depend on it."""
     parts = [f"{platform.python_implementation()} {platform.python_version()}"]
     parts += [f"{package} {version(package)}" for package in packages]
     busy = f"load average {os.getloadavg()[0]:.1f} on {os.cpu_count()} processors ({platform.machine()})"

@@ -22,7 +22,7 @@ SWEPT_COLUMNS = (5, 20, 60, 200)
 
 _LEAST_MESSAGES = 20_000
 _CELLS = 240_000
-"""Total size of the distinct messages of a topic, which are repeated because wide messages are slow to generate."""
+"""Total size of the distinct messages of a topic. They are repeated, because wide messages are slow to generate."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,9 @@ SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
 
 
 class Heat(NamedTuple):
-    """Cases that read one raw topic in turns. `latency`: the latency of the first one is measured, too."""
+    """Cases that read the same raw topic in turns. If `latency` is set, the latency of the first case is also
+    measured.
+    """
 
     cases: Sequence[BenchCase]
     total: int
@@ -65,7 +67,7 @@ class Heat(NamedTuple):
         case = self.cases[0]
         distinct = max(2_000, min(20_000, _CELLS // case.columns))
         return StreamSpec(
-            # Repeated rows are not evidence for the continuity check, which this format measures.
+            # Repeated rows prove nothing about the continuity check, which this format measures.
             messages=self.total if case.format == "canal_dts" else min(self.total, distinct),
             columns=case.columns,
             tables=case.tables,
@@ -99,7 +101,7 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     elif name != "canal":
         readers = [reader for reader in readers if "projection" not in reader]
     cases = [BenchCase("contestants", name, reader, columns) for reader in readers]
-    # Peers on Java are warm only after as many messages as others are measured with.
+    # Peers on Java are only warm after as many messages as other contestants process in the whole measurement.
     total = _total(profile, columns) * (2 if profile.name == FULL.name and name == "canal" else 1)
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 
@@ -127,7 +129,9 @@ def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
 
 
 def _total(profile: BenchProfile, columns: int) -> int:
-    """Return a number of messages with the same total size for any width, within limits."""
+    """Return the number of messages for a width, such that the total size is about equal for all widths,
+    within limits.
+    """
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 
 

@@ -1,4 +1,4 @@
-"""The resource use of a process and its descendants, for jobs with several processes such as Spark's."""
+"""Measure the resources of a process and its descendants, for jobs with several processes such as Spark's."""
 
 from __future__ import annotations
 
@@ -26,23 +26,23 @@ class _Process(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """Processor time so far (user, system and reaped children), and current memory."""
+    """CPU time so far (user, system and reaped children), and current memory."""
 
     cpu_seconds: float
     resident_bytes: int
 
 
 def usage(pids: Iterable[int]) -> Usage:
-    """Return the combined use of some processes. Processes that have ended do not count."""
+    """Return the combined use of several processes. Processes that have ended do not count."""
     found = [process for pid in pids if (process := _read(pid)) is not None]
     return Usage(sum(one.ticks for one in found) / _TICKS, sum(one.pages for one in found) * _PAGE)
 
 
 class Tree:
-    """Context manager that watches this process and its descendants. Linux only.
+    """A context manager that watches this process and its descendants. It only works on Linux.
 
     Args:
-        apart: descendants to exclude, including their own descendants.
+        apart: descendants to exclude, together with their own descendants.
     """
 
     def __init__(self, apart: Collection[int] = ()) -> None:
@@ -65,12 +65,12 @@ class Tree:
         self._thread.join()
 
     def cpu_seconds(self) -> float:
-        """Return the processor time so far (user and system), including ended processes."""
+        """Return the CPU time so far (user and system), including ended processes."""
         with self._lock:
             return (sum(process.ticks for process in self._sampled().values()) + self._lost) / _TICKS
 
     def peak_bytes(self) -> int:
-        """Return the peak memory since the last call. Shared pages count for each process."""
+        """Return the peak memory since the last call. Shared pages are counted once for each process."""
         with self._lock:
             peak, self._peak = self._peak, 0
         return peak
@@ -82,10 +82,10 @@ class Tree:
                 self._peak = max(self._peak, pages * _PAGE)
 
     def _sampled(self) -> dict[int, _Process]:
-        """Return the current tree.
+        """Return the current process tree.
 
         The kernel adds the time of an ended process to its parent's, unless the parent ignores SIGCHLD, as the daemon
-        of Spark's Python workers does. For those, the last known time is kept here.
+        of Spark's Python workers does. For such processes, this object keeps the last known time.
         """
         tree = _tree(self._apart)
         ignoring = {pid for pid in {process.parent for process in tree.values()} if _ignores_ends(pid)}
@@ -117,7 +117,7 @@ def _read(pid: int) -> _Process | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:  # the process has ended
         return None
-    # The name is in parentheses and can contain anything. Fields of proc(5), counted from the field after it.
+    # The name is in parentheses and can contain any character. Fields of proc(5) are counted from the field after it.
     fields = text.rpartition(")")[2].split()
     return _Process(int(fields[1]), sum(map(int, fields[11:15])), int(fields[21]), int(fields[19]))
 

@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 
 class BenchCase(Struct, frozen=True):
-    """The subject of a measurement: one contestant with messages of one kind."""
+    """What a measurement measures: one contestant with messages of one kind."""
 
     section: str
     """The section it belongs to: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`."""
@@ -30,17 +30,17 @@ class RunFigures(Struct, frozen=True):
     rate: float
     """Messages read per second."""
     megabytes_per_second: float
-    """Million bytes of values read per second."""
+    """Megabytes of values read per second."""
     cpu_us: float
-    """Microseconds of processor time per message, for all threads of the contestant's processes."""
+    """Microseconds of CPU time per message, for all threads of the contestant's processes."""
     resident_mib: float
     """Memory at the end, for all processes together."""
     startup_seconds: float
     """Time from the start of the process to the first record in its output."""
     startup_cpu_seconds: float | None = None
-    """Processor time until then. None in older results."""
+    """CPU time until the first record. None in older results."""
     warm: bool = True
-    """False if there were so few messages that all of them count, including the startup."""
+    """False if there were so few messages that the startup had to be included."""
 
 
 class LatencyFigures(Struct, frozen=True):
@@ -55,7 +55,7 @@ class LatencyFigures(Struct, frozen=True):
 
 
 class CaseResult(Struct):
-    """A case with its runs, or without any if it could not be measured."""
+    """A case with its runs. If it could not be measured, it has no runs."""
 
     case: BenchCase
     bytes_per_message: float = 0.0
@@ -69,7 +69,7 @@ class CaseResult(Struct):
 
 
 class MachineFacts(Struct, frozen=True):
-    """The machine that the figures depend on, without its name or any path."""
+    """The machine on which the measurements ran, without its name or any path."""
 
     python: str
     system: str
@@ -124,7 +124,7 @@ class BenchResult(Struct):
 
 
 def merged(results: Sequence[BenchResult]) -> BenchResult:
-    """Merge several results without common cases. Machine and day are those of the first.
+    """Merge several results that have no case in common. The machine and the day are those of the first result.
 
     Raises:
         ValueError: two results have the same case, so that the report would mix two runs.

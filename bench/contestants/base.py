@@ -1,4 +1,4 @@
-"""The protocol of a contestant: installation, startup, and the number of records per message."""
+"""The protocol of a contestant: how it is installed and started, and how many records it writes per message."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PRODUCER: Mapping[str, str | int] = {
 
 
 class PointlessError(Exception):
-    """Raised if a contestant would repeat another one. Reports leave it out."""
+    """Raised if a contestant would duplicate another one. Reports omit it."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True)
 class Installed:
-    """The facts about a contestant in a report: its versions, and the translation path that it uses."""
+    """The facts about a contestant in a report: its versions, and its translation path."""
 
     versions: str
     way: str = ""
@@ -67,7 +67,7 @@ class Contestant(Protocol):
 
     @property
     def formats(self) -> frozenset[str] | None:
-        """The formats that it reads. None: all."""
+        """The formats that the contestant reads, or None for all."""
 
     @property
     def groups(self) -> bool:
@@ -79,25 +79,25 @@ class Contestant(Protocol):
 
     @property
     def warm_seconds(self) -> float:
-        """The maximum time for that share, from its first record on. Some need longer for it than the measurement
-        takes.
+        """The maximum time for reading that share, counted from the first record. Some contestants need longer for it
+        than for the measurement.
         """
 
     def install(self) -> Installed:
-        """Install its dependencies, once.
+        """Install the dependencies of the contestant, once.
 
         Raises:
             NotInstalledError: a dependency is not available here.
-            PointlessError: it would repeat another contestant.
+            PointlessError: the contestant would duplicate another one.
         """
 
     def launches(self, assignment: Assignment) -> Sequence[Launch]:
-        """Write its settings and return its processes."""
+        """Write the contestant's settings, and return its processes."""
 
     def records(self, stream: MessageStream) -> int:
-        """Return the number of records in its output for a whole stream."""
+        """Return the number of records that the contestant writes for a whole stream."""
 
 
 def usual_records(stream: MessageStream) -> int:
-    """Return one record for each message with content."""
+    """Assume one record for each message with content."""
     return sum(not message.skipped for message in stream.messages)

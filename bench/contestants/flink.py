@@ -1,4 +1,4 @@
-"""Apache Flink SQL, from `canal-json` to `debezium-json`, in a mini cluster of one process. It checks types, too."""
+"""Apache Flink SQL, from `canal-json` to `debezium-json`, in a mini cluster of one process. It also checks types."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ _JVM = (
 
 @dataclass(frozen=True)
 class FlinkSql:
-    """A typed table for the raw topic and one for the output, with at-least-once delivery and parallelism 1."""
+    """A typed table for the raw topic and one for the output, with at-least-once delivery and a parallelism of 1."""
 
     name: str = "Flink SQL"
     formats: frozenset[str] | None = frozenset({"canal"})
     groups: bool = False
-    # Java's compiler is busy during the first hundreds of thousands of messages.
+    # Java's compiler is still busy during the first few hundred thousand messages.
     warm_share: float = 0.5
     warm_seconds: float = 30.0
 
     def install(self) -> Installed:
-        """Fetch its jars, and compile the program that runs the statements."""
+        """Fetch the jars, and compile the program that runs the statements."""
         _home()
         return Installed(f"{WHEEL.replace('==', ' ')}, Java {find_java().version}")
 

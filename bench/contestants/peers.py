@@ -1,4 +1,4 @@
-"""Peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as its documentation shows it."""
+"""The peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as its documentation shows it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 @dataclass(frozen=True)
 class _PythonPeer:
-    """A program of programs/ in its own environment, which gets its job as a file."""
+    """A program of programs/ in its own environment. It receives its job as a file."""
 
     name: str = ""
     program: str = ""
@@ -41,7 +41,7 @@ class _PythonPeer:
     warm_seconds: float = WARM_SECONDS
 
     def install(self) -> Installed:
-        """Create its environment."""
+        """Create the environment of the program."""
         python = self._python()
         return Installed(versions(python, [package.partition("==")[0] for package in self.packages]))
 
@@ -62,14 +62,14 @@ class _PythonPeer:
 
 @dataclass(frozen=True)
 class BareLoop(_PythonPeer):
-    """The bare loop with confluent-kafka and orjson, or with this project's msgspec if they cannot be installed."""
+    """The bare loop, with confluent-kafka and orjson. If these cannot be installed, it uses this project's msgspec."""
 
     name: str = "bare loop"
     program: str = "loop.py"
     packages: tuple[str, ...] = ("confluent-kafka==2.16.1", "orjson==3.13.0", "fastavro==1.13.1")
 
     def install(self) -> Installed:
-        """Create its environment, or do without one."""
+        """Create an environment if possible."""
         try:
             return super().install()
         except NotInstalledError as error:

@@ -94,6 +94,8 @@ class TranslatorService:
 
 
 def way_of(said: str) -> str:
-    """Return the translation path: the part of `translator --version` after the version, or Python."""
+    """Return the translation path, which `translator --version` prints after the version, or Python if it
+    prints none.
+    """
     _, _, way = said.partition(", version ")[2].strip().partition(", ")
     return way or "python"

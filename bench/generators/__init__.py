@@ -1,4 +1,4 @@
-"""The raw messages of a benchmark: a seeded history of tables, in the form of each replication tool."""
+"""The raw messages of a benchmark: a seeded history of tables, in the format of each replication tool."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bench.generators.shareplex import SharePlexMessages
 
 
 class MessageWriter(Protocol):
-    """Writes the changes of a history in the form of one tool."""
+    """Writes the changes of a history in the format of one tool."""
 
     dialect: str
     """The name of the translator's dialect."""
     unusual: Mapping[str, int]
-    """Kinds of messages that are not a change of a row under the same key, with their weights."""
+    """The weights of unusual messages by kind. Unusual means anything but a change of a row under the same key."""
 
     def options(self) -> Mapping[str, Any]:
         """Return the options of the dialect."""
@@ -42,7 +42,7 @@ WRITERS: Mapping[str, type[MessageWriter]] = {
     "qlik_json": QlikJsonMessages,
     "qlik_avro": QlikAvroMessages,
 }
-"""The writers by the name of their format in reports."""
+"""The writers, keyed by the name of their format in reports."""
 
 
 class RawMessage(NamedTuple):
@@ -54,11 +54,11 @@ class RawMessage(NamedTuple):
     updates: bool
     """Whether it is an update. Some peers write two records for updates."""
     skipped: bool
-    """Whether it gives no record."""
+    """Whether it produces no record."""
 
 
 class MessageStream(NamedTuple):
-    """The messages of a spec, and the source for the translator's configuration."""
+    """The messages of a spec, and the source section for the translator's configuration."""
 
     metadata: Sequence[bytes]
     messages: Sequence[RawMessage]

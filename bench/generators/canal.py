@@ -17,11 +17,11 @@ _TYPES = {
     "datetime": ("datetime", 93),
     "datetime3": ("datetime(3)", 93),
 }
-"""MySQL type and JDBC number by kind."""
+"""The MySQL type and JDBC number for each kind."""
 
 
 class CanalMessages:
-    """Messages in the form of open-source canal."""
+    """Messages in the format of open-source canal."""
 
     dialect = "canal"
     unusual: Mapping[str, int] = {"moved": 18, "ddl": 1, "blank": 1}
@@ -76,8 +76,8 @@ class CanalMessages:
 
 
 class CheckedCanalMessages(CanalMessages):
-    """Messages in the form of Alibaba's DTS, with all columns in `old`. The continuity check compares them with earlier
-    rows.
+    """Messages in the format of Alibaba's DTS, with all columns in `old`. The continuity check compares them with
+    earlier rows.
     """
 
     def options(self) -> Mapping[str, Any]:

@@ -13,7 +13,7 @@ from bench.generators.history import StreamChange, StreamRow, StreamTable
 from translator.dialects.dts_avro.schema import V3
 
 _NUMBERS = {"bigint": 8, "int": 3, "decimal": 246, "text": 253, "datetime": 12, "datetime3": 12}
-"""Number of the MySQL type by kind."""
+"""The number of the MySQL type for each kind."""
 _NAMESPACE = "com.alibaba.dts.formats.avro."
 
 
@@ -34,7 +34,7 @@ _CELLS: Mapping[str, Callable[[Any], tuple[str, dict[str, Any]]]] = {
     "datetime": _time,
     "datetime3": _time,
 }
-"""Union branch and record by kind."""
+"""The union branch and the record for each kind."""
 
 
 class DtsAvroMessages:

@@ -1,6 +1,6 @@
-"""A seeded history of tables: which rows change, when and how. It does not depend on formats.
+"""A seeded history of tables: which rows change, when and how. It is independent of formats.
 
-Rows have the columns of an order: numbers, decimals, short and long texts, and times. Wide tables repeat them.
+Rows have the columns of an order: numbers, decimals, short and long texts, and times. Wide tables repeat these columns.
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from typing import NamedTuple, TypeAlias
 Cell: TypeAlias = int | str | None
 """Numbers are integers. Decimals and times are text: `123.45`, `2026-01-05 08:00:00.123`."""
 StreamRow: TypeAlias = list[Cell]
-"""The cells in the order of the columns. The first is the key."""
+"""The cells in column order. The first cell is the key."""
 
 _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _CHANGES_PER_SECOND = 2_000
 _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
-"""Rows of a table before its first change, because the history does not begin with empty tables."""
+"""The number of rows that a table has before its first change, because the history does not begin with empty tables."""
 MOVED_TABLE = "moved"
-"""Only this table has key changes, so that the translator's counters show how many there were."""
+"""Only this table has key changes, so that the translator's counters show their number."""
 
 
 @dataclass(frozen=True)
@@ -69,10 +69,10 @@ class StreamTable(NamedTuple):
 
 
 class StreamChange(NamedTuple):
-    """A message to write.
+    """A change to write as a message.
 
     `kind` is insert, update, delete, moved (an update of the key), ddl, or blank (a message without content: a
-    tombstone or the mark of a transaction).
+    tombstone or a transaction marker).
     """
 
     kind: str
@@ -164,7 +164,7 @@ class History:
         return after
 
     def _key_beside(self, row: StreamRow) -> int:
-        """Return a new key in the same partition. Changes of a row have no order across partitions."""
+        """Return a new key in the same partition, because changes of a row have no order across partitions."""
         partitions, old = self._spec.partitions, row[0]
         assert isinstance(old, int)
         self._next_id += 2 * partitions

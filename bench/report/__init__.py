@@ -1,1 +1,1 @@
-"""A result as Markdown with pictures. This package measures nothing."""
+"""Render a result as Markdown with pictures. This package does not measure anything."""

@@ -1,4 +1,4 @@
-"""The report of a result, and its section of a page."""
+"""The report of a result, and its section in a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.report.svg import bar_chart, line_chart
 from bench.results import BenchCase, BenchResult, CaseResult, RunFigures, StepFigures
 
 HEADING = "## Figures of the service\n"
-"""Heading of the section that a report replaces, up to the next heading of the same level."""
+"""The heading of the section that a report replaces. The section extends to the next heading of the same level."""
 _LOOP, _SERVICE = "bare loop", "translator"
 
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
@@ -22,7 +22,9 @@ _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
     "tables": ("By tables", lambda case: f"{case.tables}"),
     "unusual": ("By the share of unusual messages", lambda case: f"{case.unusual:.0%}"),
 }
-"""Heading by section, and the value that is changed there. The comparison has the usual values of all others."""
+"""The heading of each section, and the parameter that varies in it. The comparison has the usual values of all
+parameters.
+"""
 
 
 def write_report(result: BenchResult, folder: Path, page: Path | None = None) -> Path:
@@ -123,7 +125,7 @@ def _question(result: BenchResult, section: str) -> Iterator[str]:
     columns: dict[str, dict[str, CaseResult]] = {}
     for name, cases in formats.items():
         usual = _usual(result, name)
-        # The comparison has the same messages, except for its 12 columns.
+        # The comparison has the same messages, except that they have 12 columns.
         for found in [*([usual] if usual else []), *cases]:
             columns.setdefault(value(found.case), {})[name] = found
     order = sorted(columns, key=lambda text: float(re.findall(r"\d+", text)[0]))
@@ -174,10 +176,10 @@ def python_steps(steps: StepFigures) -> Mapping[str, float]:
 
 
 def components(result: BenchResult) -> Mapping[str, Mapping[str, float]]:
-    """Return microseconds per message by format and component. They add up to the cost of the service.
+    """Return microseconds per message by format and component. The components add up to the cost of the service.
 
-    Without a native path, the pipeline's part is its cost beyond the steps. The part of Kafka and Faust is the cost of
-    the service beyond the pipeline.
+    Without a native path, the pipeline component is the cost of the pipeline minus the steps. The Kafka and Faust
+    component is the cost of the service minus the pipeline.
     """
     service = result.contestants.get(_SERVICE)
     native = service is not None and service.way.startswith("native")
@@ -209,7 +211,7 @@ def _versions(result: BenchResult) -> str:
 
 
 def draw(result: BenchResult) -> dict[str, str]:
-    """Return the pictures by file name, as far as there are figures."""
+    """Return the pictures for which there are figures, keyed by file name."""
     pictures = {}
     swept = {
         name: sorted((found.case.columns, found.median(lambda run: run.rate)) for found in cases if found.runs)
@@ -250,7 +252,7 @@ def _rate(found: CaseResult) -> str:
 
 
 def _spread(found: CaseResult, of: Callable[[RunFigures], float]) -> str:
-    """Return the median, and the minimum and maximum if there were several runs."""
+    """Return the median. If there were several runs, add the minimum and maximum."""
     values = sorted(map(of, found.runs))
     median = f"{found.median(of):.1f}"
     return f"{median} ({values[0]:.1f}–{values[-1]:.1f})" if len(values) > 1 else median

@@ -16,7 +16,7 @@ Points: TypeAlias = Sequence[tuple[float, float]]
 
 
 def line_chart(title: str, x_name: str, y_name: str, lines: Mapping[str, Points]) -> str:
-    """Draw lines of points with increasing x. Both scales are logarithmic, and all values are positive."""
+    """Draw lines through points with increasing x. Both scales are logarithmic, and all values must be positive."""
     xs = sorted({x for points in lines.values() for x, _ in points})
     ys = [y for points in lines.values() for _, y in points]
     low, high = 10 ** math.floor(math.log10(min(ys))), 10 ** math.ceil(math.log10(max(ys) * 1.0001))
@@ -46,7 +46,7 @@ def line_chart(title: str, x_name: str, y_name: str, lines: Mapping[str, Points]
 
 
 def bar_chart(title: str, unit: str, bars: Mapping[str, Mapping[str, float]]) -> str:
-    """Draw horizontal bars of parts that add up, with the sum at the end. Negative parts are left out."""
+    """Draw horizontal stacked bars, with the sum of the parts at the end. Negative parts are omitted."""
     names = list(dict.fromkeys(part for parts in bars.values() for part in parts))
     most = max(sum(max(value, 0) for value in parts.values()) for parts in bars.values()) or 1
     legend = len(names) > 1

@@ -14,17 +14,19 @@ from confluent_kafka import Producer
 from bench.generators import MessageStream
 
 SentAt = dict[int, list[float]]
-"""Times at which messages were passed to the producer, by raw partition. The index is the offset."""
+"""The time at which each message was passed to the producer, by raw partition. The index is the offset."""
 
 _SLICE_SECONDS = 0.01
 _ANSWER_SECONDS = 120.0
 
 
 class Feeding:
-    """A process that first writes `first` messages and later more on request. It repeats those of the stream."""
+    """A process that first writes `first` messages, and later more on request. It repeats the messages of the
+    stream.
+    """
 
     def __init__(self, bootstrap: str, topic: str, stream: MessageStream, first: int) -> None:
-        # A fork would copy the locks of the clients' threads.
+        # A fork would copy locks that threads of the clients may hold.
         context = multiprocessing.get_context("spawn")
         self._connection, self._its_end = context.Pipe()
         self._process = context.Process(
@@ -33,7 +35,7 @@ class Feeding:
 
     def __enter__(self) -> Self:
         self._process.start()
-        # The end of the pipe reveals its death only if no other process has that end open.
+        # The pipe only signals the death of this process if no other process has this end open.
         self._its_end.close()
         return self
 
@@ -42,11 +44,11 @@ class Feeding:
         self._process.join()
 
     def pace(self, rate: float, seconds: float) -> None:
-        """Ask it to write `rate` messages per second, and return."""
+        """Tell the process to write `rate` messages per second, and return immediately."""
         self._connection.send((rate, seconds))
 
     def is_done(self) -> bool:
-        """Whether it has written them all, or has died."""
+        """Whether the process has written all messages, or has died."""
         return self._connection.poll()
 
     def sent(self) -> SentAt:

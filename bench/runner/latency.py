@@ -1,4 +1,4 @@
-"""Measure the time from a raw message to its record, at half of the rate that a contestant can process."""
+"""Measure the time from a raw message to its record, at half the rate that a contestant can process."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from bench.runner.topics import Topics
 WARM_SECONDS = 4.0
 _ANSWER_SECONDS = 120.0
 _FIRST = 200
-"""Messages that are fed before the measurement, so that the contestant has started."""
+"""The number of messages that are fed before the measurement, so that the contestant has started."""
 
 
 def measure_latency(
     contestant: Contestant, assignment: Assignment, topics: Topics, rate: float, seconds: float
 ) -> LatencyFigures:
-    """Feed a separate raw topic at half of `rate`, and record when a `read_committed` consumer gets the records.
+    """Feed a separate raw topic at half of `rate`, and record when a `read_committed` consumer receives the records.
 
     This creates the raw topic of the assignment.
     """
@@ -60,8 +60,8 @@ def _usual(stream: MessageStream, count: int) -> int:
 
 
 class _Reader:
-    """Stores when each record arrived, and looks up its raw message at the end. The consumer uses the same processors
-    as the contestant.
+    """Records when each record arrived, and finds its raw message at the end. The consumer uses the same processors as
+    the contestant.
     """
 
     def __init__(self, assignment: Assignment) -> None:
@@ -80,13 +80,13 @@ class _Reader:
         self._arrivals: list[tuple[float, KafkaRecord]] = []
 
     def read(self) -> None:
-        """Take the available records."""
+        """Read the available records."""
         found = self._consumer.consume(5000, 0.005)
         now = time.time()
         self._arrivals.extend((now, record) for record in found)
 
     def read_until(self, count: int, running: Running) -> None:
-        """Take records until their total reaches this number."""
+        """Read records until their total reaches this number."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while len(self._arrivals) < count:
             self.read()

@@ -1,4 +1,4 @@
-"""Measure a contestant that reads a full topic: once when it is warm, and at the end."""
+"""Measure a contestant that reads a full topic: one sample when it is warm, and one at the end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.runner.topics import Topics
 
 END_SHARE = 0.97
 COLD_SHARE = 0.75
-"""Share of the messages. If more are read before the clock starts, the remaining ones are too few."""
+"""A share of the messages. If more than this are read before the clock starts, too few are left to measure."""
 _HANG_SECONDS = 240.0
 _POLL_SECONDS = 0.05
 _CHECK_SECONDS = 1.0
@@ -42,7 +42,7 @@ def measure(
         ContestantError: it exited, hung, or rejected a message.
     """
     letters = f"{assignment.output}.dlq"
-    # Create both topics here, because a client that once got an unknown-topic error repeats it for a while.
+    # Create both topics here, because a client that received an unknown-topic error keeps repeating it for a while.
     for name in (assignment.output, letters):
         topics.create(name, assignment.spec.partitions)
     share = contestant.records(assignment.stream) / len(assignment.stream.messages)
@@ -96,7 +96,9 @@ def measure(
 def _wait(
     running: Running, look: Callable[[], _Look], check: Callable[[], None], ready: Callable[[_Look], bool]
 ) -> _Look:
-    """Poll until the condition is true, and return that sample. Sometimes run a check, which can raise."""
+    """Poll until the condition is true, and return that sample. From time to time, run a check that can raise
+    an error.
+    """
     begun = checked = time.monotonic()
     deadline = begun + _HANG_SECONDS
     while True:

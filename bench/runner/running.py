@@ -21,11 +21,11 @@ _LOG_LINES = 3
 
 
 class ContestantError(Exception):
-    """Raised if a contestant failed. The message has the end of its log."""
+    """Raised if a contestant failed. The message contains the end of its log."""
 
 
 class Running:
-    """Context manager that runs processes. At its end it stops them, or kills them if necessary."""
+    """A context manager that runs processes. At the end it stops them, and kills those that do not stop."""
 
     def __init__(self, launches: Sequence[Launch], directory: Path) -> None:
         self._launches = launches
@@ -68,7 +68,7 @@ class Running:
         return usage(process.pid for process in self._processes)
 
     def check(self) -> None:
-        """Raise ContestantError if one of them has exited."""
+        """Raise ContestantError if one of the processes has exited."""
         for process in self._processes:
             if process.poll() is not None:
                 raise ContestantError(f"exited with code {process.returncode}: {self.tail()}")

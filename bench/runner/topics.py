@@ -33,7 +33,7 @@ class Topics:
         self._admin.create_topics([new])[name].result(_ANSWER_SECONDS)
 
     def create_raw(self, name: str, stream: MessageStream, partitions: int) -> None:
-        """Create the raw topic of a stream, and its metadata topic, which is filled."""
+        """Create the raw topic of a stream. Also create its metadata topic, and fill it."""
         self.create(name, partitions)
         if stream.metadata:
             self.create(f"{name}.metadata", 1)
@@ -43,7 +43,7 @@ class Topics:
             _flush(producer)
 
     def feed(self, name: str, stream: MessageStream, total: int) -> int:
-        """Write `total` messages to a raw topic, repeating those of the stream, and return their size."""
+        """Write `total` messages to a raw topic by repeating those of the stream, and return their size."""
         producer = Producer(self._client | _PRODUCER)
         size = 0
         for number, message in enumerate(itertools.islice(itertools.cycle(stream.messages), total)):

@@ -1,4 +1,4 @@
-"""Run all heats of a profile: contestants take turns on the same messages, in alternating order."""
+"""Run all heats of a profile. The contestants take turns on the same messages, in alternating order."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Tournament:
 
     Args:
         say: called with each progress message.
-        contestants: contestants by their names in cases.
+        contestants: the contestants, keyed by their names in cases.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Tournament:
         self._say = say
         self._topics = Topics(bootstrap)
         self._number = 0
-        # This allows several tournaments on one broker.
+        # A unique name allows several tournaments on one broker.
         self._prefix = f"bench-{os.getpid()}-{time.monotonic_ns() % 10**9}"
         self._installed: dict[str, ContestantFacts] = {}
 
@@ -88,7 +88,7 @@ class Tournament:
         )
 
     def _install(self, contestant: Contestant) -> ContestantFacts | None:
-        """The contestant, or None if it would repeat another one."""
+        """The contestant, or None if it would duplicate another one."""
         try:
             installed = contestant.install()
         except PointlessError:
@@ -139,7 +139,9 @@ class Tournament:
         )
 
     def _latency(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, name: str) -> None:
-        """Measure the latency of a service after its rate is known. Only its records identify their raw messages."""
+        """Measure the latency of a service, once its rate is known. Peers are excluded, because their records do not
+        identify the raw messages.
+        """
         if not result.runs or result.case.contestant not in DELIVERIES:
             return
         rate = result.median(lambda run: run.rate)

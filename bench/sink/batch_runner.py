@@ -1,4 +1,4 @@
-"""Run the sink one micro-batch at a time, with everything in the topic."""
+"""Run the sink one micro-batch at a time. Each batch has everything in the topic."""
 
 from __future__ import annotations
 
@@ -71,10 +71,11 @@ class BatchRunner:
         )
 
     def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:
-        """Apply the new records, at most `limit`, in one micro-batch. Start and end of the query are not measured.
+        """Apply the new records, at most `limit`, in one micro-batch. The start and the end of the query are not
+        measured.
 
         Args:
-            measure: called with the work of the batch, which it runs.
+            measure: called with a function that does the work of the batch. It must call that function.
         """
 
         def measured(records: DataFrame, batch: int) -> None:

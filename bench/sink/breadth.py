@@ -1,4 +1,4 @@
-"""Measure many tables: create and fill them in one batch, then apply batches of one event for one of them."""
+"""Measure many tables: create and fill them in one batch, then apply batches with one event for one table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from bench.sink.batch_runner import BatchRunner
 from bench.sink.events import Workload
 from bench.sink.feeder import create_topic, write
 
-# Batches of one event. The first ones do not count, because a job that runs for days has compiled its code.
+# The number of batches with one event. The first ones do not count, because in production a job runs for days with
+# compiled code.
 _WARM_UP, _COUNTED = 5, 15
 
 

@@ -50,7 +50,7 @@ class Feed(NamedTuple):
 
 
 class Workload:
-    """A seeded history of `tables` tables. It stores the rows, so that they can be compared with a sink."""
+    """A seeded history of `tables` tables. It keeps the rows, so that they can be compared with the sink's tables."""
 
     def __init__(self, tables: int, seed: int = 7) -> None:
         self._random = random.Random(seed)

@@ -1,7 +1,7 @@
 """Write the history of a benchmark to a canonical topic, from a separate process.
 
-The memory for the generator's rows does not count as the sink's. The process imports this module again, so it must not
-be the main module.
+This way the memory for the generator's rows does not count as the sink's. The process imports this module again, so it
+must not be the main module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOPIC = "bench.canonical"
 
 
 class Feeder:
-    """Context manager for a process that has a workload and writes parts of it on request."""
+    """A context manager for a process that has a workload and writes parts of it on request."""
 
     def __init__(self, bootstrap: str, tables: int, topic: str = TOPIC) -> None:
         spawning = multiprocessing.get_context("spawn")

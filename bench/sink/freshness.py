@@ -1,4 +1,6 @@
-"""Measure the age of a change when its row can be read, with the sink as a separate process under a steady stream."""
+"""Measure how old a change is when its row becomes readable, with the sink as a separate process under a
+steady stream.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +31,7 @@ from spark_sink.config.settings import Spark
 _TABLES, _ROWS = 50, 100_000
 _TRIGGER_SECONDS = 10
 
-# Warm-up that does not count: the sink starts, tables are created, and Java's compiler is busy.
+# The warm-up, which does not count: the sink starts, tables are created, and Java's compiler is busy.
 _WARM_UP_SECONDS = 60
 
 _TICK_SECONDS = 0.02
@@ -102,7 +104,7 @@ def _sink(bootstrap: str, folder: Path, spark: Spark) -> Iterator[subprocess.Pop
 
 
 def _send(bootstrap: str, records: Iterator[Any], rate: int) -> None:
-    """Write records at this rate per second. A late tick writes the missing ones."""
+    """Write records at this rate per second. After a delay, write the missed records as well."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
     started, sent = time.monotonic(), 0
     while True:
@@ -130,7 +132,9 @@ def _await(sink: subprocess.Popen[bytes], folder: Path, offsets: Sequence[int]) 
 
 
 def _batches(folder: Path) -> list[list[tuple[int, float]]]:
-    """Return the applied offsets and the end times of batches (seconds since 1970) by partition, in order."""
+    """Return, for each partition, the applied offsets and the end times of their batches (seconds since 1970), in
+    order.
+    """
     reached: list[list[tuple[int, float]]] = [[] for _ in range(PARTITIONS)]
     control_table = folder / "warehouse" / "_cdc" / "batches"
     for row in DeltaTable(control_table).to_pyarrow_table(columns=["to_offsets", "ended_at"]).to_pylist():
@@ -140,7 +144,9 @@ def _batches(folder: Path) -> list[list[tuple[int, float]]]:
 
 
 def _ages(bootstrap: str, folder: Path, first: Sequence[int], end: Sequence[int]) -> list[float]:
-    """Return the seconds from the arrival of a record in the topic, by the broker's clock, to the end of its batch."""
+    """Return, for each record, the seconds from its arrival in the topic (by the broker's clock) to the end of its
+    batch.
+    """
     ages = []
     batches = _batches(folder)
     with closing(Consumer({"bootstrap.servers": bootstrap, "group.id": "bench"})) as reader:

@@ -1,4 +1,4 @@
-"""Compare the sink and the pattern of Delta's documentation with one workload: a full load, and changes."""
+"""Compare the sink and the pattern in Delta's documentation with one workload: a full load, and changes."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spark_sink.tables.locations import location
 
 
 class HistorySize(NamedTuple):
-    """The number of tables, and of events by part."""
+    """The number of tables, and the number of events in each part."""
 
     tables: int
     load: int

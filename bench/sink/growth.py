@@ -1,4 +1,4 @@
-"""Measure a batch of changes with more tables, and with one table that grows."""
+"""Measure a batch of changes with an increasing number of tables, and with one growing table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from bench.sink.used import Meter, Used, report
 _TABLES = (1, 10, 100, 1000)
 _ROWS = (100_000, 1_000_000, 10_000_000)
 
-# Changes in a batch, and rows per batch of a full load.
+# The number of changes in a batch, and the number of rows per batch of a full load.
 _CHANGES, _LOAD = 100_000, 1_000_000
 
 _WARM_UP_TABLES = 10
@@ -56,7 +56,7 @@ def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictur
 def _grown(
     spark: SparkSession, bootstrap: str, folder: Path, apart: int, tables: int, sizes: Sequence[int]
 ) -> list[Used]:
-    """Load tables to each of these numbers of rows in turn, and measure the second batch of changes at each."""
+    """Load tables to each of these numbers of rows in turn, and measure the second batch of changes at each size."""
     topic = f"bench.{folder.name}"
     create_topic(bootstrap, topic)
     batches = BatchRunner(spark, bootstrap, folder, Workload(tables).schemas, topic)

@@ -1,4 +1,4 @@
-"""The pattern for changes in the documentation of table formats, for comparison with the sink."""
+"""The pattern for changes in the documentation of table formats, as a comparison for the sink."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark_sink.schema.column_types import sql_type
 
 
 class Pattern:
-    """Cache the batch, take the last event of each key, and run one MERGE per table, in turn.
+    """Cache the batch, select the last event of each key, and run one MERGE per table, one after the other.
 
-    The pattern does not cover updates with only some columns. We added the mask of the columns that they have. If a
-    batch has two such updates of a row, only the last one counts.
+    The pattern does not cover updates that contain only some columns, so we added a mask of the columns that they
+    contain. If a batch has two such updates of a row, only the last one takes effect.
 
     Args:
-        target: returns the table of a schema in SQL.
+        target: returns the SQL name of the table of a schema.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The resources that a batch uses: processor time, wall-clock time, memory, and bytes written to tables."""
+"""The resources that a batch uses: CPU time, wall-clock time, memory, and bytes written to tables."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ class Used(NamedTuple):
     """The resources of a batch.
 
     Args:
-        cpu: seconds, for all processes.
-        wall: seconds.
-        peak: bytes of memory; shared pages count for each process.
-        came: size of the values of its records.
-        written: size of the new files.
+        cpu: CPU seconds of all processes.
+        wall: wall-clock seconds.
+        peak: bytes of memory; shared pages are counted once for each process.
+        came: total size of the values of the batch's records.
+        written: total size of the new files.
     """
 
     name: str

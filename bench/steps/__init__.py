@@ -1,1 +1,1 @@
-"""Benchmarks of single steps in this process, without a broker. They only measure processor time."""
+"""Benchmarks of single steps in this process, without a broker. They only measure CPU time."""

@@ -1,4 +1,4 @@
-"""Measure a Canal message from bytes to events, by profile and rows per message: `python -m bench.steps.canal`."""
+"""Measure the path from a Canal message to events, by profile and rows per message: `python -m bench.steps.canal`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = 12
 ROUNDS = 15
 ROWS = 3_200
-"""Rows in each round, regardless of the number per message."""
+"""The number of rows in each round, whatever the number per message."""
 
 ROWS_A_MESSAGE = (1, 100)
 
@@ -29,7 +29,7 @@ def main() -> None:
 
 
 def profiles(rounds: int, rows: int) -> str:
-    """Return the table, with the same updates in the form of each profile."""
+    """Return the result table. All profiles have the same updates."""
     head = ("profile", "rows a message", "bytes a message", "a row", "row rate")
     return table(head, [_row(profile, size, rounds, rows) for profile in SPELLINGS for size in ROWS_A_MESSAGE])
 
@@ -56,7 +56,7 @@ def _oss(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ticdc(body: dict[str, Any]) -> dict[str, Any]:
-    """Return messages in the form of TiCDC: all columns in `old`, ID 0, and TiCDC's member."""
+    """Return messages in the format of TiCDC: all columns in `old`, ID 0, and TiCDC's own member."""
     old = [row | changed for row, changed in zip(body["data"], body["old"], strict=True)]
     return {**body, "id": 0, "old": old, "_tidb": {"commitTs": body["es"] << 18}}
 

@@ -23,7 +23,7 @@ COLUMNS = (5, 20, 60, 200)
 BUDGET_COLUMNS = 12
 ROUNDS = 15
 EVENTS = 400
-"""Events in each round. With 200 columns they take 4 MB, more than the processor's cache."""
+"""The number of events in each round. With 200 columns they take 4 MB, more than the CPU cache."""
 
 _LIMITS = Limits()
 
@@ -57,7 +57,9 @@ def _encoding_row(columns: int, rounds: int, count: int) -> list[str]:
 
 
 def budget(rounds: int, count: int) -> str:
-    """Return the time of each step, by dialect: the difference between two calls that end one step apart."""
+    """Return the time of each step by dialect. It is the difference between two calls, one of which ends one step
+    later.
+    """
     head = ("dialect", "parse", "convert", "build", "encode", "sum", "rate", "rate without parse")
     return table(head, [_budget_row(name, rounds, count) for name in SOURCES])
 
@@ -72,7 +74,7 @@ def _budget_row(name: str, rounds: int, count: int) -> list[str]:
 
 
 def _up_to_each_step(name: str, given: DialectFeed) -> Mapping[str, Callable[[Sequence[Message]], object]]:
-    """Return the steps. Each works on a run of messages, as in the service."""
+    """Return the steps. Each processes a run of messages, as in the service."""
     translator = Translator("bench", given.dialect, _LIMITS)
     codec = AvroCodec()
     parse_one, decode = _PARSERS[name], given.dialect.decode

@@ -1,4 +1,4 @@
-"""The peers' output for the same input, to compare time in benchmarks and bytes in tests."""
+"""Encode events with other libraries, to compare their time in benchmarks and their bytes in tests."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ class MemoryPipeline:
         )
 
     def batches(self, messages: Sequence[RawMessage]) -> list[RawBatch]:
-        """Return the next records of the raw topic by partition. Their bytes are copies, like bytes from a socket."""
+        """Return the next records of the raw topic by partition. Their bytes are copies, as if read from a socket."""
         by_partition: defaultdict[int, list[_ConsumerRecord]] = defaultdict(list)
         batches = []
         for message in messages:
@@ -107,7 +107,7 @@ class MemoryPipeline:
         return [*batches, *(RawBatch(partition, records) for partition, records in by_partition.items())]
 
     async def process(self, batches: Sequence[RawBatch]) -> None:
-        """Run all steps for some batches, including their acknowledgement."""
+        """Run all steps for several batches, including their acknowledgement."""
         for partition, records in batches:
             await self._pipeline.process("raw", partition, records, _nothing)
             self._delivery.reap()
@@ -130,7 +130,7 @@ def _dialect(stream: MessageStream, catalog: MetadataCatalog) -> Dialect:
 
 
 class StepCosts(NamedTuple):
-    """Microseconds of processor time per message. Each step includes all previous ones."""
+    """Microseconds of CPU time per message. Each step includes all previous ones."""
 
     decode: float
     translate: float
@@ -139,7 +139,7 @@ class StepCosts(NamedTuple):
 
 
 def step_costs(name: str, spec: StreamSpec, rounds: int) -> StepCosts:
-    """Return the costs of a format: the minimum of several rounds in turns, after a warm-up."""
+    """Return the costs of a format: the minimum of several alternating rounds, after a warm-up."""
     stream = generate(name, spec)
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))

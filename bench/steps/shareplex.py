@@ -1,4 +1,6 @@
-"""Measure a SharePlex message up to its encoded event, by shape and step: `python -m bench.steps.shareplex`."""
+"""Measure the path from a SharePlex message to its encoded event, by shape and step: `python -m
+bench.steps.shareplex`.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +38,7 @@ def main() -> None:
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Measure each shape of a change. A step is the difference between two calls that end one step apart."""
+    """Measure each shape of a change. A step is the difference between two calls, one of which ends one step later."""
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")
     return table(head, [_row(name, rounds, count) for name in SHAPES])
 
@@ -57,7 +59,9 @@ def dialect() -> Dialect:
 
 
 def steps(dialect: Dialect, given: Sequence[Message]) -> Mapping[str, Callable[[Sequence[Message]], object]]:
-    """Return the steps. Each works on a run of messages, as in the service, and ends one step later than the last."""
+    """Return the steps. Each processes a run of messages, as in the service, and ends one step later than the previous
+    one.
+    """
     translator, codec = Translator("bench", dialect, Limits()), AvroCodec()
 
     def decoded(run: Sequence[Message]) -> object:
@@ -88,13 +92,13 @@ def messages(name: str, count: int) -> Sequence[Message]:
 
 
 def _rows(count: int) -> Sequence[Body]:
-    """Return whole rows: those that the shop writes as Canal, which sends all columns."""
+    """Return whole rows, which are those that the shop writes in the Canal format, because Canal sends all columns."""
     cells = (_body(message)["data"][0] for message in feed("canal", COLUMNS, count).messages)
     return [{name: _native(name, text) for name, text in row.items()} for row in cells]
 
 
 def _native(name: str, text: str | None) -> Any:
-    """Return a cell in the form of native Post: numbers with all their digits."""
+    """Return a cell in the format of native Post, in which numbers have all their digits."""
     type_ = (_DECLARED.columns or {})[name]
     if text is None or not type_.startswith(("int", "dec", "float")):
         return text
@@ -106,7 +110,7 @@ def _update(body: Body, row: Body) -> Body:
 
 
 def _wide_update(body: Body, row: Body) -> Body:
-    """Return an update with all columns logged: `key` is the whole old row."""
+    """Return an update with all columns logged, in which `key` is the whole old row."""
     return {**_update(body, row), "key": row}
 
 

@@ -1,4 +1,4 @@
-"""Input for benchmarks: the same updates of one table, in the form of each replication tool."""
+"""Input for benchmarks: the same updates of one table, in the format of each replication tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_OFFSET = 1_000_000
 _FIRST_MS = 1_767_600_000_000
 _RECORDS_PER_MS = 50
 
-# Kinds of the shop's columns, in the order in which a table uses them, with their names in a declaration.
+# Kinds of the shop's columns, in the order in which a table uses them, with the names that declarations use.
 _KINDS: Mapping[str, str] = {
     "bigint": "int64",
     "varchar": "string",
@@ -43,14 +43,14 @@ SOURCES: Mapping[str, tuple[Callable[[], SourceWriter], Options]] = {
 
 
 class DialectFeed(NamedTuple):
-    """Messages, and a dialect with the metadata to read them."""
+    """Messages, and a dialect that has the metadata to read them."""
 
     dialect: Dialect
     messages: Sequence[Message]
 
 
 def feed(name: str, columns: int, count: int) -> DialectFeed:
-    """Return updates of one or two columns of a table, in the form of the dialect's tool."""
+    """Return updates that change one or two columns of a table, in the format of the dialect's tool."""
     shape = _shape(columns)
     writer, options = SOURCES[name]
     learned: dict[str, object] = {}
@@ -75,7 +75,7 @@ def feed(name: str, columns: int, count: int) -> DialectFeed:
 
 
 def declaration(columns: int) -> DeclaredTable:
-    """Return the table's declaration for a source, if its messages do not have it."""
+    """Return the table's declaration for a source, if its messages do not contain it."""
     shape = _shape(columns)
     return DeclaredTable(f"SHOP.{shape.name}", shape.key, {c.name: _KINDS[c.kind] for c in shape.columns})
 

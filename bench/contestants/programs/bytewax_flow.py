@@ -1,4 +1,6 @@
-"""The same work as a Bytewax dataflow. It commits no offsets, which is a weaker guarantee than that of the others."""
+"""The same work as a Bytewax dataflow. It commits no offsets, so its guarantee is weaker than that of the other
+programs.
+"""
 
 from __future__ import annotations
 

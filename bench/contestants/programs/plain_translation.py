@@ -1,6 +1,6 @@
-"""The work of a peer for a message: parse it, copy its parts into a Debezium-like object, and write that.
+"""The work of a peer for each message: parse it, copy its parts into a Debezium-like object, and serialize that.
 
-Nothing is checked or typed. This runs in the environment of a peer, so it imports nothing of this project.
+Nothing is checked or typed. This module runs in the environment of a peer, so it imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _SHAREPLEX = {"ins": "c", "upd": "u", "del": "d"}
 
 
 def load_job(path: str) -> dict[str, Any]:
-    """The job that the runner requests."""
+    """The job that the runner assigns to a program."""
     job: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     return job
 
 
 def translation(job: dict[str, Any]) -> Translate:
-    """Return the translation for the format of a job."""
+    """Return the translation function for the format of a job."""
     return _TRANSLATIONS[job["format"]](job)
 
 
