@@ -1,4 +1,4 @@
-"""Programs for tests that are built here, once, from the Go module proxy into the user's cache.
+"""Programs for tests, which are built on this machine, once, from the Go module proxy into the user's cache.
 
 Go verifies every module against its checksum database.
 """
@@ -41,7 +41,7 @@ class GoProgram(NamedTuple):
         return cache() / f"{self.name}-{self.version}"
 
     def built(self) -> Path:
-        """Return the program.
+        """Return the path of the program.
 
         Raises:
             GoProgramError: it was not built.
@@ -51,7 +51,7 @@ class GoProgram(NamedTuple):
         return self.place
 
     def build(self) -> Path:
-        """Return the program. Build it if necessary.
+        """Return the path of the program. Build it if necessary.
 
         Raises:
             GoProgramError: Go is missing or cannot fetch the modules.

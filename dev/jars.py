@@ -27,17 +27,17 @@ CHECKSUMS = HERE / "jars.sha256"
 # The configurations of jars.xml: folders in the cache, and class paths in use.
 CONFIGURATIONS = ("spark", "s3", "broker")
 
-# The last verified state: size and time of each jar, and the hash of the list.
+# The file with the last verified state: the size and time of each jar, and the hash of the list.
 MARKER = "verified.json"
 
 DELETE_AND_FETCH = "Delete that folder and run `make setup`, which fetches them again"
 
-# Sixty small downloads in a row often fail at one of them on a bad connection. Ivy keeps what has arrived.
+# On a bad connection, one of sixty small downloads in a row often fails. Ivy keeps the finished ones.
 ATTEMPTS = 3
 
 
 class JarsError(Exception):
-    """Raised if the jars cannot be used. The message says which ones, and what to do."""
+    """Raised if the jars cannot be used. The message says which jars, and what to do."""
 
 
 def spark_jars() -> list[Path]:
@@ -71,7 +71,7 @@ def jars_directory() -> Path:
 
 
 def write_checksums() -> int:
-    """For maintainers, after a change of jars.xml: download again, write the list, and return the number of jars."""
+    """Download again, write the list, and return the number of jars. This is for maintainers who changed jars.xml."""
     directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory), _fetched(directory) as fresh:
         sums = _checksums_of(fresh)
@@ -145,7 +145,7 @@ def cache() -> Path:
 
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
-    """Make a second process wait until the first has finished. The system releases the lock of a process that died."""
+    """Let a second process wait until the first one has finished. If a process dies, the system releases its lock."""
     with directory.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -153,7 +153,7 @@ def only_one(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _fetched(directory: Path) -> Iterator[Path]:
-    """Download into a temporary folder, and rename it after the caller's checks have passed."""
+    """Download into a temporary folder, and rename the folder once the caller's checks have passed."""
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.new-") as temporary:
         _retrieve(Path(temporary))
         fresh = Path(temporary) / "jars"
@@ -184,7 +184,7 @@ def fetch(wanted: Path, configurations: Sequence[str], types: Sequence[str], tem
         if code == 0:
             return
         _say(f"jars: attempt {attempt} of {ATTEMPTS} failed")
-    # Ivy repeats the relevant lines in a summary at the end, between rows of colons.
+    # Ivy repeats the relevant lines in a summary at the end, between lines of colons.
     reasons = [line.strip(" :\t") for line in lines if "#" in line and "not found" in line] or lines[-5:]
     raise JarsError(
         f"could not download {what} of dev/{wanted.name} ({'; '.join(dict.fromkeys(reasons))}). They come from Maven's "

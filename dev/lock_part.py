@@ -1,4 +1,4 @@
-"""Print the part of requirements.lock that these groups need, as whole entries: `python dev/lock_part.py GROUP...`.
+"""Print those entries of requirements.lock that these groups need: `python dev/lock_part.py GROUP...`.
 
 A group is `dependencies`, an extra of pyproject.toml, or one package. The lock contains every package of every extra,
 and PySpark alone is 400 MB that the translator never loads, so each image installs its part. The lock's own "# via"

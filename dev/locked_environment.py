@@ -1,4 +1,4 @@
-"""A separate environment in build for a tool that users do not need, installed from a lock by hash."""
+"""Separate environments in build/ for tools that users do not need. They are installed from locks with hashes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def commands(group: str) -> Path:
-    """Return the folder with the commands of a dependency group's environment, built from the current lock.
+    """Return the folder with the commands of a dependency group's environment, which is built from the current lock.
 
     Exits with a message if the packages are not available.
     """

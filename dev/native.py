@@ -44,7 +44,8 @@ class CratesError(NativeError):
 
 
 def build() -> Path:
-    """Return the extension in its place in the checkout, built from the current source or taken from the cache.
+    """Put the extension into its place in the checkout, and return its path. It is built from the current source, or
+    copied from the cache.
 
     Raises:
         NativeError: cargo is missing, a crate differs from the list, or the compiler failed.
@@ -67,7 +68,7 @@ def check() -> None:
     """Check the source with rustfmt, clippy and its own tests, once for each state. Without crates, only rustfmt runs.
 
     Raises:
-        NativeError: one of them complains.
+        NativeError: a check failed.
     """
     if shutil.which("rustfmt") is None or shutil.which("cargo-clippy") is None:
         return
@@ -86,7 +87,7 @@ def check() -> None:
 
 
 def _test(crate: Path) -> None:
-    """Run the tests of the crate. They link to libpython, which some Pythons come without."""
+    """Run the tests of the crate. They need libpython, which some Python installations do not have."""
     try:
         _run(["cargo", "test", "--locked", "--quiet", "--no-default-features"], crate)
     except NativeError as error:

@@ -1,11 +1,11 @@
 """Run the tests in parts, two at a time: `python -m dev.run_tests [--faults] [ARGUMENTS OF PYTEST]`.
 
 Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
-The output of a part is printed when it has ended, with its wall-clock time and its processor time, including its
-brokers and Sparks. (With three at a time on two processors, each part was slower, and all were not faster.) With
-`--faults`, only the tests with that mark run, otherwise all others.
+The output of a part is printed when the part has ended, with its wall-clock time and its CPU time, including its
+brokers and Sparks. (With three parts at a time on two processors, each part was slower, and the whole run was not
+faster.) With `--faults`, only the tests with that mark run. Otherwise, all other tests run.
 
-The exit code is 0 if all parts pass. A part without any selected test passes, unless no part has one.
+The exit code is 0 if all parts pass. A part in which no test is selected passes, unless this is true for all parts.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py"))
 AT_ONCE = 2
 NO_TESTS = 5
 
-# The longest first. Tests that are in none of these come third.
+# The longest part comes first. Tests that are in none of these parts come third.
 PARTS = (
     ("tests/integration",),
     ("tests/spark_sink",),
@@ -39,12 +39,12 @@ PARTS = (
 )
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
 
-# These need the results of `make chart-check` and `make image-check`.
+# These tests need the results of `make chart-check` and `make image-check`.
 APART = ("tests/charts", "tests/images")
 
 
 class Runner:
-    """The running parts, which end with this process."""
+    """The running parts, which end together with this process."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments

@@ -27,7 +27,7 @@ RELEASE = "17"
 COST = "without the jar of the sink there are no tables on S3 (docs/sink/object-stores.md)"
 GET_JDK = "install a JDK (Debian: sudo apt-get install openjdk-17-jdk-headless), then: make setup"
 
-# The earliest date that an archive can represent, so that the same source gives the same bytes.
+# The earliest date that an archive can store. With a fixed date, the same source always gives the same bytes.
 _DAY = (1980, 1, 1, 0, 0, 0)
 
 
@@ -55,7 +55,7 @@ def _compile(to: Path) -> None:
     class_path = os.pathsep.join((*map(str, spark_jars()), str(pyspark() / "jars" / "*")))
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
         classes = Path(scratch, "classes")
-        # The jars of others have warnings of their own.
+        # Other projects' jars cause warnings of their own.
         options = ("--release", RELEASE, "-Xlint:all,-classfile,-path,-processing", "-Werror", "-proc:none")
         command = (compiler, *options, "-d", classes, "-classpath", class_path, *_sources())
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)
@@ -73,7 +73,7 @@ def _sources() -> list[Path]:
 
 
 def _source_hash() -> str:
-    """Return a fingerprint of the source and the jars for compiling it."""
+    """Return a fingerprint of the source and of the jars that are needed to compile it."""
     found = hashlib.sha256(pyspark().joinpath("version.py").read_bytes())
     for path in (CHECKSUMS, *_sources()):
         found.update(path.name.encode() + b"\0" + path.read_bytes())

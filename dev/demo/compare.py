@@ -10,8 +10,8 @@ from typing import Any
 
 from dev.demo.shop import Row, ShopTable
 
-# The value of a lakehouse cell as a value of the shop. A type that the source does not declare fully (such as a decimal
-# without a scale) is text in the lakehouse, and the text must represent the same value.
+# Converters from a lakehouse cell to a value of the shop. A type that the source does not declare fully (such as a
+# decimal without a scale) is text in the lakehouse, and the text must represent the same value.
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "bigint": int,
     "int": int,
@@ -25,7 +25,7 @@ _READ: Mapping[str, Callable[[Any], Any]] = {
 
 
 def differences(shape: ShopTable, expected: Iterable[Row], found: Iterable[Mapping[str, Any]]) -> list[str]:
-    """Return one line per row or cell that differs, without its value. Empty if the tables are equal."""
+    """Return one line for each row or cell that differs, without values. Empty if the tables are equal."""
     wanted = {_key(shape, row): row for row in expected}
     lines = []
     seen = set()

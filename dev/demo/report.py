@@ -44,7 +44,7 @@ class DemoReport:
         self._shown: Coordinates | None = None
 
     def differences(self, source: ShopSource, name: str) -> list[str]:
-        """Return the differences between a table of a shop and its table in the lakehouse."""
+        """Return the differences between a table of a shop and its lakehouse table."""
         shape = source.shop.shape(name)
         return differences(shape, source.shop.rows[name].values(), self._stack.rows(f"{source.prefix}.{name}"))
 
@@ -187,7 +187,7 @@ def _summary(event: ChangeEvent) -> str:
 
 
 def _printable(raw: bytes, limit: int = 700) -> str:
-    """Return a raw message as text. Avro is shown as in the right column of a hex dump."""
+    """Return a raw message as text. Avro is shown like the right column of a hex dump."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
 """A small shop whose tables change: a seeded history and the final content of its tables, in plain Python.
 
-The history does not depend on the translator. `dev.demo.writers` writes it in the four input formats, and `Shop.rows`
-has the expected content of the lakehouse tables at the end.
+The history does not depend on the translator. `dev.demo.writers` writes it in the four input formats. At the end,
+`Shop.rows` has the expected content of the lakehouse tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class ShopColumn:
 
 @dataclass(frozen=True)
 class ShopTable:
-    """A table with its key columns, in key order."""
+    """A table, with its key columns in key order."""
 
     name: str
     columns: tuple[ShopColumn, ...]
@@ -38,7 +38,7 @@ class ShopTable:
 
 
 def _table(name: str, key: tuple[str, ...], columns: str) -> ShopTable:
-    """Return a table from `name kind, name kind, …`."""
+    """Parse a table from `name kind, name kind, …`."""
     pairs = (column.split() for column in columns.split(","))
     return ShopTable(name, tuple(ShopColumn(column, kind) for column, kind in pairs), key)
 
@@ -75,7 +75,7 @@ class ShopChange:
 
 @dataclass
 class Shop:
-    """The tables and their random changes. The same seed gives the same history."""
+    """The tables and their random changes. The same seed always gives the same history."""
 
     seed: int
     tables: tuple[ShopTable, ...] = TABLES
@@ -89,7 +89,7 @@ class Shop:
         self.rows = {shape.name: {} for shape in self.tables}
 
     def history(self, changes: int, new_column_at: int | None = None) -> Iterator[ShopChange]:
-        """Yield this number of changes. The first tenth is the initial load, and a column can be added on the way."""
+        """Yield this number of changes. The first tenth is the initial load. A column can be added in the middle."""
         for number in range(changes):
             self._now += timedelta(microseconds=self._random.choice((0, 1_000_000, 1_234_567, 250_000)))
             if number == new_column_at:

@@ -1,4 +1,4 @@
-"""The shop as five sources, one per format, with the translator's configuration and the writer of each."""
+"""The shop as five sources, one per format variant. Each has the translator's configuration and a writer."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _CANONICAL = {
     "date": "date",
     "double": "float64",
 }
-# SharePlex does not document its form of RAW or BLOB (docs/formats/shareplex.md §5), so its shop has no such column.
+# SharePlex does not document its format for RAW and BLOB (docs/formats/shareplex.md §5), so its shop has no such
+# column.
 _PLAIN_TABLES = tuple(
     ShopTable(shape.name, tuple(column for column in shape.columns if column.kind != "blob"), shape.key)
     for shape in TABLES
@@ -38,7 +39,7 @@ class SourceWriter(Protocol):
 
 @dataclass(frozen=True)
 class ShopSource:
-    """One shop with one replication tool."""
+    """One shop that is replicated with one tool."""
 
     name: str
     settings: dict[str, Any]
@@ -47,10 +48,10 @@ class ShopSource:
     prefix: str
     """The prefix of the sink's table names: `<prefix>.<table>`."""
     can_grow: bool = True
-    """Whether a column can be added. Not if the configuration declares the columns."""
+    """Whether a column can be added. It cannot if the configuration declares the columns."""
 
     def messages(self, changes: int, *, grow: bool) -> Iterator[Raw]:
-        """Return the messages of the next changes of this shop. `grow`: add a column half way."""
+        """Return the messages for the next changes of this shop. If `grow` is true, add a column half way."""
         for change in self.shop.history(changes, changes // 2 if grow and self.can_grow else None):
             yield from self.writer.write(change)
 
@@ -110,6 +111,6 @@ def _settings(name: str, dialect: str, topics: list[str], **more: Any) -> dict[s
 
 
 def interleaved(streams: Iterable[Iterable[Raw]]) -> Iterator[Raw]:
-    """Yield the messages of several sources in turn, as a broker receives them."""
+    """Yield the messages of several sources alternately, as a broker receives them."""
     for turn in itertools.zip_longest(*streams):
         yield from (message for message in turn if message is not None)

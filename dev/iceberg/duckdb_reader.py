@@ -1,5 +1,5 @@
-"""DuckDB with its Iceberg extension, in a separate environment, because PyPI has the extension for an older release
-than the one in tests.
+"""DuckDB with its Iceberg extension, in a separate environment, because PyPI has the extension only for an older DuckDB
+release than the one in the tests.
 
 `python -m dev.iceberg.duckdb_reader --build` installs it if it is missing. The exit code is 1 if it is not available.
 """
@@ -19,7 +19,7 @@ from dev.environments import NotInstalledError, environment
 
 VERSION = "1.5.5"
 
-# The program loads each of them.
+# The program loads each of these extensions.
 EXTENSIONS = ("httpfs", "avro", "iceberg")
 
 PROGRAM = Path(__file__).with_name("duckdb_rows.py")
@@ -32,7 +32,7 @@ class DuckDbError(Exception):
 
 
 def python() -> Path:
-    """Return the Python with DuckDB. The first call installs it.
+    """Return the Python that has DuckDB. The first call installs it.
 
     Raises:
         NotInstalledError: it is not available.
@@ -42,14 +42,14 @@ def python() -> Path:
 
 
 def answer(url: str, token: str, query: str) -> list[list[Any]]:
-    """Return the rows of a query. In it, the tables of a REST catalog are `lake.NAMESPACE.TABLE`.
+    """Return the rows of a query, in which the tables of a REST catalog are `lake.NAMESPACE.TABLE`.
 
     Raises:
         DuckDbError: the query failed.
         NotInstalledError: DuckDB is not available.
     """
     asked = json.dumps({"endpoint": url, "token": token, "extensions": EXTENSIONS, "query": query})
-    # It installs extensions into the home directory of the user.
+    # DuckDB installs extensions into the home directory of the user.
     with tempfile.TemporaryDirectory() as home:
         ran = subprocess.run(
             [python(), PROGRAM],

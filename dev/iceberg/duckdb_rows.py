@@ -1,4 +1,4 @@
-"""Run a query on a REST catalog and print the rows. This program runs in a Python with DuckDB."""
+"""Run a query on a REST catalog and print the rows. This program runs in the Python that has DuckDB."""
 
 import json
 import sys

@@ -35,7 +35,7 @@ class HiveMetastore(JavaProgram):
             "javax.jdo.option.ConnectionURL": "jdbc:derby:memory:metastore;create=true",
             "derby.stream.error.file": str(self.directory / "derby.log"),
             "datanucleus.schema.autoCreateAll": "true",
-            # Its default connection pool is not among the jars.
+            # The metastore's default connection pool is not among the jars.
             "datanucleus.connectionPoolingType": "HikariCP",
             "hive.metastore.schema.verification": "false",
             "hive.metastore.warehouse.dir": str(self.directory / "warehouse"),

@@ -88,7 +88,7 @@ class Postgres(Server):
             raise
 
     def stop(self) -> None:
-        # At SIGTERM it waits until its clients have disconnected.
+        # After SIGTERM, PostgreSQL waits until its clients have disconnected.
         self._end(signal.SIGINT)
 
     def close(self) -> None:
@@ -128,8 +128,8 @@ class Postgres(Server):
 
 
 def _unprivileged() -> Sequence[str]:
-    """Return the prefix of a command that an account without rights runs. The change of user removes the tether to us,
-    so the prefix sets it again.
+    """Return the command prefix that runs a command as an unprivileged account. The change of user removes the tether
+    to our process, so the prefix sets the tether again.
     """
     if os.geteuid() != 0:
         return ()

@@ -68,8 +68,8 @@ class ConnectWorker(Server):
                 "listeners": "http://127.0.0.1:0",
                 **{f"{of}.converter": _CONVERTER for of in ("key", "value")},
                 **{f"{of}.converter.schemas.enable": "true" for of in ("key", "value")},
-                # The default infers the type of a header from its text, and fails on the keys in headers of key
-                # changes.
+                # By default, the worker infers the type of a header from its text, which fails for the keys in the
+                # headers of key changes.
                 "header.converter": "org.apache.kafka.connect.storage.StringConverter",
                 "offset.storage.file.filename": str(self.directory / "offsets"),
                 "offset.flush.interval.ms": "500",
@@ -87,7 +87,7 @@ class ConnectWorker(Server):
         self._launch([*java, program, *files])
 
     def check(self) -> None:
-        """Check that it is still running.
+        """Check that the worker is still running.
 
         Raises:
             ReaderError: the worker or its connector has failed.
@@ -139,7 +139,7 @@ def _has_read_all(stack: Stack, worker: ConnectWorker, group: str, topics: Seque
 
 
 def _rows(postgres: Postgres, table: SourceTable, prefix: str) -> Rows:
-    name = table.topic(prefix).replace(".", "_").lower()  # PostgreSQL's form of names without quotes
+    name = table.topic(prefix).replace(".", "_").lower()  # without quotes, PostgreSQL lowers names
     query = f'SELECT row_to_json(_row) FROM "{name}" _row'  # noqa: S608 - the name is one of our topics
     command = [str((programs() or Path()) / "psql"), "-h", LOOPBACK, "-p", str(postgres.settled_port()), "-U", USER]
     ran = subprocess.run(

@@ -1,4 +1,4 @@
-"""Flink SQL: the statement of docs/consumers.md for each table, and variants of it."""
+"""Flink SQL, with the statement of docs/consumers.md for each table, and variants of that statement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPENED = tuple(
         "java.math",
     )
 )
-"""JVM options: the packages that Flink 1.20's own scripts open for Java 17."""
+"""JVM options that open the same packages as Flink 1.20's own scripts for Java 17."""
 
 _TYPES: Mapping[str, str] = {
     "bigint": "BIGINT",
@@ -49,14 +49,16 @@ _AVRO_TYPES: Mapping[str, str] = {
     "float64": "DOUBLE",
     "bytes": "BYTES",
 }
-"""Flink types by canonical type. A decimal has its own, and everything else is text (docs/debezium.md)."""
+"""Flink types by canonical type. A decimal keeps its precision and scale, and everything else is text
+(docs/debezium.md).
+"""
 
 _JSON = "'value.json.timestamp-format.standard' = 'ISO-8601'"
 _FORMATS = f"'key.format' = 'json', 'value.format' = 'json', {_JSON}"
 
 
 def upsert_kafka(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of the upsert projection, with the page's statement."""
+    """Return the rows of the upsert projection, read with the page's statement."""
     return _run(tables, [flink_statement(stack.bootstrap, table) for table in tables])
 
 

@@ -15,13 +15,13 @@ CONFIGURATIONS = ("flink", "connect")
 
 
 def jars(*, write_checksums: bool = False) -> Path:
-    """Return the folder with one folder per configuration.
+    """Return the folder that has one subfolder per configuration.
 
     Args:
-        write_checksums: for maintainers, after a change of jars.xml: download again, and write the list.
+        write_checksums: download the jars again, and write the list. This is for maintainers who changed jars.xml.
 
     Raises:
-        JarsError: they are not available, or differ from the list.
+        JarsError: the jars are not available, or differ from the list.
     """
     directory = cache() / f"interop-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory):

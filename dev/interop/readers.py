@@ -1,4 +1,4 @@
-"""The readers by name. Each returns rows from the topics of all tables."""
+"""All readers by name. Each returns rows from the topics of all tables."""
 
 from __future__ import annotations
 

@@ -9,10 +9,10 @@ Rows: TypeAlias = list[Mapping[str, Any]]
 """Rows as mappings from column to text."""
 
 Found: TypeAlias = Mapping[str, Rows]
-"""The rows of each table, by its levels."""
+"""The rows of each table, keyed by the table's levels."""
 
 SECONDS = 900
-"""Timeout of a reader, which only a hang exceeds."""
+"""Timeout of a reader. Only a reader that hangs exceeds it."""
 
 
 class ReaderError(Exception):

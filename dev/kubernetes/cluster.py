@@ -36,7 +36,7 @@ _LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 class _Process(Server):
-    """One program of the cluster. Its folder has its name."""
+    """One program of the cluster. Its folder has the name of the program."""
 
     name: ClassVar[str] = "kubernetes"
     error = ServerError
@@ -50,7 +50,7 @@ class _Process(Server):
         self._launch(self._command)
 
     def check(self) -> None:
-        """Raise if it has exited."""
+        """Raise an error if the program has exited."""
         code = self._running().poll()
         if code is not None:
             raise KubernetesError(f"{self.directory.name} exited with code {code}{self._log_tail()}")
@@ -81,7 +81,7 @@ class Kubernetes:
         self._stack.close()
 
     def ask(self, path: str, body: Any = None, *, method: str = "GET", kind: str = "application/json") -> Any:
-        """Return the response of the API server.
+        """Send a request to the API server, and return the response.
 
         Args:
             kind: content type of the body.
@@ -110,14 +110,14 @@ class Kubernetes:
             return False
 
     def plural(self, group: str, kind: str) -> str:
-        """Return the name of a kind in paths."""
+        """Return the name that paths use for a kind."""
         (found,) = (
             one["name"] for one in self.ask(group)["resources"] if (one["kind"], "/" in one["name"]) == (kind, False)
         )
         return str(found)
 
     def objects(self, namespace: str) -> Iterator[tuple[str, str]]:
-        """Return kind and name of everything in a namespace, for every kind that the server knows."""
+        """Return the kind and name of everything in a namespace, for all kinds that the server knows."""
         groups = [f"/apis/{one['preferredVersion']['groupVersion']}" for one in self.ask("/apis")["groups"]]
         for group in ("/api/v1", *groups):
             for known in self.ask(group)["resources"]:
@@ -205,7 +205,7 @@ class Kubernetes:
         return True
 
     def _has_accounts(self, manager: _Process) -> bool:
-        """Return whether namespaces get their account, which a controller creates."""
+        """Return whether new namespaces get their service account, which a controller creates."""
         manager.check()
         return bool(self.ask("/api/v1/namespaces/default/serviceaccounts")["items"])
 
@@ -245,7 +245,7 @@ class Kubernetes:
                     self._say(pod, number)
 
     def _say(self, pod: Mapping[str, Any], number: int) -> None:
-        """Mark jobs as completed and other pods as running for long enough, so that nothing waits for
+        """Mark jobs as completed, and other pods as running for long enough that nothing waits for
         `minReadySeconds`.
         """
         ends = pod["spec"]["restartPolicy"] == "Never"

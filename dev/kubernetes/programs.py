@@ -1,4 +1,5 @@
-"""The programs of the cluster. Kubernetes' two are built here, once, from the Go module proxy, and etcd is Debian's.
+"""The programs of the cluster. Kubernetes' two programs are built on this machine, once, from the Go module proxy. etcd
+is a Debian package.
 
 Go verifies every module against its checksum database. No root is needed, because Debian's package is unpacked into the
 user's cache.
@@ -20,7 +21,7 @@ from dev.servers.server import ServerError
 VERSION = "v1.36.3"
 
 _MODULE = "k8s.io/kubernetes"
-# Kubernetes' other modules have the same minor version with another major version.
+# Kubernetes' other modules have the same minor version, but another major version.
 _PARTS = VERSION.replace("v1.", "v0.", 1)
 _MAIN = Path(__file__).with_name("main.go")
 _VERSION_OF = "k8s.io/component-base/version"
@@ -95,7 +96,7 @@ def _build_kubernetes() -> None:
 
 
 def _go_mod(upstream: str) -> str:
-    """Return its requirements, with folders of its repository replaced by the published modules."""
+    """Return the requirements of Kubernetes, with the published modules in place of folders in its repository."""
     text = re.sub(r"(?m)^module .*$", "module kubernetes.invalid/cluster", upstream)
     text = re.sub(r"(?m)(k8s\.io/[a-z-]+) => \./staging/\S+", rf"\1 => \1 {_PARTS}", text)
     text = re.sub(r"(?m)(k8s\.io/[a-z-]+) v0\.0\.0(\s|$)", rf"\1 {_PARTS}\2", text)

@@ -26,7 +26,7 @@ _QUIET = (
 
 
 def is_there() -> bool:
-    """Return whether both are installed."""
+    """Return whether Chromium and its driver are installed."""
     return shutil.which("chromium") is not None and shutil.which("chromedriver") is not None
 
 

@@ -14,20 +14,20 @@ from typing import Any
 from dev.pages.settings_reference import schema
 
 CHARTS: Mapping[str, str] = {"translator": "translator", "spark-sink": "spark-sink"}
-"""The folder of a chart in helm/ by its program."""
+"""The chart's folder in helm/ for each program."""
 
 _HELM = Path(__file__).parents[2] / "helm"
 
-# Prefix of definitions that come from the settings.
+# The prefix of definitions that come from the settings.
 _PREFIX = "settings."
 
-# A value from the environment is text in the file, whatever the type of the setting.
+# A value from the environment is text in the file, whatever type the setting has.
 _FROM_ENVIRONMENT = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"}
 
 _NOT_TEXT = frozenset({"integer", "number", "boolean"})
 _CLOSED = frozenset({"pattern", "enum", "format", "const"})
 
-# Helm does not use these. The templates report missing values with an explanation.
+# Helm does not support these keywords. The templates report missing values with an explanation.
 _LEFT_OUT = frozenset({"title", "default", "minItems"})
 
 

@@ -19,14 +19,14 @@ from dev.pages.browser import MISSING, browser, is_there
 
 PICTURES = Path(__file__).parents[2] / "docs" / "pictures"
 
-# By file name: sample, width, height, color scheme.
+# Keyed by file name: sample, width, height, color scheme.
 SHOTS = {
     "playground.png": ("canal_dts_legacy", 1180, 1350, "light"),
     "playground-dark.png": ("dead_letter", 1180, 1300, "dark"),
     "playground-phone.png": ("qlik_update", 390, 1500, "light"),
 }
 
-# By file name: page, height.
+# Keyed by file name: page, height.
 SERVICE_SHOTS = {"status.png": ("status", 1150), "schemas.png": ("schemas", 900), "lakehouse.png": ("sink", 1100)}
 _WIDTH = 1180
 

@@ -34,7 +34,7 @@ _MERMAID_SHA256 = "07e37dfa97b337ccc85365d57eddf99b9706f09db3b59b260d0333b23b343
 _MERMAID_URL = "assets/javascripts/mermaid.min.js"
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
-# The pictures of the first page that are not written as Markdown.
+# The pictures on the first page that are not written as Markdown.
 _SOURCE = re.compile(r'\b(src|srcset)="docs/([^"])')
 
 # Markdown that a page shows instead of rendering it: a table, a heading, a fence, bold text or a link.
@@ -54,15 +54,15 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Mend the links of a page; those of the first one are."""
+    """Rewrite the links of a page. Those of the first page are already rewritten."""
     return markdown if page.file.src_uri == "index.md" else in_site(markdown, page.file.src_uri)
 
 
 def in_site(markdown: str, page: str) -> str:
-    """Return a page with its links as the site has them.
+    """Return a page with its links rewritten for the site.
 
     Args:
-        page: its path, seen from docs/.
+        page: the path of the page, relative to docs/.
     """
     mended = _LINK.sub(lambda link: _mended(link, page), markdown)
     return _SOURCE.sub(r'\1="\2', mended) if page == "../README.md" else mended
@@ -75,9 +75,9 @@ def _mended(link: re.Match[str], page: str) -> str:
     path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), target))
     if not path.startswith("docs/"):
         return f"{text} (`{path}`)"
-    if (ROOT / path).is_dir():  # the first of its pages; the others stand beside it in the navigation
+    if (ROOT / path).is_dir():  # the first page of the folder; the navigation lists the others next to it
         path = f"{path}/{min(found.name for found in (ROOT / path).glob('*.md'))}"
-    # The first page is read at the top of docs/.
+    # On the site, the first page is at the top of docs/.
     folder = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page.removeprefix("../"))))
     return f"{mark}[{text}]({posixpath.relpath(path, folder)}{anchor})"
 
@@ -94,7 +94,7 @@ def _complaints() -> Iterator[str]:
 
 
 class _SiteHandler(SimpleHTTPRequestHandler):
-    """Serves the site, and logs nothing."""
+    """Serves the site without logging."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args, directory=str(SITE))
@@ -104,7 +104,7 @@ class _SiteHandler(SimpleHTTPRequestHandler):
 
 
 def _undrawn() -> Iterator[str]:
-    """The pages with a diagram that Chromium does not draw, where Chromium is installed."""
+    """Return the diagrams that Chromium does not draw, with their pages. Empty if Chromium is not installed."""
     from dev.pages.browser import browser, is_there
 
     pages = [
@@ -116,7 +116,7 @@ def _undrawn() -> Iterator[str]:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         for page in pages:
             chromium.get(f"http://127.0.0.1:{server.server_port}/{page.relative_to(SITE)}")
-            # Material replaces the source by the drawing.
+            # Material replaces the source with the drawing.
             ends = time.monotonic() + 60
             while chromium.find_elements("css selector", "pre.mermaid") and time.monotonic() < ends:
                 time.sleep(0.2)
@@ -126,7 +126,7 @@ def _undrawn() -> Iterator[str]:
 
 
 def _fetch_mermaid() -> None:
-    """Get the script from npm, unless it is here. Without npm, the site shows the source of diagrams."""
+    """Get the script from npm, unless it has been downloaded. Without npm, the site shows the source of diagrams."""
     if _MERMAID_FILE.is_file():
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -150,14 +150,15 @@ def _fetch_mermaid() -> None:
 def main() -> None:
     """Build the site.
 
-    Exit code 1 means a dead link or anchor, a page that the navigation lacks, or Markdown that was not rendered.
+    Exit code 1 means a dead link or anchor, a page that is missing from the navigation, or Markdown that was not
+    rendered.
     """
-    # Not at the top of the file: MkDocs loads this file by its path, without the package.
+    # Imported here, because MkDocs loads this file by its path, without the package.
     from dev.locked_environment import commands
 
     mkdocs = commands("docs") / "mkdocs"
     _fetch_mermaid()
-    # Material announces at every build that its support ends in May 2027, and that its successor, Zensical, reads
+    # In every build, Material announces that its support ends in May 2027, and that its successor, Zensical, reads
     # mkdocs.yml. --quiet would hide that as well, but --strict counts only warnings that are printed.
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run([mkdocs, "build", "--strict"], cwd=ROOT, env=quiet, check=False)

@@ -1,7 +1,8 @@
-"""`python -m dev.pages.prose --seed N` prints sentences drawn at random from the prose of this repository.
+"""Print sentences drawn at random from the prose of this repository: `python -m dev.pages.prose --seed N`.
 
-Shuffle them among sentences of projects you admire, and have someone who knows neither rate each from 1 to 5 for
-natural English (docs/writing.md). `--count` sets how many to draw; `--where` also prints the file and line of each.
+Shuffle them with sentences of projects you admire, and have someone who knows neither project rate the natural English
+of each from 1 to 5 (docs/writing.md). `--count` sets the number of sentences. `--where` also prints the file and line
+of each.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Text(NamedTuple):
 
 
 def prose() -> Iterator[Text]:
-    """Every page, docstring, setting description, help text, log event and error text, in order of path."""
+    """Return every page, docstring, setting description, help text, log event and error text, ordered by path."""
     for path in pages():
         yield from _of_page(path)
     for package in PACKAGES:
@@ -48,13 +49,13 @@ def prose() -> Iterator[Text]:
 
 
 def pages() -> list[Path]:
-    """The Markdown files that people read."""
+    """Return the Markdown files that people read."""
     found = (path.relative_to(ROOT) for folder in ("docs", "helm") for path in (ROOT / folder).rglob("*.md"))
     return sorted([*ROOT.glob("*.md"), *(ROOT / path for path in found if path.parts[0] not in _NO_PAGES)])
 
 
 def sentences(text: str) -> list[str]:
-    """The sentences of a text, without the names of arguments and the marks of lists."""
+    """Split a text into sentences, without argument names and list markers."""
     found = []
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*(?:[-*|]|\d+\.)\s)|\n(?=\s+\w+: )", text):
         joined = " ".join(line.strip() for line in paragraph.splitlines() if not _SECTION.match(line.strip()))
@@ -82,7 +83,7 @@ def _of_page(path: Path) -> Iterator[Text]:
 
 
 def of_module(path: Path, source: str) -> Iterator[Text]:
-    """The docstrings and the strings of three words or more of a module."""
+    """Return the docstrings of a module, and its strings of three words or more."""
     tree = ast.parse(source)
     known: set[int] = set()
     for node in ast.walk(tree):
@@ -117,7 +118,7 @@ def _strings(path: Path, root: ast.AST, kind: Kind, known: set[int]) -> Iterator
 
 
 def sample(seed: int, count: int) -> list[tuple[Text, str]]:
-    """Sentences of five words or more with what they are from: as many of each kind as there are, if there are."""
+    """Draw sentences together with their sources. Each kind of prose has a fixed share."""
     drawn = random.Random(seed)
     by_kind: dict[Kind, list[tuple[Text, str]]] = {kind: [] for kind in KINDS}
     for text in prose():

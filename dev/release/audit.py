@@ -46,7 +46,7 @@ def audit_crates() -> bool:
 
 
 def main() -> None:
-    """Run both, even if the first one fails."""
+    """Run both audits, even if the first one fails."""
     answers = {"packages": audit_packages(sys.argv[1:]), "crates": audit_crates()}
     for what, clean in answers.items():
         print(f"audit: {what}: {'nothing known' if clean else 'NOT CLEAN, or not asked'}")

@@ -34,7 +34,8 @@ KUBE_SCORE = GoProgram(
     ".venv/bin/python -m dev.release.charts --build",
 )
 
-# It includes the schemas of Kubernetes from 1.23 to 1.30, and validates like an API server before it stores an object.
+# The validator includes the schemas of Kubernetes 1.23 to 1.30. It validates an object like an API server does before
+# storing it.
 VALIDATOR = GoProgram(
     "kubectl-validate",
     "kubectl-validate",
@@ -89,7 +90,7 @@ def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None
 
 
 def remarks(chart: str, *values: Path) -> set[str]:
-    """Return kube-score's suggestions for a release, each once."""
+    """Return kube-score's suggestions for a release, without duplicates."""
     command = [str(KUBE_SCORE.built()), "score", "--output-format", "json", "-"]
     text = _template(chart, values, ())
     done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
@@ -102,7 +103,9 @@ def remarks(chart: str, *values: Path) -> set[str]:
 
 
 def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
-    """Return what an API server of that version would reject in a release, except for kinds of operators."""
+    """Return the errors for which an API server of that version would reject a release. Kinds that belong to operators
+    are skipped.
+    """
     text = _template(chart, values, (), kubernetes)
     own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]
     with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:

@@ -29,7 +29,7 @@ def command(image: BuiltImage, folder: Path, arguments: Sequence[str]) -> list[s
     name = f"cdc-{image.target}-{uuid.uuid4().hex[:8]}"
     bundle = folder / f".{name}"
     bundle.mkdir()
-    # Like container engines: processes, above all Java, resolve their own host name.
+    # Needed because processes, especially Java, resolve their own host name. Container engines do the same.
     (bundle / "hosts").write_text(f"127.0.0.1 localhost {name}\n")
     (bundle / "config.json").write_text(json.dumps(_specification(image, folder, bundle, name, arguments)))
     return ["runc", "run", "--bundle", str(bundle), name]
@@ -69,7 +69,7 @@ def _bound(inside: Path, outside: Path, way: str) -> dict[str, Any]:
 
 
 def _tmp_options(target: str) -> list[str]:
-    """Return the mount of /tmp, with the size from the chart of the same name."""
+    """Return the mount of /tmp, with the size that the chart of the same name sets."""
     size: str = yaml.safe_load((CHARTS / target / "values.yaml").read_text())["tmpSizeLimit"]
     return ["nosuid", "nodev", "mode=1777", f"size={size.removesuffix('i')}"]
 

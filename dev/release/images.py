@@ -55,8 +55,8 @@ class BuiltImage(NamedTuple):
     """An image, unpacked into a folder.
 
     Args:
-        digest: digest of its manifest, and so of all its content.
-        settings: settings of its process in the Dockerfile: `User`, `Env`, `Entrypoint`, `WorkingDir`.
+        digest: digest of its manifest, which covers all of its content.
+        settings: process settings from the Dockerfile: `User`, `Env`, `Entrypoint`, `WorkingDir`.
         root: its file system.
     """
 
@@ -148,7 +148,7 @@ def _make_base(base: str) -> None:
 
 
 def _mirror() -> str:
-    """Return the mirror from which this machine's apt gets that release."""
+    """Return the mirror from which this machine's apt downloads that release."""
     chosen = ("Created-By: Packages", f"Codename: {RELEASE}", "Component: main")
     mirrors = _run("apt-get", "indextargets", "--format", "$(REPO_URI)", *chosen).split()
     if not mirrors:
@@ -176,7 +176,9 @@ def _buildah(*arguments: str, loud: bool = False) -> str:
 
 
 def _run(*command: str, loud: bool = False) -> str:
-    """Return the output. With `loud`, also print it immediately, for steps that take minutes."""
+    """Run a command and return its output. With `loud`, also print the output immediately, for steps that
+    take minutes.
+    """
     environment = {**os.environ, "BUILDAH_ISOLATION": "chroot", "DEBIAN_FRONTEND": "noninteractive"}
     output = sys.stderr if loud else subprocess.PIPE
     done = subprocess.run(command, env=environment, stdout=output, stderr=output, text=True, check=False)

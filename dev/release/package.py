@@ -35,7 +35,7 @@ class Packages(NamedTuple):
 
 
 def build(folder: Path) -> Packages:
-    """Build both into a folder, replacing those of an earlier build."""
+    """Build both distributions into a folder, replacing those of an earlier build."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("cdc_translator-*.tar.gz"), *folder.glob("cdc_translator-*.whl")):
         old.unlink()
@@ -63,7 +63,7 @@ def _copy(to: Path) -> None:
 
 
 def _call_backend(hook: str, checkout: Path, folder: Path) -> str:
-    """Return the name of the file that a hook of the build backend made in a folder."""
+    """Return the name of the file that a hook of the build backend created in a folder."""
     folder.mkdir(exist_ok=True)
     code = f"import sys, setuptools.build_meta as backend; print(backend.{hook}(sys.argv[1]))"
     return _run([sys.executable, "-c", code, str(folder.resolve())], checkout).splitlines()[-1]

@@ -34,7 +34,7 @@ def promtool() -> str | None:
 
 
 def build(name: str = "promtool") -> str | None:
-    """Download both if promtool is missing, and return it as `program` does."""
+    """If promtool is missing, download both programs. Return promtool, or None if it is not available."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
     with only_one(_fetched("promtool")):
         if program(name) is None and apt and dpkg:
@@ -54,7 +54,7 @@ def _fetch(apt: str, dpkg: str) -> None:
 
 
 def main() -> None:
-    """Print its path, or what is missing."""
+    """Print the path of promtool, or what is missing."""
     found = build() if "--build" in sys.argv[1:] else promtool()
     if found is None:
         sys.exit(MISSING)

@@ -50,7 +50,7 @@ def bill(image: BuiltImage) -> dict[str, Any]:
         raise ImageError(f"Syft cannot read {image.root}: {done.stderr.strip()[-1000:]}")
     found: dict[str, Any] = json.loads(done.stdout)
     found["metadata"]["component"]["type"] = "container"
-    # There are tens of thousands of files, but only their packages matter.
+    # An image has tens of thousands of files, but only the packages matter.
     packages = [one for one in found["components"] if one["type"] != "file"]
     found["components"] = [*packages, *crates()] if list(image.root.glob("opt/**/rows.abi3.so")) else packages
     return found

@@ -55,10 +55,11 @@ SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     # After a kill, the controller rejects the broker until its old registration expires (default: 9 s). With a much
-    # lower value, it treats a broker on a busy machine as dead.
+    # lower value, the controller would treat a broker on a busy machine as dead.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
-    # Test records have the times of their samples. With any retention, those of 2022 would be deleted immediately.
+    # Test records have the timestamps of their samples. With any retention, those from 2022 would be deleted
+    # immediately.
     "log.retention.ms": "-1",
     # The default, 128 MiB, is a quarter of our heap.
     "log.cleaner.dedupe.buffer.size": str(16 * 1024 * 1024),
@@ -132,8 +133,8 @@ class Broker(Server):
     def start(self) -> None:
         self._refuse_if_running("stop() or kill()")
         for attempt in range(1, PORT_ATTEMPTS + 1):
-            # Another process can take a free port before we use it, so ask for another one. A settled port cannot
-            # change, because clients have its address, so wait for it.
+            # Another process can take a free port before we use it. In that case, choose another one. A port that is
+            # already settled cannot change, because clients know its address, so wait for it.
             port = self.port or free_port()
             if self.port is None:
                 self._ports = {}
@@ -151,7 +152,7 @@ class Broker(Server):
                 return
 
     def kill(self) -> None:
-        """Kill it with SIGKILL, like a power failure. Its data remains for another start()."""
+        """Kill the broker with SIGKILL, like a power failure. Its data remains for another start()."""
         self._end(signal.SIGKILL)
 
     def _begin(self, port: int) -> None:
@@ -184,7 +185,7 @@ class Broker(Server):
         }
 
     def _another_port(self, port: int) -> int:
-        """Return a free port without a listener. The system can return the same port twice."""
+        """Return a free port on which nothing listens. The system can return the same port twice."""
         taken = {port, *self._ports.values()}
         while (found := free_port()) in taken:
             pass
@@ -284,14 +285,14 @@ def new_cluster_id() -> str:
 
 
 def free_port() -> int:
-    """Return a port that was free a moment ago. The caller must be ready to ask again."""
+    """Return a port that was free a moment ago. It can be taken by now, so the caller must be ready to try again."""
     with hold_port() as held:
         port: int = held.getsockname()[1]
         return port
 
 
 def hold_port() -> socket.socket:
-    """Reserve a free port: until it is closed, the system does not assign it to others.
+    """Reserve a free port. Until the reservation is closed, the system does not assign the port to other processes.
 
     A process that knows the port can listen on it with SO_REUSEADDR, as servers do, as often as it likes.
     """

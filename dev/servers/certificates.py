@@ -21,7 +21,7 @@ _DAY = timedelta(days=1)
 
 
 class Authority:
-    """A certificate authority. Its certificate is a file in a folder, together with those that it issues."""
+    """A certificate authority. Its certificate is a file in a folder, together with the certificates that it issues."""
 
     def __init__(self, folder: Path, name: str) -> None:
         self.folder = folder

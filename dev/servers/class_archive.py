@@ -12,7 +12,7 @@ from dev.jars import only_one
 
 
 def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[list[str]], None]) -> list[str]:
-    """Return the JVM options to use the archive of these jars. Create it if necessary.
+    """Return the JVM options that use the archive of these jars. Create the archive if necessary.
 
     Args:
         jars: the class path; the archive is next to the folder of the first jar.
@@ -45,6 +45,6 @@ def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
 
 
 def _identity(executable: Path, jars: Sequence[Path]) -> str:
-    """Return a fingerprint of the Java and all jars. The JVM rejects an archive of others."""
+    """Return a fingerprint of the Java version and all jars, because the JVM rejects an archive made for others."""
     stamps = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in (executable.resolve(), *jars)]
     return hashlib.sha256(repr(stamps).encode()).hexdigest()[:12]

@@ -58,7 +58,9 @@ SETTINGS = {
 
 
 class Node(Broker):
-    """One broker of a cluster. Its ports are settled before the first start, because the others must know them."""
+    """One broker of a cluster. Its ports are chosen before the first start, because the other brokers must
+    know them.
+    """
 
     heap = "320m"
 
@@ -69,7 +71,7 @@ class Node(Broker):
         self._cluster = cluster
 
     def begin(self) -> None:
-        """Launch it. It does not respond alone, because two nodes are needed for a controller."""
+        """Launch the broker. It does not respond alone, because a controller needs two nodes."""
         self._begin(self.settled_port())
 
     def finish(self) -> None:
@@ -82,7 +84,7 @@ class Node(Broker):
         return self._process is not None and self._process.poll() is not None
 
     def freeze(self) -> None:
-        """Suspend it with SIGSTOP. Its connections stay open, but do not respond."""
+        """Suspend the broker with SIGSTOP. Its connections stay open, but do not respond."""
         os.kill(self.pid, signal.SIGSTOP)
 
     def thaw(self) -> None:
@@ -119,7 +121,7 @@ class Cluster:
         return ",".join(node.bootstrap for node in self.nodes)
 
     def start(self) -> None:
-        """Start all nodes, and return when each knows all others."""
+        """Start all nodes, and return when each node knows all others."""
         for attempt in range(1, PORT_ATTEMPTS + 1):
             self._settle()
             try:
@@ -206,7 +208,9 @@ class Cluster:
         return self._known(f"{group} has a coordinator", coordinated_by)
 
     def _known(self, what: str, ask: Callable[[], int]) -> Node:
-        """Return the node with the number from `ask`. Wait for a valid number: brokers return 0 or -1 for none."""
+        """Return the node with the number that `ask` returns. Wait for a valid number, because brokers return 0 or -1
+        for none.
+        """
         found = 0
 
         def is_known() -> bool:
@@ -238,8 +242,8 @@ class Cluster:
         return dict(self._admin().list_topics(topic, timeout=10).topics[topic].partitions)
 
     def _admin(self) -> AdminClient:
-        # Use a new client each time, because its first response is fresh. Callers keep it, because dropping it cancels
-        # requests.
+        # Use a new client each time, so that its first response is up to date. Callers keep the client, because
+        # dropping it cancels requests.
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})
 
     @staticmethod

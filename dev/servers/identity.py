@@ -23,7 +23,9 @@ NO_AUDIENCE = "nothing"
 
 
 class TokenEndpoint:
-    """Issues tokens to one client, over TLS if it has a certificate. `key_file` has the verification keys (JWKS)."""
+    """A server that issues tokens to one client, over TLS if it has a certificate. `key_file` has the verification keys
+    (JWKS).
+    """
 
     def __init__(
         self, folder: Path, client: str, secret: str, certificate: tuple[Path, Path] | None = None, seconds: int = 300

@@ -90,7 +90,7 @@ def _logins() -> dict[str, str]:
     handler = f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
     plain = " ".join(f'user_{user}="{PASSWORD}"' for user in (USER, GUEST))
     return {
-        # These logins must be renewed every few seconds, so the broker notices a revoked one.
+        # These logins must be renewed every few seconds, so that the broker notices a revoked one.
         "scram-sha-256.connections.max.reauth.ms": "4000",
         "plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required {plain};",
         **{f"{name.lower()}.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;" for name in _SCRAM},

@@ -66,7 +66,9 @@ class Server(ABC):
         return self._running().wait()
 
     def close(self) -> None:
-        """Stop it if it runs, and remove the directory if we created it. Raise an error if it has died."""
+        """Stop the server if it runs, and remove the directory if we created it. Raise an error if the server
+        has died.
+        """
         died = None if self._process is None else self._process.poll()
         self.stop()
         if died is not None:
@@ -103,7 +105,7 @@ class Server(ABC):
         atexit.register(self.stop)
 
     def _end(self, how: signal.Signals) -> None:
-        """Send the signal and wait. Do nothing if it does not run."""
+        """Send the signal and wait. Do nothing if the server is not running."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -125,7 +127,7 @@ class Server(ABC):
         return self._process
 
     def settled_port(self) -> int:
-        """Return its port, which is settled at the first start."""
+        """Return the port of the server, which is chosen at the first start."""
         if self.port is None:
             raise self.error(f"the {self.name} has no address before its first start; call start()")
         return self.port

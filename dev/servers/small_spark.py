@@ -1,14 +1,15 @@
-"""Spark settings for runs of about a minute, as in tests and the demo, which mostly wait for the JVM to start."""
+"""Spark settings for runs of about a minute, as in tests and the demo, where most of the time is JVM startup."""
 
 _JAVA = (
     "-XX:+UseSerialGC",
-    # The second compiler uses half of the JVM's processor time in such a run, without a benefit.
+    # In such a run, the second compiler uses half of the JVM's CPU time, without a benefit.
     "-XX:TieredStopAtLevel=1",
-    # The default is a fifth of this. It fills up quickly, so compiled code is dropped and compiled again.
+    # The default is a fifth of this. It fills up quickly, and then compiled code is dropped and compiled again.
     "-XX:ReservedCodeCacheSize=256m",
-    # Otherwise some 20 000 of Spark's own classes are verified at every start.
+    # Otherwise, about 20 000 of Spark's own classes are verified at every start.
     "-XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
-    # Java 17 generates a class for a method called 15 times by reflection, such as everything sent to a task.
+    # When reflection has called a method 15 times, Java 17 generates a class for it. This affects everything sent to a
+    # task.
     "-Dsun.reflect.inflationThreshold=2147483647",
 )
 
@@ -21,7 +22,7 @@ SMALL_SPARK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.subexpressionElimination.enabled": "false",
-    # So does planning again after every stage, with the sizes known by then.
+    # Planning again after every stage, with the sizes known by then, does not pay off either.
     "spark.sql.adaptive.enabled": "false",
     # Spark verifies its plans after every rule, which only helps developers of rules.
     "spark.sql.lightweightPlanChangeValidation": "false",

@@ -26,7 +26,7 @@ from dev.servers.broker import LOOPBACK
 from dev.servers.server import Server, ServerError, hold
 
 START_SECONDS = 180.0
-"""Timeout that only a hang exceeds; 3 s on a quiet machine."""
+"""A timeout that only a hanging process exceeds. A start takes 3 s on a quiet machine."""
 
 _DAEMON = {
     "SPARK_DAEMON_MEMORY": "256m",
@@ -103,7 +103,7 @@ class Worker(_Daemon):
     """
 
     name = "spark_worker"
-    # From then on, the master uses it.
+    # After this log line, the master uses the worker.
     ready = re.compile(rf"Successfully registered with master spark://{re.escape(LOOPBACK)}:(\d+)")
 
     def __init__(self, master: str, cores: int, megabytes: int, environment: Mapping[str, str]) -> None:
@@ -122,16 +122,18 @@ class Worker(_Daemon):
         return {"SPARK_LOCAL_DIRS": str(self.directory / "local"), **self._given}
 
     def processes(self) -> list[int]:
-        """Return its executors and their Python processes: all processes that run in its folder."""
+        """Return the executors of the worker and their Python processes, which are all processes that run in its
+        folder.
+        """
         return [pid for pid, folder in _working_folders() if folder.is_relative_to(self.directory / "work")]
 
     def executors(self) -> list[int]:
-        """Return only its executors."""
+        """Return only the executors of the worker."""
         return [pid for pid in self.processes() if _is_java(pid)]
 
 
 class SparkCluster:
-    """A master and its workers, at first none."""
+    """A master and its workers. At first there are no workers."""
 
     def __init__(self) -> None:
         self.master = Master()

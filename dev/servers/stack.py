@@ -228,7 +228,7 @@ class Stack:
         return process.wait(STOP_SECONDS)
 
     def wait(self, name: str, seconds: float) -> int:
-        """Wait for a process that exits on its own."""
+        """Wait for a process to exit on its own."""
         code = self._processes[name].wait(seconds)
         del self._processes[name]
         return code
@@ -353,7 +353,9 @@ def descendants(pid: int) -> list[int]:
 
 
 def _shortest(single: float) -> float:
-    """Return a single-precision cell as the shortest decimal that represents it: 5.1, not 5.099999904632568."""
+    """Return a single-precision cell as the shortest decimal that represents it, for example 5.1 instead of
+    5.099999904632568.
+    """
     return next(short for digits in range(6, 10) if numpy.float32(short := float(f"{single:.{digits}g}")) == single)
 
 
@@ -365,6 +367,6 @@ def _kill(pid: int) -> None:
 
 
 def read_record_file(path: Path) -> list[Raw]:
-    """Return the messages of a record file with topic and text value, for feeding."""
+    """Return the messages of a record file for feeding, with their topic and their value as text."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [Raw(line["topic"], line.get("partition", 0), None, line["value"].encode()) for line in lines]

@@ -1,6 +1,6 @@
 """Run COMMAND in this process. On Linux, it dies when PARENT dies: `python dev/servers/tether.py PARENT COMMAND...`.
 
-The tie must be made in the child, but code between fork and exec is unsafe in a parent with threads, such as every user
+The child must set up this tether, but code between fork and exec is unsafe in a parent with threads, such as every user
 of a Kafka client. This is why a separate program does it. The process ID stays the same through exec.
 """
 
@@ -15,7 +15,7 @@ PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 def main(parent: int, command: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the tie was made, so nobody could stop us
+    if os.getppid() != parent:  # the parent died before the tether was set up, so nobody could stop us
         return
     os.execv(command[0], command)  # noqa: S606 - no shell is what is wanted
 

@@ -1,7 +1,7 @@
-"""Write the shop's history in the form of the replication tools, as raw Kafka messages.
+"""Write the shop's history in the formats of the replication tools, as raw Kafka messages.
 
-This is intentionally independent of the translator, because it is the sending side (docs/formats/*.md). A table always
-goes to one partition, like with a tool that hashes by table, because a key change has no order across partitions.
+This is intentionally independent of the translator, because it plays the sending side (docs/formats/*.md). A table
+always goes to one partition, as with a tool that hashes by table, because a key change has no order across partitions.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ PARTITIONS = 2
 
 @dataclass(frozen=True)
 class Raw:
-    """One message for a raw topic."""
+    """A message for a raw topic."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ def partition_of(table: ShopTable) -> int:
     return zlib.crc32(table.name.encode()) % PARTITIONS
 
 
-# A Decimal is a bare JSON number with all of its digits, as in SharePlex.
+# A Decimal becomes a bare JSON number with all of its digits, as in SharePlex.
 to_json = msgspec.json.Encoder(decimal_format="number").encode
 
 
@@ -42,5 +42,5 @@ def millis(at: datetime) -> int:
 
 
 def iso(value: date | datetime, separator: str = "T") -> str:
-    """Return ISO text. A time only has a fraction if it is not zero."""
+    """Return a time as ISO text. It has a fraction only if the fraction is not zero."""
     return value.isoformat(separator) if isinstance(value, datetime) else value.isoformat()

@@ -34,7 +34,7 @@ def _canal_cell(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class CanalForm:
-    """The writer's form of changes: the type of a full load and of DDL, and the images of an update.
+    """The details in which Canal writers differ: the type of a full load and of DDL, and the images of an update.
 
     `legacy` is a DTS instance from before March 2022. Its images are reversed, and it omits members that others write
     as null (docs/formats/canal.md §6.1).
@@ -63,7 +63,7 @@ class CanalWriter:
     _id: int = 0
 
     def write(self, change: ShopChange, sent: datetime | None = None) -> Iterator[Raw]:
-        """Return the messages of a change, sent half a second later unless `sent` is given."""
+        """Return the messages for a change. They are sent half a second later, unless `sent` is given."""
         self._id += 1
         form = self.form
         message = self._envelope(change, sent or change.at + timedelta(milliseconds=500))

@@ -1,4 +1,4 @@
-"""DTS Avro: one bare V3 datum per message, typed by union branch."""
+"""DTS Avro: one bare V3 datum per message, with the type of each value in its union branch."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class DtsAvroWriter:
     _id: int = 0
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """Return the record of a change. A structure change is a DDL record."""
+        """Return the record for a change. A structure change becomes a DDL record."""
         self._id += 1
         operations = {"load": "INIT", "insert": "INSERT", "update": "UPDATE", "delete": "DELETE", "add_column": "DDL"}
         ddl = change.op == "add_column"

@@ -34,7 +34,7 @@ def _qlik_cell(value: Any) -> Any:
 
 @dataclass
 class QlikWriter:
-    """Qlik Replicate messages in the envelope. A table's metadata is written before its first row."""
+    """Enveloped messages of Qlik Replicate. The metadata of a table is written before its first row."""
 
     topic: str
     metadata_topic: str
@@ -43,7 +43,7 @@ class QlikWriter:
     _number: int = 0
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """Return the messages of a change. Only metadata announces a structure change."""
+        """Return the messages for a change. A structure change is announced only by new metadata."""
         if change.table not in self._ids:
             yield self._metadata(change.table)
         if change.op == "add_column":
@@ -130,6 +130,6 @@ class QlikWriter:
 
 
 def _mask(ordinals: Any, count: int) -> str:
-    """Return hex with the most significant byte first, and the additional leading byte of real messages."""
+    """Return the mask as hex, most significant byte first, with the additional leading byte of real messages."""
     bits = sum(1 << (ordinal - 1) for ordinal in ordinals)
     return f"{bits:0{2 * (count // 8 + 1)}X}"

@@ -19,7 +19,7 @@ class SharePlexWriter:
     owner: str = "SHOP"
 
     def write(self, change: ShopChange) -> Iterator[Raw]:
-        """Return the message of a change."""
+        """Return the message for a change."""
         words = {"load": "ins", "insert": "ins", "update": "upd", "delete": "del"}
         message: dict[str, Any] = {
             "meta": {"op": words[change.op], "table": f"{self.owner}.{change.table.name}", "time": iso(change.at)[:19]}
