@@ -18,7 +18,7 @@ _LOOP, _SERVICE = "bare loop", "translator"
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
     "columns": ("By columns", lambda case: f"{case.columns} columns"),
     "processes": ("By processes", lambda case: f"{case.processes}"),
-    "partitions": ("By partitions of the raw topic", lambda case: f"{case.partitions}"),
+    "partitions": ("By number of partitions of the raw topic", lambda case: f"{case.partitions}"),
     "tables": ("By tables", lambda case: f"{case.tables}"),
     "unusual": ("By the share of unusual messages", lambda case: f"{case.unusual:.0%}"),
 }

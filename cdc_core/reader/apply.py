@@ -59,7 +59,7 @@ class AppliedChanges:
     Args:
         keyless: changes of rows without a key. These rows are not in the store.
         announcements: events other than row events.
-        undecided: removals of a key that two rows could have had, if it is unknown which one left. See `incomplete`.
+        undecided: removals for which it is unknown which of two rows with the key was removed. See `incomplete`.
         outlived: ids of changes that would restore a row that another scope has deleted since. They count as stale.
         filled: rows that received the default of a column that a statement added.
         not_applied: ids of statement announcements whose row changes are in no event. Reload the tables of these events

@@ -86,7 +86,7 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
 @click.command()
 @config_option
 @click.option("--batch", type=int, help="Print the cut after this batch. The newest one by default.")
-@click.option("--checkpoint", help="Id of the batch's checkpoint. By default that of the newest batch.")
+@click.option("--checkpoint", help="Id of the batch's checkpoint. Defaults to that of the newest batch.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     """Print a consistent cut as JSON: table versions and topic offsets that belong together."""
     loaded = configured(config)
@@ -108,7 +108,7 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     show_default=True,
     help="Engine that will read the view.",
 )
-@click.option("--name", help="Name of the view. By default the name of the table, with _ for dots.")
+@click.option("--name", help="Name of the view. Defaults to the name of the table, with _ instead of dots.")
 @click.option(
     "--from", "relation", help="Name of the table in the engine, for engines that do not find it by its folder."
 )

@@ -267,7 +267,7 @@ class Spark(_Section):
     """The Spark session. Settings passed to spark-submit apply unless they are also set here."""
 
     master: str | None = Field(
-        default=None, description="Spark master, such as `local[2]`. By default the one that spark-submit uses."
+        default=None, description="Spark master, such as `local[2]`. Defaults to the master that spark-submit uses."
     )
     memory: str | None = Field(
         default=None, description="Memory of the driver, such as `4g`, if this process starts Spark."

@@ -59,8 +59,9 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 
 
 def _in_transaction(part: Part) -> tuple[str, ...]:
-    """Return table, transaction and position in it, which identify one operation; () if the part does not have all of
-    them.
+    """Return the table, the transaction and the position in the transaction.
+
+    Together they identify one operation. The result is empty if the part lacks any of them.
     """
     trans, seq = part.meta.get("trans"), _seq(part)
     if trans is None or seq is None:
