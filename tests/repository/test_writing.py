@@ -22,12 +22,21 @@ EXCEPTIONS = {
 }
 
 
+_QUANTITIES = frozenset({"all", "both", "each", "half", "many", "most", "none", "one", "some", "three", "two"})
+
+
+def _unlisted(match: re.Match[str]) -> str:
+    quantity, _, which = match[0].partition(" of ")
+    return match[0] if which and quantity.lower() not in _QUANTITIES else "`…`"
+
+
 def complaints(texts: Iterable[Text]) -> list[str]:
     """Return every listed phrase with its file, line and surrounding words."""
     found = []
     for text in texts:
-        # Code in marks, argument names and Python's None are not prose.
-        prosaic = re.sub(r"`[^`]*`|\bNone\b|^\s+\w+:(?= )", "`…`", text.text, flags=re.MULTILINE)
+        # Code in marks, the names of arguments, and Python's None are not prose. "One of which" is good English.
+        pattern = r"`[^`]*`|\bNone\b|^\s+\w+:(?= )|\w+ of which(?= )"
+        prosaic = re.sub(pattern, _unlisted, text.text, flags=re.MULTILINE)
         plain = " ".join(prosaic.split())
         for match in (*_AVOIDED.finditer(plain), *_OPENING.finditer(plain)):
             around = plain[max(0, match.start() - 40) : match.end() + 40]

@@ -1,9 +1,9 @@
 """Determine what a SQL statement does to existing rows without row events: one classification for all dialects.
 
 The classification uses words instead of a parser: `ALTER TABLE … DROP PARTITION` removes rows in any spelling. If the
-words are ambiguous, the statement counts as one that may have changed values. Other statements have no effect: an index,
-a comment or a storage option changes no row. Which partition operations lose rows follows the manuals: MySQL's COALESCE,
-REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
+words are ambiguous, the statement counts as one that may have changed values. Other statements have no effect: an
+index, a comment or a storage option changes no row. Which partition operations lose rows follows the manuals: MySQL's
+COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
 """
 
 from __future__ import annotations
