@@ -43,7 +43,7 @@ class Metrics:
         self._undecided = self._counter(
             "undecided_removals", "Removals of a key that two rows may have had; the remaining row is incomplete."
         )
-        self._truncated = self._counter("truncated_times", "Times that were cut off at the microsecond.")
+        self._truncated = self._counter("truncated_times", "Times that were truncated to the microsecond.")
         self._rejected = self._counter("quarantined_events", "Events that went to quarantine, by reason.", "reason")
         self._statements = self._counter(
             "statements_unaccounted",
@@ -52,7 +52,7 @@ class Metrics:
             "note",
         )
         self._parked = self._counter("parked_events", "Events that were parked instead of applied.")
-        self._excluded = self._counter("excluded_events", "Events of tables that tables.exclude leaves out.")
+        self._excluded = self._counter("excluded_events", "Events of tables that tables.exclude excludes.")
         self._batches = self._counter("batches", "Batches applied.")
         self._seconds = self._counter(
             "batch_seconds",
@@ -60,11 +60,11 @@ class Metrics:
             "phase",
         )
         self._parked_tables = self._gauge("parked_tables", "Tables that are parked.")
-        self._waiting = self._gauge("parked_events_waiting", "Events that wait until their tables are resumed.")
+        self._waiting = self._gauge("parked_events_waiting", "Parked events of tables that have not been resumed.")
         self._ended = self._gauge("last_batch_timestamp_seconds", "Time at which the newest batch was applied.")
         self._lag = self._gauge("lag_records", "Lag in records behind the topic at the end of a batch.")
         self._lag.set(math.nan)
-        self._maintained = self._counter("maintenance_steps", "Maintenance steps that were done.", "step")
+        self._maintained = self._counter("maintenance_steps", "Maintenance steps that were completed.", "step")
         self._maintenance_seconds = self._counter("maintenance_seconds", "Duration of maintenance, by step.", "step")
         self._maintenance_failed = self._counter(
             "maintenance_failures", "Tables postponed because a maintenance step failed."

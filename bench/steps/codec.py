@@ -57,9 +57,7 @@ def _encoding_row(columns: int, rounds: int, count: int) -> list[str]:
 
 
 def budget(rounds: int, count: int) -> str:
-    """Return the time of each step by dialect. It is the difference between two calls, one of which ends one step
-    later.
-    """
+    """Return the time of each step by dialect. It is the difference between two calls that end one step apart."""
     head = ("dialect", "parse", "convert", "build", "encode", "sum", "rate", "rate without parse")
     return table(head, [_budget_row(name, rounds, count) for name in SOURCES])
 

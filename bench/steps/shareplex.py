@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Measure each shape of a change. A step is the difference between two calls, one of which ends one step later."""
+    """Measure each shape of a change. A step is the difference between two calls that end one step apart."""
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")
     return table(head, [_row(name, rounds, count) for name in SHAPES])
 

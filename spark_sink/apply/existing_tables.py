@@ -85,7 +85,7 @@ def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> No
     if not table.follows(seen):
         raise Refused(
             Reason.TABLE_SET_BACK,
-            f"the table {name} was set back: its version {table.version} does not descend from version "
+            f"the table {name} was rolled back: its version {table.version} does not descend from version "
             f"{seen.version} in _cdc.batches. The events between the two are missing. `spark-sink rebuild "
             f"{shlex.quote(name)}` reads the topic again for this table; or restore the newest version, or reload the "
             f"rows from the source, and `spark-sink resume {shlex.quote(name)}`",

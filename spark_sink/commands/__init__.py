@@ -26,10 +26,10 @@ _COMMANDS = {
     "quarantine": "Show events that could not be applied.",
     "resume": "Replay the events of a parked TABLE and resume it.",
     "discard": "Discard the events of a parked TABLE that tables.exclude now excludes.",
-    "park": "Park TABLE: it stays as it is, and its events wait until it is resumed.",
+    "park": "Park TABLE, so that its events are stored instead of applied until it is resumed.",
     "rebuild": "Rebuild TABLE from the canonical topic into a new, empty table, and resume it.",
-    "adopt": "Assign TABLE to another source table, whose rows replace the earlier ones by key.",
-    "sweep": "Delete the rows of TABLE that a reload did not bring again.",
+    "adopt": "Assign TABLE to another source table, whose rows replace existing rows with the same key.",
+    "sweep": "Delete the rows of TABLE that were missing from a reload.",
     "maintain": "Compact, checkpoint and vacuum TABLE, or all tables.",
     "register": "Register TABLE, or all tables, in the configured catalog.",
 }

@@ -39,7 +39,7 @@ def discard(config: Path, table: str, seconds: float | None) -> None:
 @click.argument("table")
 @wait
 def park(config: Path, table: str, seconds: float | None) -> None:
-    """Park TABLE: it stays as it is, and its events wait until it is resumed."""
+    """Park TABLE, so that its events are stored instead of applied until it is resumed."""
     _ask(config, "park", table, None, seconds)
 
 
@@ -62,7 +62,7 @@ def rebuild(config: Path, table: str, seconds: float | None) -> None:
 @click.option("--from", "source", required=True, help="The new owner, as source/db/schema/table.")
 @wait
 def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
-    """Assign TABLE to another source table, whose rows replace the earlier ones by key."""
+    """Assign TABLE to another source table, whose rows replace existing rows with the same key."""
     from spark_sink.operations.actions import parse_source
 
     parse_source(source)
@@ -75,7 +75,7 @@ def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
 @click.option("--before", required=True, help="A time with its UTC offset, an epoch (0003), or a position.")
 @wait
 def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
-    """Delete the rows of TABLE that a reload did not bring again."""
+    """Delete the rows of TABLE that were missing from a reload."""
     from spark_sink.operations.sweep import parse_before
 
     parse_before(before)

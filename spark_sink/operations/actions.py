@@ -257,7 +257,7 @@ class Actions:
         if before.source == SEVERAL or self._rules.shares(target, str(source)):
             raise FatalError("several source tables share it: add the new one to its patterns in tables.shared instead")
         if self._rules.excludes(source):
-            raise FatalError(f"tables.exclude leaves {source} out: remove it there, and restart the sink")
+            raise FatalError(f"tables.exclude excludes {source}: remove it there, and restart the sink")
         named = self._pattern.target(source)
         if named.lower() != target.lower():
             raise FatalError(
@@ -294,7 +294,7 @@ class Actions:
         for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
-                    f"events of {source} wait, but tables.exclude leaves it out: `spark-sink discard "
+                    f"events of {source} are parked, but tables.exclude excludes it: `spark-sink discard "
                     f"{shlex.quote(target)}` discards them; or remove it from tables.exclude, and restart the sink"
                 )
             name = self._pattern.target(source)
@@ -310,7 +310,7 @@ class Actions:
         if not excluded:
             result = ", ".join(map(str, cause.sources)) or "none is known"
             raise FatalError(
-                f"tables.exclude leaves none of its source tables out ({result}); other events cannot be discarded"
+                f"tables.exclude excludes none of its source tables ({result}); other events cannot be discarded"
             )
         self._control.parked.discard(target, excluded)
         self._changed()

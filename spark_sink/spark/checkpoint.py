@@ -110,13 +110,13 @@ def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None
     if found.acknowledged is not None and (ended is None or ended < found.acknowledged):
         known = "none of its batches" if ended is None else f"only batches up to {ended}"
         raise ConfigError(
-            f"the warehouse was set back to a state before the checkpoint {checkpoint}, or is another one: batch "
+            f"the warehouse was rolled back to a state before the checkpoint {checkpoint}, or is another one: batch "
             f"{found.acknowledged} was acknowledged there, but _cdc.batches has {known}. The events in between would "
             f"be in no table. {_EMPTY_CHECKPOINT}"
         )
     if ended is not None and (found.planned is None or ended > found.planned):
         raise ConfigError(
-            f"the checkpoint {checkpoint} was set back to a state before the warehouse: its newest batch is "
+            f"the checkpoint {checkpoint} was rolled back to a state before the warehouse: its newest batch is "
             f"{found.planned}, but _cdc.batches has batch {ended} of it. Tables would skip later events that get the "
             f"numbers of existing batches. {_EMPTY_CHECKPOINT}"
         )

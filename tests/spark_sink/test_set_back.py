@@ -52,7 +52,7 @@ def test_a_copy_of_one_half_is_noticed(
     shutil.copytree(folder / "night", sink.warehouse)
     _send(sink, range(20, 30))
     assert 2 == _run(sink), sink.text()[-3000:]
-    assert "the warehouse was set back to a state before the checkpoint" in sink.text()
+    assert "the warehouse was rolled back to a state before the checkpoint" in sink.text()
     checkpoint.rename(folder / "moved away")
     assert 0 == _run(sink), sink.text()[-3000:]
     assert [(n, f"row {n}") for n in range(30)] == sink.rows()
@@ -65,7 +65,7 @@ def test_a_copy_of_one_half_is_noticed(
     shutil.copytree(folder / "night checkpoint", checkpoint)
     _send(sink, range(50, 60))
     assert 2 == _run(sink), sink.text()[-3000:]
-    assert "was set back to a state before the warehouse" in sink.text()
+    assert "was rolled back to a state before the warehouse" in sink.text()
     shutil.rmtree(checkpoint)
     assert 0 == _run(sink), sink.text()[-3000:]
     assert [(n, f"row {n}") for n in range(60)] == sink.rows()

@@ -82,7 +82,7 @@ def test_a_table_that_was_set_back_is_parked(lake_of_format: Lake, mode: Mode) -
     outcomes = _apply(lake, 2)
     parked = outcomes[ORDERS]
     assert isinstance(parked, Parked)
-    assert "the table shop_sales.orders was set back" in parked.refusal
+    assert "the table shop_sales.orders was rolled back" in parked.refusal
     assert [("TABLE_SET_BACK", 0)] == lake.parked()
     assert ([0], [0, 1, 2]) == (_ids(lake, ORDERS), _ids(lake, ITEMS))
     assert "done" == lake.command("resume", ORDERS).state
