@@ -46,9 +46,7 @@ class _Bound:
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Return whether the limit must shrink. It need not if a smaller batch has been tried and costs about
-        the same.
-        """
+        """Return whether the limit must shrink. It need not if a smaller batch cost about the same."""
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):

@@ -67,7 +67,7 @@ class Reason(StrEnum):
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
     ROWS_UNACCOUNTED = "ROWS_UNACCOUNTED"  # a statement changed rows without events
     TABLE_DROPPED = "TABLE_DROPPED"  # its source table was dropped
-    TABLE_SET_BACK = "TABLE_SET_BACK"  # the table was restored to a state before that in the manifest
+    TABLE_SET_BACK = "TABLE_SET_BACK"  # the table was restored to a state before the one in the manifest
     TABLE_GONE = "TABLE_GONE"  # the manifest has the table, but it no longer exists
     REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
     REBUILD = "REBUILD"  # it is being rebuilt from the topic

@@ -76,7 +76,7 @@ class DriverWork:
 
 
 class SeenRequests:
-    """The requests that tables have made in this batch. A repeated request is an error, because it would never end."""
+    """The requests that tables have made in this batch. A repeated request is an error, because the table would repeat it forever."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()

@@ -49,7 +49,7 @@ from spark_sink.tables.table_properties import owner_properties
 
 log = structlog.get_logger()
 
-# The table label of a metric for a statement that concerns several tables.
+# The table label of a metric for a statement that affects several tables.
 _ALL = "all"
 
 # Changing a table is mostly waiting for storage.
@@ -203,7 +203,7 @@ class Applier(Generic[Records]):
                     log.warning("statement of all tables", source=wide.source, db=wide.db, note=wide.note)
                     continue
                 detail = (
-                    f"a statement ({wide.note}) concerns all tables of {wide.db or wide.source}; reload the table "
+                    f"a statement ({wide.note}) affects all tables of {wide.db or wide.source}; reload the table "
                     "at the source, then resume it"
                 )
                 for name in self._tables_of(wide, reports):

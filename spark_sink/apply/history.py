@@ -240,7 +240,7 @@ class _Timelines:
 
     @property
     def taken(self) -> Collection[TakenKey]:
-        """Return the versions on top of those of another row."""
+        """Return the versions of rows that took the key of another row."""
         return self._taken.values()
 
     def _move(self, event: Event, old: Timeline, line: Timeline, values: Values) -> None:

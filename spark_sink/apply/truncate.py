@@ -49,7 +49,7 @@ def truncate(
                 "all_scopes if each truncate means the whole table",
             )
         reached[event.scope] = event.pos
-        # An earlier truncate can know a later position of another scope than a row of this scope does.
+        # Never lower a floor. The floor of another scope can be above the positions of its stored rows.
         higher = {scope: pos for scope, pos in reached.items() if pos > table.floors.get(scope, "")}
         table.raise_floors({**table.floors, **higher})
         commits += 1

@@ -123,7 +123,7 @@ class TablesSettings(_Section):
     park_rejected: int | None = Field(
         default=None,
         ge=0,
-        description="Park a table if more of its events in one batch would go to quarantine. Never if unset.",
+        description="Number of quarantined events in one batch above which a table is parked. No limit if unset.",
     )
     times: Literal["exact", "microseconds"] = Field(
         default="exact",

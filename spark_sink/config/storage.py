@@ -45,9 +45,7 @@ def _address(value: str) -> str:
             "credentials are not allowed here: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
         )
     if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError(
-            "expected only the address of the server; the bucket belongs into tables.warehouse and checkpoint"
-        )
+        raise ValueError("expected only the address of the server; put the bucket into tables.warehouse and checkpoint")
     return value.rstrip("/")
 
 

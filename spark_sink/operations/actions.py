@@ -299,7 +299,7 @@ class Actions:
                 )
             name = self._pattern.target(source)
             if name != target and name in self._control.held():
-                raise FatalError(f"events of {source} go to {name}, which is parked itself: resume that table first")
+                raise FatalError(f"events of {source} go to {name}, which is also parked: resume that table first")
 
     def discard(self, target: str, argument: str | None) -> RequestAnswer:
         """Discard the parked events of excluded source tables."""

@@ -196,7 +196,7 @@ class Maintenance:
             name = next(iter(queue))
             del queue[name]
             try:
-                # If a step fails, the earlier steps are done.
+                # If a step fails, the earlier steps are already done.
                 done.extend(self._do(name, step) for step in self._due(name, rules))
             except MaintenanceError as error:
                 # The table is unchanged, and is checked again after further commits.

@@ -17,7 +17,7 @@ from spark_sink.errors import ConfigError, FatalError
 
 log = structlog.get_logger()
 
-# Errors that do not go away by waiting, in librdkafka's words. An unavailable token endpoint may recover.
+# Permanent errors, in librdkafka's words. An unavailable token endpoint is not one, because it may recover.
 _REFUSED = re.compile(
     r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
     r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"

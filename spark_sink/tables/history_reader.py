@@ -35,7 +35,7 @@ _TRUNCATES_PROPERTY = "cdc.truncates"
 
 _TRUNCATES = msgspec.json.Decoder(tuple[Truncate, ...])
 
-# Versions on top of those of another row in the same transaction, as JSON.
+# Versions of rows that took the key of another row in the same transaction, as JSON.
 _TAKEN_PROPERTY = "cdc.taken_keys"
 
 _TAKEN = msgspec.json.Decoder(tuple[TakenKey, ...])

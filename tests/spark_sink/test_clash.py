@@ -160,7 +160,7 @@ def test_rename(lake: Lake) -> None:
 
     lake.command("park", CUSTOMERS)
     lake.use(TableRules(), {"*/sales//ORDER?": CUSTOMERS})
-    assert f"{CUSTOMERS}, which is parked itself" in (lake.command("resume", SHOUTED).error or "")
+    assert f"{CUSTOMERS}, which is also parked" in (lake.command("resume", SHOUTED).error or "")
     lake.use(TableRules(), {"*/sales//ORDER?": NEW})
     lake.apply(1, [_shouted(1, "later", op="u", pos=9, full=False, schema=schema)])
     assert 3 == sum(reason == "TABLE_CLASH" for _, reason, _ in _parked(lake))

@@ -17,7 +17,7 @@ from spark_sink.tables.locations import location, spelled
 
 
 class TableCatalog(Protocol):
-    """A catalog; it is sent to the workers."""
+    """A catalog. The object is sent to the workers."""
 
     @property
     def spark(self) -> Mapping[str, str]:
