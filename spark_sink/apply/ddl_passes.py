@@ -76,7 +76,9 @@ class DriverWork:
 
 
 class SeenRequests:
-    """The requests that tables have made in this batch. A repeated request is an error, because the table would repeat it forever."""
+    """The requests that tables have made in this batch. A repeated request is an error, because the table
+    would repeat it forever.
+    """
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
