@@ -67,7 +67,7 @@ def test_killed_and_started_again(tmp_path: Path, free_port: int) -> None:
 
 def test_start_twice(broker: Broker) -> None:
     """A second start is rejected, because nobody would own the first process."""
-    with pytest.raises(BrokerError, match=f"runs already \\(process {broker.pid}\\); call stop"):
+    with pytest.raises(BrokerError, match=f"is already running \\(process {broker.pid}\\); call stop"):
         broker.start()
 
 
@@ -77,7 +77,7 @@ def test_died_by_itself() -> None:
     running.start()
     os.kill(running.pid, signal.SIGKILL)
     assert -signal.SIGKILL == running.wait()
-    with pytest.raises(BrokerError, match=r"ended by itself with exit code -9; its log, .*broker\.log, ends:"):
+    with pytest.raises(BrokerError, match=r"exited unexpectedly with code -9; its log, .*broker\.log, ends:"):
         running.close()
     assert running.log.is_file()
     running.close()
@@ -89,7 +89,7 @@ def test_broken_directory(tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / "meta.properties").write_text("version=77\n")
     broken = Broker(directory=tmp_path)
-    with pytest.raises(BrokerError, match=r"(?s)ended at its start with exit code 1; its log, .*77"):
+    with pytest.raises(BrokerError, match=r"(?s)exited at startup with code 1; its log, .*77"):
         broken.start()
     with pytest.raises(BrokerError, match="does not run"):
         _ = broken.pid
@@ -98,7 +98,7 @@ def test_broken_directory(tmp_path: Path) -> None:
 def test_port_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The error identifies a requested port that is in use."""
     monkeypatch.setattr("dev.servers.broker.PORT_PAUSE_SECONDS", 0.0)
-    with taken_port() as port, pytest.raises(PortTakenError, match=f"port {port} of 127.0.0.1 is taken"):
+    with taken_port() as port, pytest.raises(PortTakenError, match=f"port {port} of 127.0.0.1 is in use"):
         Broker(port, tmp_path).start()
 
 

@@ -36,7 +36,7 @@ class TestServer:
             url, pid = registry.url, registry.pid
             assert url.startswith(f"http://{LOOPBACK}:")
             ask(f"{url}/subjects/kept/versions", SUBJECT)
-            with pytest.raises(RegistryError, match=f"runs already \\(process {pid}\\); call stop"):
+            with pytest.raises(RegistryError, match=f"is already running \\(process {pid}\\); call stop"):
                 registry.start()
             registry.stop()
             assert not alive(pid)
@@ -53,7 +53,7 @@ class TestServer:
         """The error of a failed start contains the end of the log."""
         with (
             taken_port() as port,
-            pytest.raises(RegistryError, match=rf"(?s)ended with exit code \d+; its log, .*{port}"),
+            pytest.raises(RegistryError, match=rf"(?s)exited with code \d+; its log, .*{port}"),
         ):
             RegistryServer(port, tmp_path).start()
 

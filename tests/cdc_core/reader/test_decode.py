@@ -175,7 +175,7 @@ class TestImages:
 
     def test_a_schema_that_was_not_learned(self) -> None:
         """The reader rejects the event instead of guessing types."""
-        with pytest.raises(UnknownSchema, match="read the schemas topic to its end"):
+        with pytest.raises(UnknownSchema, match="read the whole schemas topic"):
             Change.of(_row(), KnownSchemas())
 
     @pytest.mark.parametrize("after", ['{"id":8,"price":"cheap"}', '{"id":8,"price":[1]}', "[1]", "{"])

@@ -335,10 +335,10 @@ class TestHints:
         ("forms", "hints"),
         [
             ((DTS, DTS), []),
-            ((DTS_LEGACY, DTS_LEGACY), ["if data is the row after it, declare profile drs"]),
+            ((DTS_LEGACY, DTS_LEGACY), ["If data has the row after it, declare profile drs"]),
             (
                 (DTS_LEGACY, DTS, DTS),
-                ["if data is the row before it, dts_legacy, or dts with the instance", "restarted between them"],
+                ["declare dts_legacy, or dts with the option instance", "restarted between them"],
             ),
             ((DTS, DTS_LEGACY, DTS_LEGACY), ["two instances seem to write to this partition"]),
         ],
