@@ -1,4 +1,6 @@
-"""The four input formats. A fifth one needs a module, a line in each of these dictionaries, and test cases."""
+"""The four input formats. To add another one, write a module, add a line to each of these dictionaries, and add test
+cases.
+"""
 
 from __future__ import annotations
 

@@ -193,7 +193,8 @@ def index_reader(what: str, count: int) -> Callable[[bytes, int], tuple[int, int
     def read(data: bytes, at: int) -> tuple[int, int]:
         number, end = read_long(data, at)
         if not 0 <= number < count:
-            # A new word of a later schema is a small number. A large number could be a value in the wrong place.
+            # A word that a later schema adds has a small number. A large number is more likely a value in the wrong
+            # place.
             named = number if -_NEAR <= number < _NEAR else f"outside {-_NEAR} to {_NEAR - 1}"
             raise Damage(f"{what} {named}; allowed: 0 to {count - 1}")
         return number, end

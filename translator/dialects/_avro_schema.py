@@ -53,7 +53,7 @@ class AvroType(Struct, frozen=True):
     """Precision of the logical type decimal; 0 if not declared."""
     scale: int = 0
     nodes: int = 1
-    """Number of types in it when every reference is expanded."""
+    """Number of types in it after every reference is expanded."""
 
     @property
     def namespace(self) -> str:
@@ -93,7 +93,7 @@ def _json_of(text: bytes, limits: Limits) -> Any:
     except MessageError as error:
         if error.code is not ErrorCode.LIMIT_EXCEEDED:
             raise
-        # That reason refers to the limit for messages, which is a different one.
+        # The reason in that error refers to the limit for messages, which is a different one.
         reason = (
             f"JSON with more than {levels} levels (limits.schema_depth is {limits.schema_depth}), or with a number "
             "that is too long"
@@ -161,7 +161,7 @@ class _Parser:
             return _with_logical(AvroType(kind), declared, path)
         if kind is None:
             raise _malformed("a type has no member type", path)
-        # {"type": {"type": "int", ...}}: writers wrap types like this in any number of layers.
+        # {"type": {"type": "int", ...}}: writers nest types like this to any depth.
         return self.parse(kind, namespace, depth + 1, f"{path}.type")
 
     def _reference(self, name: str, namespace: str, path: str) -> AvroType:

@@ -16,7 +16,7 @@ Name: TypeAlias = tuple[str, ...]
 """The parts of a table name as written, without quotes, ending with the table."""
 
 MAX_CHARS = 16_384
-"""Longer texts are not parsed. A text of this length takes up to 150 ms, and longer ones are rarely DDL."""
+"""Longer texts are not parsed. Parsing a text of this length takes up to 150 ms, and longer texts are rarely DDL."""
 
 _MAX_DEPTH = 16
 """Maximum nesting of parentheses. Deeper nesting could exhaust Python's stack, depending on the caller."""

@@ -1,9 +1,9 @@
 """Determine what a SQL statement does to existing rows without row events: one classification for all dialects.
 
 The classification uses words instead of a parser: `ALTER TABLE … DROP PARTITION` removes rows in any spelling. If the
-words are ambiguous, the statement counts as one that may have changed values. Other statements have no effect: an
-index, a comment or a storage option changes no row. Which partition operations lose rows follows the manuals: MySQL's
-COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
+words leave doubt, it assumes that values could have changed. Other statements have no effect: an index, a comment or a
+storage option does not change rows. The manuals say which partition operations lose rows: MySQL's COALESCE, REORGANIZE,
+REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
 """
 
 from __future__ import annotations
@@ -680,4 +680,4 @@ _ACTIONS: Mapping[str, _Action] = {
     "CHANGE": _Statement._changed,
     "ALTER": _Statement._altered_column,
 }
-"""Beginning of an ALTER TABLE action -> its rule. All other actions keep the values of rows."""
+"""Beginning of an ALTER TABLE action -> its rule. Every other action keeps the values of rows."""

@@ -59,7 +59,7 @@ def _is_sequence(value: bytes) -> bool:
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
-    """Return all JSON values of a text, which can contain none, one per line, or several without separators."""
+    """Return all JSON values of a text. It can contain no value, one value per line, or several without separators."""
     return _parse_all(_decoder.decode_lines, _json_members.decode_all, value, limits, rows)
 
 
@@ -92,7 +92,7 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
     except RecursionError:
         raise _too_deep(limits) from None
     except msgspec.ValidationError:
-        # The only validation here is that an integer has at most 4300 digits.
+        # The only check left here is that an integer has at most 4300 digits.
         raise _too_many_digits() from None
     except UnicodeDecodeError:  # its own message calls the offset inside a string the position
         raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a string in it is not UTF-8") from None

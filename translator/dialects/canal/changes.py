@@ -16,11 +16,12 @@ from translator.dialects.canal.variant import Images, OldRow, Row
 from translator.message import Limits, RowChange, TableName, Writer
 
 OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "INIT": "r"}
-"""Types that contain rows. INIT, the full load, is only written by cloud services (§3.1)."""
+"""Types that contain rows. Only cloud services write INIT, the full load (§3.1)."""
 
 
 class RowMessage(Struct, frozen=True):
-    """A parsed message with rows. `complete`: its images contain all columns, except for a sparse `old`.
+    """A parsed message with rows. `complete`: its images contain all columns, except for an `old` that lists only
+    changes.
 
     `sent` is the text of the message, or None if all cells are text.
     """
@@ -95,7 +96,7 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         columns.image(after, findings, limits) if after else None,
         sparse,
         False,  # after_sparse
-        # A delete does not define the columns: its image can be the key alone (§4.7).
+        # A delete does not define the columns, because its image can consist of the key only (§4.7).
         shared.schema if after and not untyped else None,
         layout.key_columns,
         layout.key_kind,
@@ -128,7 +129,7 @@ def _missing(listed: Sequence[str], row: Row) -> list[str] | None:
 
 
 def _changed(before: Row, after: Row) -> list[str]:
-    """Return columns with different text. After the first row of a message, `old` can list unchanged columns too
+    """Return columns whose text differs. After the first row of a message, `old` can also list unchanged columns
     (§4.3).
     """
     return [name for name, value in before.items() if value != after[name]]

@@ -1,10 +1,12 @@
-"""The continuity check: updates of a partition must be consistent with each other as they were read (§6.5, C and D).
+"""The continuity check: all updates of a partition, as they were read, must be consistent with each other (§6.5, C and
+D).
 
-An UPDATE with two full images does not show which of them is the row before. The declaration does, and the rows show
-when it is wrong: the row before must be the result of the last change of its key. The check changes no event.
+An UPDATE with two full images does not show which of them is the row before. The declaration decides, and the rows show
+when it is wrong: the row before a change must be the result of the last change of its key. The check does not change
+events.
 
-There are apparent contradictions: after a restart, DTS sends earlier messages again. Evidence therefore counts only if
-the message is later at the source than the one it is compared with, or new in the same second.
+Some contradictions are only apparent: after a restart, DTS sends earlier messages again. Evidence therefore counts only
+if the message is later at the source than the one it is compared with, or new in the same second.
 """
 
 from __future__ import annotations
@@ -88,14 +90,14 @@ class ContinuityGuard:
         )
 
     def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """Return the findings about the next message of the partition, translated by the native path."""
+        """Return the findings about the next message of the partition, which the native path translated."""
         return self._inspect(message, taken_rows(taken))
 
     def _inspect(self, message: Message, changes: Sequence[RowEvidence | OtherChange]) -> list[Finding]:
         findings: list[Finding | None] = []
         undecided = False
         if message.offset == 0:
-            self._anew = False  # no message of the partition was missed
+            self._anew = False  # no message of the partition was left out
         for n, change in enumerate(changes):
             if isinstance(change, OtherChange):
                 self._announced(change)
@@ -116,7 +118,7 @@ class ContinuityGuard:
         return [finding for finding in findings if finding is not None]
 
     def missed(self) -> None:
-        """Note that a message of the partition has no events, so it is unknown which rows it changed."""
+        """Note that a message of the partition has no events, so the rows that it changed are unknown."""
         self._forget(None)
 
     # -- updates that can be read either way
@@ -127,7 +129,8 @@ class ContinuityGuard:
         unconfirmed = self._unconfirmed[reading]
         unconfirmed.add(message.offset)
         if key is None or key_before is None:
-            # A key with NULL identifies no row. For the other key it is known that its row changed, but not to what.
+            # A key with NULL does not identify a row. The row with the other key did change, but its new values are
+            # unknown.
             for named in filter(None, (key, key_before)):
                 self._leave(named, message, change, None)
             return None
@@ -155,7 +158,7 @@ class ContinuityGuard:
     def _key_changed(
         self, message: Message, change: RowEvidence, reading: str, from_: _Left, to: _Left
     ) -> Finding | None:
-        """Check the rows of both keys: the old key must have had the row before, and the new key none."""
+        """Check the rows of both keys: the old key must have had the row before, and the new key no row at all."""
         (key_before, x), (key, y) = from_, to
         old, new = self._known.get(key_before), self._known.get(key)
         pair = frozenset((x, y))
@@ -177,7 +180,7 @@ class ContinuityGuard:
     def _contrary(
         self, message: Message, change: RowEvidence, evidence: int, reading: str, *, earlier: bool = False
     ) -> Finding | None:
-        """Return the text with position and direction, never row contents. If the check only warns, it does so less and
+        """Return text with position and direction, but never row contents. If the check only warns, it warns less and
         less often.
         """
         self._contradictions += 1
@@ -196,10 +199,12 @@ class ContinuityGuard:
         )
         return Finding(text, self._fatal)
 
-    # -- changes that can only be read in one way
+    # -- changes that can be read in only one way
 
     def _decided(self, message: Message, change: RowEvidence) -> Finding | None:
-        """Use a certain image: it shows how the last update of its key must be read, and the resulting row."""
+        """Use an image whose meaning is certain: it shows how the last update of its key must be read, and the
+        resulting row.
+        """
         finding = None
         key = change.key()
         if change.has_before:
@@ -215,7 +220,7 @@ class ContinuityGuard:
         """Set the current row of a key."""
         commit, snapshot = change.ts_commit_us, change.op == "r"
         if snapshot:
-            # A full load overlaps with the changes that follow: its row is at most as new as its message.
+            # A full load overlaps with the changes that follow, so its row can be older than its message but not newer.
             commit = commit or change.ts_capture_us
         pairs = self._pairs(self._known.get(key), change, None)
         self._keep(key, KeyState(row, message.offset, commit, snapshot=snapshot, pairs=pairs))
@@ -241,8 +246,8 @@ class ContinuityGuard:
 
     def _confirm(self, reading: str, offset: int) -> None:
         if reading == _DATA_BEFORE:
-            # Only an instance from before the swap writes this, and the swap has one direction (C.1), so everything
-            # earlier is legacy.
+            # Only an instance from before the swap writes this. The form changes only once, from legacy to current
+            # (C.1), so everything earlier is legacy.
             self._unconfirmed[reading].confirm_until(offset)
         elif reading:
             self._unconfirmed[reading].confirm(offset)
@@ -271,8 +276,8 @@ class ContinuityGuard:
         return known.pairs if len(known.pairs) >= SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
-        """After DDL, the rows of its table are unknown. All rows are, if it can affect other tables or contains
-        rows.
+        """After DDL, the rows of its table are unknown. If the DDL can affect other tables or contains rows, all rows
+        are unknown.
         """
         if change.ddl is not None:
             one = change.ddl.parsed and len(change.ddl.tables or ()) == 1 and not change.notes

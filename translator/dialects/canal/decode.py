@@ -103,7 +103,7 @@ class Canal:
 
     def guard(self) -> Guard | None:
         """Return the check of one partition: whether the writer is the declared one, and optionally whether updates are
-        consistent with each other. With `auto`, it gives hints on what to declare.
+        consistent with each other. With `auto`, it gives hints about the profile to declare.
         """
         if self._auto:
             return UndeclaredFormGuard()
@@ -197,7 +197,9 @@ class Canal:
         return [_watermark(head)] if type_ == WATERMARK else self._without_rows(head, body)
 
     def _without_rows(self, head: Head, body: JsonObject) -> list[Change]:
-        """For QUERY, `isDdl` only determines whether it is an echo, because its meaning there changed twice (§3.2)."""
+        """For QUERY, `isDdl` only helps to recognize the text of row events, because its meaning there changed twice
+        (§3.2).
+        """
         for name in ("data", "old"):
             if has_rows(field(body, name, list, "$", optional=True) or ()):
                 reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} can have rows"
@@ -285,7 +287,7 @@ def _watermark(head: Head) -> OtherChange:
 
 
 def _count_through(changes: Sequence[Change], limits: Limits) -> None:
-    """Number the rows of a record with several messages as if they were in one message."""
+    """Number the rows of a record with several messages as if all rows were in one message."""
     if len(changes) > limits.rows:
         reason = f"the record has {len(changes)} rows and statements, but only {limits.rows} are allowed (limits.rows)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)

@@ -42,7 +42,7 @@ class Head(Struct, frozen=True, gc=False):
         return self.tidb is not None and self.tidb.only_handle_key
 
     def in_table(self, table: TableName | None) -> Head:
-        """Return the head of a message without a table name that belongs to this table by its topic."""
+        """Return the head of a message that has no table name, with the table configured for its topic."""
         if self.table is not None or table is None:
             return self
         named = table if table.db is not None else TableName(self.db, None, table.table)
@@ -55,8 +55,8 @@ class Head(Struct, frozen=True, gc=False):
 
 
 def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, profile: str) -> Head:
-    """`id` restarts and is shared (§5), so it is stored as a token but orders nothing. The same is true of TiDB's
-    commit time.
+    """`id` restarts and is shared (§5), so it is stored as a token and not used for ordering. The same applies to
+    TiDB's commit time.
     """
     es, ts = _time(body, "es"), _time(body, "ts")
     number = field(body, "id", int, "$", optional=True)
@@ -84,7 +84,7 @@ def build_head(
     tidb: Tidb | None = None,
     time_notes: tuple[str, ...] = (),
 ) -> Head:
-    """Create the head from members that were read and checked. Both ways of reading a message use this.
+    """Create the head from members that were read and checked. Both the fast path and the plain path use this.
 
     Args:
         commit_us, capture_us: microseconds since 1970.

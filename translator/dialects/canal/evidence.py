@@ -1,7 +1,7 @@
-"""The facts about a changed row that the continuity check needs: the identity of the row, and its images as hashes.
+"""The facts about a changed row that the continuity check needs: the identity of the row, and hashes of its images.
 
-They come from a change decoded on the plain path, or from what the native path kept of a row. A sparse before image is
-completed from the after image.
+They come either from a change decoded on the plain path, or from the parts of a row that the native path stored. A
+sparse before image is completed from the after image.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def _key(change: RowChange, image: Image | None) -> RowKey | None:
 
 
 _encode = msgspec.json.Encoder().encode
-# Equal for the same columns and values in any order. Uses their text, because Python hashes -1 and -2 to the same
-# value, which made a change from one to the other look like none.
+# Equal for the same columns and values in any order. It hashes the text of values, because Python hashes -1 and -2 to
+# the same number, so a change from one to the other looked like no change.
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict).decode

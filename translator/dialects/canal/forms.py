@@ -1,7 +1,8 @@
-"""Differences between writers: proofs against the declared profile, and with `auto` hints on what to declare.
+"""Differences between writers: proofs against the declared profile and, with `auto`, hints about the profile to
+declare.
 
-An UPDATE with two full images can be read in two ways. Two kinds of messages show which writer it is: a DELETE, by the
-field that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves another form than
+An UPDATE with two full images can be read in two ways. Two kinds of messages show who the writer is: a DELETE, by the
+field that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves a form other than
 the declared one stops the partition before the next UPDATE is misread.
 """
 
@@ -24,8 +25,8 @@ _OF_OLD = (
     f"dts_legacy (Alibaba DTS from before 20 March 2022), {_RESTARTED} (such an instance that was restarted since) or "
     "drs (Huawei DRS)"
 )
-"""The writers of a DELETE with its row in `old`. Their UPDATEs have opposite meanings, so the DELETE does not
-decide.
+"""The writers of a DELETE with its row in `old`. Their UPDATEs have opposite meanings, so the DELETE does not determine
+the profile.
 """
 
 _DELETED_IN_OLD = "the DELETE has its row in old"
@@ -118,7 +119,7 @@ class DeclaredForms:
         return f"The last UPDATE before it, at offset {self._update}, was read as declared."
 
     def _in_order(self, message: Message, change: RowEvidence) -> Finding | None:
-        """An instance changes its form only once. A DELETE of the old form after one of the new form is from another
+        """An instance changes its form only once, so a DELETE of the old form after one of the new form is from another
         writer.
         """
         if change.writer.variant != _LEGACY:

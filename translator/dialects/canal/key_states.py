@@ -7,7 +7,9 @@ from typing import TypeAlias
 from msgspec import Struct
 
 SAME_SECOND = 16
-"""Maximum number of updates of a key per source second to distinguish. Beyond it, none of that second is evidence."""
+"""Maximum number of updates of a key that are distinguished within one second of the source. With more updates, nothing
+in that second is evidence.
+"""
 
 Pair: TypeAlias = frozenset[int | None]
 """The hashes of the two images of an update, in either order."""
@@ -30,7 +32,7 @@ class KeyState(Struct, gc=False):
     """The two images of each update of the key with this commit time."""
 
     def may_postdate(self, commit: int | None, pair: Pair | None, horizon: int) -> bool:
-        """Return whether a change can be older than this state: sent again, or contained in a snapshot.
+        """Return whether a change can be older than this state because it was sent again or is part of a snapshot.
 
         Args:
             pair: the images of an undecided update. Other changes of the same second cannot be distinguished.

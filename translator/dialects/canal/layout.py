@@ -15,10 +15,10 @@ from translator.dialects.canal.types import UNKNOWN, Coding, Spelling, coding, d
 from translator.message import DeclaredTable, TableName
 
 LAYOUTS = 1024
-"""Maximum number of compiled tables to cache. A table whose messages spell its types in two ways counts twice."""
+"""Maximum number of compiled tables to cache. A table counts twice if its messages spell its types in two ways."""
 
 UNTYPED = "UNTYPED"
-"""Note on a row: no column has a known type, or for `UNTYPED=col`, that column has none."""
+"""Notes on a row: no column has a known type, or (`UNTYPED=col`) that column has no known type."""
 
 Types = tuple[tuple[str, str], ...]
 """`mysqlType` in order: column and type text, which is "" if the writer did not know the type."""
@@ -91,8 +91,8 @@ class Layouts:
         )
 
     def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:
-        """Return codings of the declared types. The sent type is used if it leads to the same canonical type, as it
-        says more.
+        """Return codings of the declared types. If the sent type leads to the same canonical type, it is used instead,
+        because it is more specific.
         """
         return {
             name: sent[name]

@@ -1,7 +1,7 @@
-"""The marks in one message that identify its writer, or exclude one: §6.5 A, as tables.
+"""The marks in a message that identify or exclude a writer: §6.5 A, as tables.
 
-Marks of strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) decide
-nothing and are not included.
+Marks of strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) do not
+decide anything and are not included.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ MEMBERS: Mapping[str, NamedWriter] = {
     "opType": _INLONG,
     "updateBefore": _INLONG,
 }
-"""Members that only one writer sends. InLong has the before image in `updateBefore`, which is a distinct shape."""
+"""Members that only one writer sends. InLong sends the before image in `updateBefore`, which is a separate shape."""
 
 TYPES: Mapping[str, NamedWriter] = {WATERMARK: _TICDC}
 """Types that only one writer sends."""
@@ -92,11 +92,12 @@ class WriterMark(Struct, frozen=True):
 
     excludes: tuple[str, ...]
     variant: str
-    """The form in which `auto` reads it if nothing identifies the writer. What its shape leaves open stays open."""
+    """The form that `auto` assumes if nothing identifies the writer. If the shape leaves something open, it stays open.
+    """
 
     basis: str
     legacy: bool
-    """True if a legacy DTS instance can have written it, whose updates have the images the other way round."""
+    """True if a legacy DTS instance can have written it, whose updates have their images the other way round."""
 
 
 def _of_cloud(type_: str, body: JsonObject) -> bool:
@@ -142,4 +143,4 @@ MARKS: tuple[WriterMark, ...] = (
     WriterMark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
     WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
 )
-"""The first one found applies. They are sorted by how much they say."""
+"""The first trait found applies. They are sorted by how specific they are."""

@@ -12,8 +12,8 @@ from msgspec import Struct
 class MysqlType(Struct, frozen=True):
     """A parsed column type.
 
-    `text` is the spelling with normalised case and blanks, so that `DECIMAL(8, 0)` and `decimal(8,0)` are the same
-    type; labels are unchanged. `labels` is None if none were sent, or none that can be trusted.
+    `text` is the type with normalized case and blanks, so that `DECIMAL(8, 0)` and `decimal(8,0)` are the same type.
+    Labels are unchanged. `labels` is None if none were sent, or if they cannot be trusted.
     """
 
     text: str
@@ -56,7 +56,7 @@ OTHER_NAMES_OF_TEXT = (
 _NAMES = frozenset(tuple(name.split()) for name in (*OTHER_NAMES_OF_TEXT, "double precision", "long varbinary"))
 """Names with several words. The longest match applies."""
 _DIGITS = 5
-"""Maximum digits of a number in a MySQL type. The longest is the length of a VARCHAR, 65535."""
+"""Maximum number of digits in a number of a MySQL type. The greatest number is the length of a VARCHAR, 65535."""
 
 Token = tuple[str, str]
 """Its kind (a group of _TOKEN) and its text: words in lower case, labels without quotes."""

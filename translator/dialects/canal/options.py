@@ -14,7 +14,7 @@ from translator.errors import ConfigError, unknown
 from translator.values import zone
 
 Moment = Annotated[datetime, Meta(tz=True)]
-"""A time with a zone. Without one, the side of a restart that a message is on would depend on this machine."""
+"""A time with a zone. Without a zone, this machine's zone would decide on which side of a restart a message is."""
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,7 +41,9 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     instance: Instance | None = None
     restart_tolerance: timedelta = timedelta(minutes=10)
-    """DTS timestamps messages with its own clock. This close to the restart, the timestamp decides nothing."""
+    """DTS timestamps messages with its own clock. This close to the restart, the timestamp does not show which form
+    applies.
+    """
 
     legacy_update_direction: Literal["data_is_before", "old_is_before"] = "data_is_before"
     """The vendor documents `data_is_before` for legacy instances, but its older manual shows the opposite (§6.2)."""
@@ -74,7 +76,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The table of each topic, for messages without a table name, as from Flink's and SeaTunnel's own sinks (§1)."""
 
     heartbeat_tables: tuple[str, ...] = ()
-    """Patterns over `db.table` for tables that a server writes to show that it is alive (§3.3). There is no default,
+    """Patterns for `db.table`: tables that a server writes to show that it is alive (§3.3). There is no default,
     because a table with such a name can belong to the user.
     """
 

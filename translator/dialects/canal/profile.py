@@ -18,8 +18,8 @@ class Profile(Struct, frozen=True):
     """A declared writer. `auto` represents all of them and allows what any of them writes."""
 
     alibaba: bool = False
-    """Its `gtid` is that of the transaction; canal's is the set of all executed transactions (§1). Its form depends on
-    the life of the instance.
+    """Its `gtid` identifies the transaction, while canal's is the set of all executed transactions (§1). Its form
+    depends on the life of the instance.
     """
 
     tidb: bool = False
@@ -29,7 +29,7 @@ class Profile(Struct, frozen=True):
     """Its cells can have any JSON type. Otherwise they are text or null."""
 
     deleted_in: Literal["data", "old", "either"] = "data"
-    """The field of a DELETE with its row, unless the life of an Alibaba instance decides."""
+    """The field that contains the row of a DELETE, unless the life of an Alibaba instance decides."""
 
     changed_alone: bool = False
     """`old` of an UPDATE lists only the changed columns, in the first row of a message."""

@@ -159,7 +159,7 @@ _TRAITS: Sequence[Trait] = (
     _HUAWEI,
     _CONNECTOR,
     Trait(
-        "an UPDATE whose old has changed columns alone",
+        "an UPDATE whose old has only changed columns",
         _changes_alone,
         frozenset({"dts_legacy", "drs", "flink_cdc", "ckafka"}),
     ),

@@ -42,7 +42,7 @@ def read_data(body: JsonObject, limits: Limits, form: RowForm, source: SentJson)
     if not any(rows):
         return []
     if not all(rows):
-        # canal leaves rows without columns out (§4.4), so this row was emptied on the way.
+        # canal leaves out rows without columns (§4.4), so something emptied this row on the way.
         raise MessageError(ErrorCode.INVALID_FIELD, "a row has no columns", path=f"$.data[{rows.index({})}]")
     return rows
 
@@ -128,8 +128,8 @@ KEY_NAME_CASE = "KEY_NAME_CASE"
 
 
 def fit_key(pk_names: tuple[str, ...], row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the key columns with the row's spelling, and notes. A name that is not a column is taken for the only
-    column that differs in case alone. If no column or several match, the name stays as it is.
+    """Return the key columns as the row spells them, and notes. A name that is not a column stands for the only column
+    that differs just in case. If no column or several columns match, the name stays as it is.
     """
     if all(name in row for name in pk_names):
         return pk_names, ()

@@ -54,7 +54,8 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
     effects = effects_of(head.sql, MYSQL)
     named = None if head.table is None else (head.table.table,)
     if head.type == QUERY and is_row_statement(head.sql, MYSQL):
-        # Not an echo of rows (`is_echo`): the server logged the text instead of rows, with a type unknown to canal.
+        # This is not the text of row events (`is_echo`): the server logged the text instead of rows, with a type that
+        # canal does not know.
         effects = rows_changed_by(head.sql, MYSQL)
     elif head.type == "TRUNCATE" and all(effect.note != STATEMENT_NOT_APPLIED for effect in effects):
         effects += (Effect(STATEMENT_NOT_APPLIED, named),)
@@ -68,10 +69,10 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
 
 
 def is_echo(head: Head, body: JsonObject) -> bool:
-    """Return whether a QUERY is the text for rows that have their own messages (§3, ROWS_QUERY).
+    """Return whether a QUERY is the text of row events that have their own messages (§3, ROWS_QUERY).
 
-    MariaDB logs it by default, MySQL with binlog_rows_query_log_events. Canal provides no table for it, and its `isDdl`
-    was false in every release (§3.2).
+    MariaDB logs it by default, MySQL with binlog_rows_query_log_events. Canal does not provide a table for it, and its
+    `isDdl` was false in every release (§3.2).
     """
     named = head.db is not None or head.table is not None or head.sql is None
     return not named and not body.get("isDdl") and is_row_statement(head.sql or "", MYSQL)
@@ -124,7 +125,7 @@ def _announced(
 
 
 def _target(head: Head, effect: Effect) -> ConcernedTables:
-    """Return the table of an effect. A name without a database is taken to be in the message's database."""
+    """Return the table of an effect. A name without a database is assumed to be in the message's database."""
     name = effect.table
     if name is None or len(name) > 2:
         return ConcernedTables(None, effect.db or head.db)
@@ -161,8 +162,8 @@ def _agrees(name: Name, table: TableName) -> bool:
 
 
 def _names_another(read: Statement, table: TableName | None) -> bool:
-    """The statement contains table names, but not the message's. The message has its first table, so this is no
-    error.
+    """The statement contains table names, but not the one in the message. The message contains its first table, so this
+    is not an error.
     """
     return table is not None and bool(read.tables) and not any(_agrees(name, table) for name in read.tables)
 

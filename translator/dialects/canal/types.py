@@ -37,7 +37,7 @@ class Spelling(Struct, frozen=True):
     labels: Labels = "index"
     binary: Binary = "latin1"
     binary_note: str | None = None
-    """The assumption if the form of bytes is neither documented by the writer nor declared in the options (§6.3)."""
+    """The assumption if the writer does not document the form of bytes and the options do not declare it (§6.3)."""
     epoch_timestamps: bool = False
 
 
@@ -155,8 +155,8 @@ def _year(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _text(type_: MysqlType, spelling: Spelling) -> Coding:
-    # Text with the character set `binary`, and CHAR BYTE, are bytes in MySQL. It is unknown which of the two canal
-    # prints.
+    # Text with the character set `binary`, and CHAR BYTE, are bytes in MySQL. It is unknown whether canal prints them
+    # as text or as bytes.
     return UNKNOWN if type_.charset == "binary" or "byte" in type_.attributes else plain("string")
 
 

@@ -39,7 +39,7 @@ def wide_bit(width: int, value: object) -> Scalar:
 
 
 def padded_bytes(length: int, value: object) -> Scalar:
-    """A BINARY(n) always has n bytes, but canal leaves out 0x00 at the end."""
+    """A BINARY(n) always has n bytes, but canal leaves out trailing 0x00 bytes."""
     if isinstance(value, str) and len(value) > length:
         raise Unrepresentable("LENGTH_EXCEEDED", value)
     return bytes_from_latin1(value.ljust(length, "\0") if isinstance(value, str) else value)
@@ -104,7 +104,7 @@ _INDEX = re.compile(r"[0-9]{1,20}\Z")
 
 
 def _one_reading(value: object, readings: Sequence[str | None], code: str) -> str:
-    """Return the label text that all readings agree on. Without one, or if readings differ, it is an issue."""
+    """Return the label text if all readings agree on it. If there is none, or if readings differ, it is an issue."""
     found = {reading for reading in readings if reading is not None}
     if len(found) != 1:
         raise Unrepresentable("LABEL_AMBIGUOUS" if found else code, value)

@@ -1,8 +1,8 @@
 """Assign the fields `data` and `old` to images, for every variant of message: the rules of §6.5, as tables.
 
-Two things decide. The *era* is what the operator declared about the writer at the time of the message. The *shape* is
-the type, and which of `data` and `old` contain rows. A single image cannot be misread, whichever field contains it. Two
-images of the same columns can, and only the era distinguishes them.
+Two things determine the result. The *era* is what the operator declared about the writer at the time of the message.
+The *shape* is the type, and which of `data` and `old` contain rows. A single image cannot be misread, whichever field
+contains it. Two images with the same columns can be misread, and only the era distinguishes them.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _in_spans(spans: Sequence[EraSpan], ts: int | None) -> Era:
     if before is since:
         return before.era
     if ts is None or before.high < ts < since.low:
-        # If both forms are read alike (`old_is_before`), being close to the restart does not matter.
+        # If both forms are read the same way (`old_is_before`), it does not matter how close the restart is.
         alike = before.era.data_is == "after"
         return Era("dts", "inferred", "after" if alike else None, None if alike else _NEAR, alibaba=True)
     return before.era if ts <= before.high else since.era
@@ -177,8 +177,8 @@ class Images(Struct, frozen=True):
 
     @property
     def first(self) -> Row:
-        """The first row: after the change, if that image exists. A before image without an after image has no empty
-        rows.
+        """The first row: the one after the change, if that image exists. A before image without an after image has no
+        empty rows.
         """
         rows = self.after or self.before
         return (rows[0] if rows else None) or {}
@@ -218,7 +218,7 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
 
 
 def has_rows(rows: Sequence[OldRow]) -> bool:
-    """Return whether the field contains a row: `[]`, `[null]` and `[{}]` contain none (§6.5)."""
+    """Return whether the field contains a row: `[]`, `[null]` and `[{}]` do not (§6.5)."""
     return any(rows)
 
 
@@ -260,7 +260,7 @@ def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 
 
 def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """canal up to 1.1.6, or MINIMAL row images. For a legacy instance it would be the image before."""
+    """canal up to 1.1.6, or MINIMAL row images. From a legacy instance, it would be the image before."""
     return _after_alone("an UPDATE has rows in data only", data, era)
 
 

@@ -1,4 +1,4 @@
-"""Convert bare values, which the groups of `patterns` capture instead of cells, mostly with one call into C."""
+"""Convert bare values, which the groups of `patterns` capture instead of cells. Most take one call into C."""
 
 from __future__ import annotations
 
@@ -56,6 +56,6 @@ _CELL_OF: Mapping[int, Callable[[bytes], Cell]] = {
     DECIMAL: lambda bare: bytes([DECIMAL, 2 * len(bare)]) + bare + bytes(2),
     CHARACTER: lambda bare: b"\x04\x0eutf8mb4" + bare,
 }
-"""Return a cell with that value. What a bare value does not keep (precision, scale, the name used for UTF-8) changes no
-value.
+"""Return a cell with that value. A bare value does not keep the precision, the scale and the name used for UTF-8, but
+none of these changes the value.
 """

@@ -64,8 +64,8 @@ def _not_a_value(cell: Cell) -> Scalar:
 # -- numbers
 
 _MAX_DIGITS = 20
-"""Handle a precision of more than one byte, which moves the length among the digits. It only looks like one if more
-digits follow.
+"""Handle a precision of more than one byte, which shifts the length into the digits. Some values only look like this:
+more digits must follow.
 """
 
 

@@ -1,8 +1,10 @@
-"""Text or bytes: MySQL sends one type number for VARCHAR and VARBINARY, and for TEXT and BLOB (`types.TEXT_OR_BYTES`).
+"""Text or bytes: MySQL sends one type number for VARCHAR and VARBINARY, and one for TEXT and BLOB
+(`types.TEXT_OR_BYTES`).
 
-Such a column has the type for its number (253 string, 252 bytes), unless a value of the message contradicts it; then it
-has the other type. A column that is never null thus always has the same type. A nullable column that contradicts its
-number (a nullable VARBINARY) alternates between two schema ids until `tables:` declares it, but no value is misread.
+Such a column has the type of its number (253 string, 252 bytes), unless a value of the message contradicts it. In that
+case, it has the other type. A column that is never null therefore always has the same type. If a nullable column
+contradicts its number (such as a nullable VARBINARY), it alternates between two schema ids until `tables:` declares it,
+but no value is misread.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ _BINARY_LENGTH = 2 * len(charsets.BINARY)
 
 
 class Contrary(Exception):
-    """A value is text although its column has bytes, or the reverse: the column has the other type."""
+    """A value is text although its column has bytes, or the reverse, so the column has the other type."""
 
 
 def kind_of(cell: Cell) -> str | None:

@@ -58,7 +58,8 @@ class Layout(Struct):
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
     contradicted: bool = False
-    """A message had values of the other kind, so others probably will. Values are checked first in that case."""
+    """A message had values of the other kind, so later messages probably will too. Values are therefore checked first.
+    """
     _bare: tuple[tuple[int, ...], Sequence[CellReader]] = ((), ())
 
     def bare_readers(self, kinds: tuple[int, ...]) -> Sequence[CellReader]:

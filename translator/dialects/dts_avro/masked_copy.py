@@ -86,7 +86,7 @@ def _timestamp(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any
 
 
 def _date_time(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any]:
-    """Return another existing day, with no part of the time greater than it was."""
+    """Return another existing day. No part of the time is greater than in the original."""
     smaller = {name: None if part is None else int(masked.number(str(part))) for name, part in fields.items()}
     day = [fields[name] for name in _DAY]
     if None in day or not all(day):

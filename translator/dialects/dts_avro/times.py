@@ -39,7 +39,7 @@ def timestamp_text(value: Parts, digits: int, *, zero_is_no_date: bool) -> str:
 
 
 def natural_text(parts: Parts, digits: int) -> str:
-    """Return the text of the components without a check of the calendar: `0000-00-00` is kept."""
+    """Return the text of the components without checking the calendar, so that `0000-00-00` is preserved."""
     shape = _shape(parts)
     if shape is None:
         raise Unrepresentable("INVALID_DATETIME", _components(parts))
@@ -119,7 +119,7 @@ _SIGNED_SHAPES = frozenset({"time", "year_month", "day_second"})
 
 
 def _shape(parts: Parts) -> str | None:
-    """Return the form of the value, or None for components that form no value or have different signs."""
+    """Return the form of the value, or None if the components do not form a value or have different signs."""
     shape = _SHAPES.get(
         (
             parts["year"] is not None,
@@ -184,8 +184,8 @@ _NATURAL: Mapping[str, Callable[[Parts, int], str]] = {
 
 
 def _fraction(value: int | None, digits: int, raw: object) -> str:
-    """Return the digits after the point. Nothing for zero, because writers send zero for columns without a fraction
-    too.
+    """Return the digits after the point. Zero gives no digits, because writers also send zero for columns without a
+    fraction.
     """
     if not value:
         return ""

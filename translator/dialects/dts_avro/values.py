@@ -1,8 +1,9 @@
-"""Convert a cell to a canonical scalar: the column's type chooses the encoding, the branch shows how the value was
+"""Convert a cell to a canonical scalar: the column's type determines the encoding, the branch shows how the value was
 sent.
 
-Every branch has a plain reading (`_PLAIN`), which the converter of the column's type processes. If a pair of branch and
-type has a meaning of its own, or needs no further check, `_PAIRS` lists it. `fast_path` reads the most common cells.
+Every branch has a plain reading (`_PLAIN`), which the converter of the column's type processes. Pairs of branch and
+type that have a special meaning, or need no further check, are listed in `_PAIRS`. `fast_path` reads the most common
+cells.
 """
 
 from __future__ import annotations
@@ -155,7 +156,7 @@ _PLAIN: Mapping[int, _PayloadReader] = {
     TEXT_OBJECT: _value,
 }
 
-# -- pairs with a meaning of their own
+# -- pairs with a special meaning
 
 _base64 = converter("bytes")
 _float64 = converter("float64")

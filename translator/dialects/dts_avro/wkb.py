@@ -1,6 +1,6 @@
-"""The two forms of a BinaryGeometry: WKB, and MySQL's own, which has four bytes of SRID before it.
+"""The two forms of a BinaryGeometry: WKB, and MySQL's internal form, which has four bytes of SRID before it.
 
-It is unknown which of them DTS writes (§4.5), so both are read.
+It is unknown which of the two DTS writes (§4.5), so both are read.
 """
 
 from __future__ import annotations

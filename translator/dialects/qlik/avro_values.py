@@ -33,8 +33,8 @@ class AvroColumn(Struct, frozen=True):
 
 
 def avro_column(name: str, declared: AvroType) -> AvroColumn:
-    """Return the column of a field: a type, or null and a type. In a union of several types, none is the column's type.
-    Its values become issues, because it is unknown which of the types the source has.
+    """Return the column of a field: a type, or a union of null and a type. If a union has several types, the column has
+    none of them, and its values become issues, because it is unknown which type the source has.
     """
     types = [branch for branch in declared.branches if branch.kind != "null"] if declared.branches else [declared]
     if not types or types[0].kind == "null":

@@ -21,10 +21,10 @@ _NESTED = ("type", "items", "values")
 
 
 def reading_part(text: str) -> str:
-    """Return a schema without the parts that are not needed to read data, or "" for text that is not JSON and thus
+    """Return a schema without the parts that are not needed to read data, or "" if the text is not JSON and therefore
     unusable.
 
-    Other mistakes in it remain and are reported when it is used.
+    Other mistakes remain in the schema and are reported when it is used.
     """
     try:
         declared = msgspec.json.decode(text)
@@ -64,7 +64,7 @@ def _symbol(declared: Any) -> Any:
 
 
 def _scalars(declared: Mapping[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Return the members with these names. null replaces one of another type, which is also invalid."""
+    """Return the members with these names. A member of another type becomes null, which is also invalid."""
     kept = {
         name: declared[name] if type(declared[name]) is kind else None
         for name, kind in kinds.items()

@@ -53,7 +53,7 @@ MAX_DIGITS = 1000
 class MetadataColumn(Struct, frozen=True, omit_defaults=True):
     """A column as announced. `key` is its position in the primary key, or 0.
 
-    `undocumented` is the type as sent if it is not in `TYPES`. `type` is STRING in that case, so that an earlier
+    `undocumented` is the type as sent if it is not in `TYPES`. In that case, `type` is STRING, so that an earlier
     release can read the document after a rollback.
     """
 

@@ -1,8 +1,8 @@
-"""The Kafka key: the key columns of a table, and the only form of a DELETE's row if nothing else contains it (§8).
+"""The Kafka key: the key columns of a table, and the last place to look for the row of a DELETE (§8).
 
-A key is empty, the name of the table, or the key columns, as text or as an Avro record. Text with several columns has
-no documented delimiter and is never split. Text with one column could also be `SCHEMA+TABLE`, so it is read only if the
-operator declares what the task writes.
+A key is empty, the name of the table, or the key columns, as text or as an Avro record. The delimiter of text with
+several columns is not documented, so such text is never split. Text with one column could also be `SCHEMA+TABLE`, so it
+is read only if the operator declares what the task writes.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class Masks(Struct, frozen=True):
         return self.column is None or self.column + 1 == 1 << self.highest
 
     def uncaptured(self, row: Mapping[str, object]) -> list[str]:
-        """Return columns of a row without a bit in the columnMask."""
+        """Return columns of a row whose bit in the columnMask is not set."""
         mask, ordinals = self.column, self.ordinals
         if mask is None:
             return []

@@ -126,7 +126,7 @@ def compile_document(
             lobs=frozenset(column.name for column in document.columns if column.type in LOBS).union(unknown),
             server=document.server,
             task=document.task,
-            # Of several columns only the first is listed, because a wide table would repeat them all in every event.
+            # Only the first such column is listed, because a wide table would repeat them all in every event.
             notes=(f"{TYPE_UNKNOWN}={unknown[0]}",) if unknown else (),
         ),
         limits,
@@ -144,12 +144,12 @@ def _as_now(document: MetadataDocument) -> MetadataDocument:
 
 
 def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
-    """Return the event for a changed structure. Version 1, or none, is the first publication of a table, so nothing
-    changed.
+    """Return the event for a changed structure. Version 1, or no version, is the first publication of a table, so
+    nothing changed.
 
-    An event depends on no other message. The message's own version therefore decides, and a version that is published
-    again, as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used only if
-    its text contains one.
+    An event depends on no other message. Only the message's own version therefore decides, and a version that is
+    published again, as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used
+    only if its text contains one.
     """
     document = metadata.document
     if (document.table_version or 1) <= 1:

@@ -158,7 +158,7 @@ _BASE = "com.attunity.queue.msg."
 
 
 class NamespaceParts:
-    """The parts of a namespace. `assumed`: its two segments could also be task and table."""
+    """The parts of a namespace. `assumed`: it has two segments, which could also be task and table."""
 
     def __init__(self, table: TableName, task: str | None, *, assumed: bool) -> None:
         self.table, self.task, self.assumed = table, task, assumed
@@ -167,8 +167,8 @@ class NamespaceParts:
 def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
     """Return the table in the namespace of a data record: `com.attunity.queue.msg.<task>.<schema>.<table>`.
 
-    The number of segments varies (§3b). With two, the first is taken for the schema, so that no two tables are merged.
-    With more than three, it is unknown which of them contain a dot.
+    The number of segments varies (§3b). With two, the first is assumed to be the schema, so that two tables are never
+    merged. With more than three, it is unknown which of them contain a dot.
     """
     rows = [record for name, type_ in schema.fields if name in (DATA, BEFORE) and (record := _record(type_))]
     spaces = [record.namespace for record in (schema, *rows)]

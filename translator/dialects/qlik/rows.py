@@ -106,7 +106,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     if gaps and gaps.disproved:
         changed = None  # the bits of both masks are for the same columns
     if before is not None and after is not None and _has_disproved_null(before, after, masks, table):
-        # It is unknown which of its other nulls were sent, as with a disproved columnMask.
+        # It is unknown which of the other nulls were sent, as with a columnMask that is proved wrong.
         before = {name: value for name, value in before.items() if value is not None} or None
         if "CHANGE_MASK_CONTRADICTED" not in notes:
             notes.append("CHANGE_MASK_CONTRADICTED")

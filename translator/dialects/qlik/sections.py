@@ -90,7 +90,7 @@ class Splitter:
         return next((section for section in (DATA, BEFORE) if self._prefixes.get(section) == ""), None)
 
     def split(self, members: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members in the default form. Members of no section stay next to the sections."""
+        """Return the members in the default form. Members that belong to no section remain outside of the sections."""
         rest = dict(members)
         made: dict[str, Any] = {}
         for section, name in self._objects.items():
@@ -115,7 +115,7 @@ class Splitter:
             made[BEFORE] = None  # without a section object, null is spelled column by column
         headers = made.get(HEADERS)
         if isinstance(headers, dict):
-            # A header that was renamed differs from the one that now has its name.
+            # A renamed header is not the same as another header that now has its name.
             named = {self._header_of[name]: value for name, value in headers.items() if name in self._header_of}
             made[HEADERS] = {**headers, **named}
         return {**rest, **made}
@@ -147,8 +147,8 @@ def detected(headers: str, data: str, before_data: str) -> Splitter:
 
 
 def detect(members: Mapping[str, Any]) -> Splitter | None:
-    """Return the splitter for flattened members if their form is unambiguous, or None for any other form and
-    Replicate's own.
+    """Return the splitter for flattened members if their form is unambiguous, or None for any other form and for
+    Replicate's own form.
 
     Known forms are sections as objects or with their names as prefixes, each independently (`headers_operation`), and
     `operation` next to rows that are objects (mongo-kafka looks for both). If rows are flattened without a prefix,

@@ -76,8 +76,8 @@ def from_json(canonical_type: str) -> Converter:
 
 
 class UntypedTables:
-    """Tables of messages without metadata: named by topic or else by the message, and typed by `tables:` or else
-    unknown.
+    """Tables of messages without metadata. The name comes from the topic or else from the message, and types come from
+    `tables:` or else are unknown.
     """
 
     def __init__(self, setup: Setup, topics: Topics, *, key_is_table: bool) -> None:

@@ -204,8 +204,8 @@ class SharePlex:
         )
 
     def _pair(self, part: Part, row: RowContext) -> Change:
-        """Join two halves. If they disagree about the operation, the second one counts, and the first one's is kept as
-        a note.
+        """Join two halves. If they disagree about the operation, the second half decides, and a note keeps what the
+        first one contains.
         """
         if part.other is None:
             raise ValueError("a pair has two halves")

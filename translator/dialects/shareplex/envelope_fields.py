@@ -203,8 +203,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _transaction(meta: _Reading, sent: JsonObject) -> None:
-    """Read `idx`, which is `seq/size`. Each replaces what the other lacks. Without `trans`, there is nothing to
-    count.
+    """Read `idx`, which is `seq/size`. Each of the two forms supplies what the other lacks. Without `trans`, there is
+    nothing to count.
     """
     if meta.trans is not None:
         meta.tx = Tx(meta.trans)

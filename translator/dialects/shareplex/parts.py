@@ -1,7 +1,7 @@
 """The objects of a value, each with its operation and table. Two halves of an update become one part.
 
-No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value: across
-values it would need state, and an event must not depend on another record.
+No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value. Joining
+them across values would require state, and an event must not depend on another record.
 """
 
 from __future__ import annotations

@@ -78,7 +78,8 @@ def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool)
 def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
     """UPDATE BEFORE and UPDATE AFTER: two images, for which no sample exists.
 
-    A column that only the second lacks is either unchanged, or now NULL and left out as in inserts.
+    If only the second image lacks a column, the column is either unchanged, or NULL and therefore left out as in
+    inserts.
 
     Raises:
         MessageError: UNSUPPORTED_SHAPE, because such a column exists.
@@ -106,8 +107,8 @@ def _changed(before: Cells, after: Cells) -> list[str]:
 def _is_key(key: Cells, changed: list[str]) -> bool:
     """Return whether the columns of `key` can only be the key.
 
-    A wide image (all columns logged, or no unique index) also has the old value of a changed column, or a null. So does
-    the key itself when it changes. Only `tables:` can show which of the two it is.
+    A wide image (if all columns are logged, or there is no unique index) also has the old value of a changed column, or
+    a null. So does the key itself when it changes. Only `tables:` can show which of the two it is.
     """
     return bool(key.names) and key.names.keys().isdisjoint(changed) and None not in key.names.values()
 
