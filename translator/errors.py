@@ -1,4 +1,4 @@
-"""The error hierarchy. The class of an error, and nothing else, determines how the caller reacts.
+"""The error hierarchy. Only the class of an error determines how the caller reacts.
 
 CdcError
   MessageError       one message cannot be translated: write a dead letter and continue
@@ -33,11 +33,11 @@ class ErrorCode(StrEnum):
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # the message does not identify the table of the row
     ROW_NOT_SENT = "ROW_NOT_SENT"  # the row changed, but its writer left the values out of the message
     SCHEMA_MISSING = "SCHEMA_MISSING"  # the metadata that the message refers to was not learned in time
-    AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # two writers would mean different things by it
+    AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # the message has different meanings for two writers
     CONTRADICTION = (
         "CONTRADICTION"  # shows that the source's options are wrong; only if on_error holds the table or partition
     )
-    UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release has no faithful translation
+    UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release cannot translate it exactly
     KEY_MISSING = "KEY_MISSING"
     KEY_CHANGE_INCOMPLETE = "KEY_CHANGE_INCOMPLETE"
     HELD = "HELD"  # an earlier message of the table is a dead letter, and on_error holds the table

@@ -129,7 +129,7 @@ class Changes(Struct, gc=False):
 
 
 class Skip(Struct, frozen=True):
-    """The message contains no change by design (a tombstone, a filler). Counted under `reason`, a fixed word."""
+    """The message intentionally has no change (a tombstone, a filler). It is counted under `reason`, a fixed word."""
 
     reason: str
 
@@ -199,7 +199,7 @@ class Guarded(Protocol):
 
 
 class Dialect(Protocol):
-    """An input format with its options, created once. Apart from look-ups, `decode` is a pure function.
+    """An input format with its options, created once. Apart from look-ups, `decode` is a pure function of the message.
 
     Raises:
         MessageError: the message becomes a dead letter.
@@ -276,7 +276,7 @@ class Sequenced(Protocol):
 class DeclaredTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A table whose columns or key the operator declares, because its messages do not contain them.
 
-    `table` is a pattern over the table's name as the source writes it (`OWNER.TABLE`), with `*` and `?`. `columns` maps
+    `table` is a pattern for the table's name as the source writes it (`OWNER.TABLE`), with `*` and `?`. `columns` maps
     names to canonical types, in table order. Without it, only the key is declared.
     """
 

@@ -10,8 +10,8 @@ from msgspec import Struct
 from translator.message import Change, Message
 
 Certainty: TypeAlias = Literal["certain", "likely", "unknown"]
-"""The reliability of the evidence: only one writer can produce such messages; no other known writer does; or no
-evidence.
+"""The reliability of the evidence: whether only one writer can produce such messages, or no other known writer does,
+or there is no evidence.
 """
 
 
@@ -19,7 +19,7 @@ class Proposal(Struct, frozen=True):
     """A proposed value for one option.
 
     Args:
-        value: the proposed value, or None if the sample does not settle it and the operator has to decide.
+        value: the proposed value, or None if the sample does not determine it and the operator has to decide.
         why: the evidence, without row data.
     """
 
@@ -43,7 +43,7 @@ class Propose(Protocol):
 
 
 class Recogniser(Struct, frozen=True):
-    """Options for trying a dialect on a sample.
+    """Options with which to read a sample in a dialect.
 
     Args:
         attempts: options that let the dialect read as much as possible, simplest first.

@@ -346,7 +346,7 @@ def test_rights(world: World) -> None:
     wait_refused(f"cannot read {output.topic}.")  # the first of its two topics that answers
     for topic in settings.written_topics:
         grant(ResourceType.TOPIC, topic, AclOperation.READ)
-    wait_refused(f"group {settings.group}: this user may not use it")
+    wait_refused(f"group {settings.group}: this user is not allowed to use it")
     grant(ResourceType.GROUP, settings.group, AclOperation.READ)
     wait_refused("topic raw.guest: ")
     grant(ResourceType.TOPIC, "raw.guest", AclOperation.DESCRIBE)

@@ -54,7 +54,8 @@ _AWAY = frozenset(
         KafkaError.NOT_CONTROLLER,
     }
 )
-"""Errors that mean that no broker responds, or not the required one. The same request can succeed later."""
+"""Errors that mean that no broker responds, or that the required broker does not. The same request can succeed later.
+"""
 SOON_SECONDS = 5.0
 """Shorter timeout for requests that are retried."""
 
@@ -204,8 +205,8 @@ class TopicAdmin:
         except KafkaException as error:
             if error.args[0].code() in DENIED:
                 raise ConfigError(
-                    f"group {group}: this user may not use it; docs/operate/configuration.md lists the required "
-                    "permissions"
+                    f"group {group}: this user is not allowed to use it; docs/operate/configuration.md lists "
+                    "the required permissions"
                 ) from None
             return
         _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
@@ -223,7 +224,8 @@ class TopicAdmin:
             try:
                 found[name] = str(_answer(f"topic {name}", future).topic_id)
             except RetryableError:
-                # While the broker that this client takes for the controller is down, it asks no other one (librdkafka
+                # While the broker that this client considers the controller is down, the client does not ask another
+                # one (librdkafka
                 # 2.16). A new client does.
                 self._admin = self._new_admin()
                 raise
@@ -264,7 +266,7 @@ class TopicAdmin:
     def offsets(
         self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
     ) -> dict[tuple[str, int], int]:
-        """Return offsets of partitions, or -1 for a time after which no record exists.
+        """Return offsets of partitions. For a time after which no record exists, the offset is -1.
 
         Args:
             at: a time in milliseconds, or one of the ends.
@@ -345,7 +347,7 @@ def _answer(what: str, future: Future[Answer]) -> Answer:
 
 
 def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:
-    """Check a permission. With brokers that do not report permissions, a missing one only shows up later."""
+    """Check a permission. With brokers that do not report permissions, a missing one shows up only later."""
     if rights and right not in rights:
         raise ConfigError(
             f"{where}: this user lacks the permission {right.name}; docs/operate/configuration.md lists the "
@@ -354,9 +356,7 @@ def _check_right(where: str, rights: Collection[AclOperation] | None, right: Acl
 
 
 def _note(place: TopicPartition) -> str:
-    """Return the metadata committed with an offset. In librdkafka's text, anything can follow the end
-    (`start_offsets`).
-    """
+    """Return the metadata committed with an offset. librdkafka's text can continue after its end (`start_offsets`)."""
     try:
         return place.metadata or ""
     except UnicodeDecodeError as error:

@@ -48,7 +48,7 @@ _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 # The suffix that librdkafka adds to a repeated text.
 _TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
 _ADDRESS = re.compile(r"://(?P<host>[^/]+):(?P<port>\d+)/")
-# How librdkafka names a broker whose address is known, but not its id in the cluster.
+# The form in which librdkafka writes a broker whose address is known, but whose ID in the cluster is not.
 _BOOTSTRAP = "/bootstrap: "
 _SECONDS = 5.0
 

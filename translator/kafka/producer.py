@@ -28,8 +28,8 @@ _CAUSES: Mapping[int, str] = {
     KafkaError._UNKNOWN_TOPIC: "the topic does not exist any more",
     KafkaError.UNKNOWN_TOPIC_OR_PART: "the topic does not exist any more",
     KafkaError._UNKNOWN_PARTITION: "the topic has fewer partitions than at start",
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user may not write to it",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user may not write as an idempotent producer",
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "this user is not allowed to write to it",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user is not allowed to write as an idempotent producer",
 }
 
 

@@ -20,7 +20,7 @@ _TIMEOUT = 10.0
 # The range that fits into a record's header.
 _IDS = range(1, 1 << 31)
 
-# Statuses that a retry can fix. All others persist until somebody changes something.
+# Statuses that a retry can fix. All other statuses persist until somebody changes something.
 _PASSING = frozenset({408, 429, *range(500, 600)})
 
 _UNKNOWN_SUBJECT_VERSION_OR_SCHEMA = frozenset({40401, 40402, 40403})
@@ -48,9 +48,7 @@ def value_subject(topic: str) -> str:
 
 
 class SchemaRegistry:
-    """A registry with Confluent's API. No connection stays open between requests, because they are few and far
-    apart.
-    """
+    """A registry with Confluent's API. Connections are closed after each request, because requests are rare."""
 
     def __init__(self, settings: Registry) -> None:
         self._register = settings.auto_register

@@ -21,9 +21,9 @@ INTERNAL = "__"
 def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, list[str]]:
     """Return the topics that the sources read, and a sentence for each topic that more than one source claims.
 
-    A name represents its topic, whether it exists or not. A pattern represents every existing topic except Kafka's
-    internal topics and those that we write. A topic claimed by two sources could be read in two ways, so neither gets
-    it.
+    A name stands for its topic, whether the topic exists or not. A pattern stands for every existing topic that it
+    matches, except Kafka's internal topics and those that we write. A topic claimed by two sources could be read in two
+    ways, so neither source gets it.
     """
     open_to_patterns = [topic for topic in there if not topic.startswith(INTERNAL) and not settings.writes(topic)]
     claims: dict[str, list[tuple[Source, str]]] = defaultdict(list)

@@ -36,7 +36,7 @@ _CAUSES: Mapping[int, str] = {
 # What the operator must change before any start can succeed.
 _REFUSALS: Mapping[int, str] = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the permissions write and describe on it",
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user may not write as an idempotent producer",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user is not allowed to write as an idempotent producer",
     KafkaError.INVALID_TRANSACTION_TIMEOUT: "timing.delivery exceeds the brokers' transaction.max.timeout.ms",
 }
 
@@ -80,7 +80,7 @@ class TransactionalProducer(RecordProducer):
         """Finish what an earlier process with the same transactional.id left open.
 
         Raises:
-            ConfigError: this user may not write transactions, or not of this duration.
+            ConfigError: this user is not allowed to write transactions, or to keep them open this long.
             RetryableError: no broker responds.
         """
         try:

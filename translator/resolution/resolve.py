@@ -1,7 +1,7 @@
-"""Take a message to its final result: the records to write for it, or why there are none.
+"""Take a message to its final result: the records to write for it, or the reason why there are none.
 
 The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
-check with its own steps would only test a copy of the service. This module writes nothing and waits for nothing.
+check with separate steps would only test a copy of the service. This module neither writes nor waits.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class Outputs(Struct, frozen=True):
 
 
 Encoded: TypeAlias = Sequence[list[Record] | DeadLetter]
-"""The records of a message for each of `Outputs.events`, or the dead letter with the reason why it has none."""
+"""The records of a message for each of `Outputs.events`, or the dead letter that explains why it has none."""
 
 _NO_SCHEMAS: Mapping[str, Record] = {}
 
@@ -95,7 +95,7 @@ class Translation(Struct, frozen=True, gc=False):
 
     @property
     def left_out(self) -> frozenset[int]:
-        """Numbers of events that are not written to the canonical topic, because their table is not."""
+        """The numbers of events that are not written to the canonical topic, because their table is excluded there."""
         if self.events is None or not self.outputs or isinstance(self.outputs[0], DeadLetter):
             return frozenset()
         return frozenset(range(len(self.events.events))) - self.by_event.keys()
@@ -267,8 +267,8 @@ class Resolver:
     ) -> Mapping[str, Record] | DeadLetter:
         """Return the schemas to publish before the events, or the reason why nothing from the message can be written.
 
-        A record that the canonical topic cannot take is written to no output. A record that a projection cannot take is
-        missing only there.
+        If the canonical topic cannot accept a record of the message, the message is written to no output. If a
+        projection cannot accept one, the message is missing only there.
         """
         canonical = encoded[0]
         if isinstance(canonical, DeadLetter):

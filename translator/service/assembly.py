@@ -103,9 +103,9 @@ def open_transactions(
 
 
 def transactional_id(settings: Settings) -> str:
-    """Return a name that no other running process uses, and that the next process in the same place uses again.
+    """Return a name that no other running process uses, but that the next process in the same place uses again.
 
-    The next process can then immediately finish what a killed one left open. On one host, the port of the probes
-    distinguishes the processes.
+    The next process can then immediately finish the transaction that a killed process left open. On one host, the port
+    of the probes distinguishes the processes.
     """
     return f"{settings.group}-{socket.gethostname()}-{settings.web.port}"

@@ -24,8 +24,8 @@ _REAP_SECONDS = 0.005
 
 
 class BackgroundTasks:
-    """The background loops of the service. An error in one of them stops the process, except that brokers can be down
-    while topics are checked.
+    """The background loops of the service. An error in one of them stops the process. The exception is the check of
+    topics, which continues while brokers are down.
     """
 
     def __init__(

@@ -23,7 +23,8 @@ class _Kind(Struct):
 class BoundedLog:
     """Writes the first lines of each kind in a minute. The next line of that kind reports how many were left out.
 
-    The number of kinds must be small, because each is remembered: a source and a code, but never a name from a message.
+    The number of kinds must be small, because each kind is remembered. A kind can consist of a source and a code, but
+    must never contain a name from a message.
 
     Args:
         write: writes a line, like the methods of a logger.

@@ -30,9 +30,9 @@ from translator.service.start_offsets import Partition, StartOffsets
 
 _PAUSED_SECONDS = 0.01
 
-# How long the broker may hold an empty fetch. Each broker serves one fetch at a time, so an idle partition would block
-# busy ones for Faust's fixed 1.5 s. On a topic whose second partition was idle, this increased the rate from 3.2 to 9.7
-# thousand records a second.
+# How long the broker may delay the response to an empty fetch. Each broker serves one fetch at a time, so an idle
+# partition would block busy ones for Faust's fixed 1.5 s. On a topic whose second partition was idle, this increased
+# the rate from 3.2 to 9.7 thousand records a second.
 FETCH_WAIT_MS = 50
 
 
@@ -241,8 +241,8 @@ class BatchConsumer(driver.Consumer):
     async def resubscribe(self, topics: set[str]) -> bool:
         """Subscribe to other topics, which triggers a rebalance. Returns False if one is already in progress.
 
-        Everything is delivered and committed before, because aiokafka forgets the assignment immediately. The following
-        revocation finds nothing to drain and cannot commit anything.
+        Everything is delivered and committed first, because aiokafka forgets the assignment immediately. The revocation
+        that follows finds nothing to drain and cannot commit anything.
         """
         generation = self.app.consumer_generation_id
         if self.app.rebalancing:
@@ -259,8 +259,8 @@ class BatchConsumer(driver.Consumer):
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
         """Yield one message per partition; its value is the list of the records."""
         if self.flow_active and not self._get_active_partitions():
-            # Every partition is full or waits for metadata. Upstream would sleep for a second, and aiokafka considers a
-            # consumer dead that does not fetch and leaves the group.
+            # Every partition is full or waits for metadata. Upstream would sleep for a second. aiokafka considers a
+            # consumer that does not fetch dead, and leaves the group.
             with self._thread._ensure_consumer()._subscription.fetch_context():
                 pass
             await asyncio.sleep(_PAUSED_SECONDS)
@@ -289,7 +289,7 @@ class BatchConsumer(driver.Consumer):
             yield tp, _batch(tp, records, generation)
 
     async def _seek_back(self) -> None:
-        """Fetch again, from the start positions, what was fetched while the flow was stopped.
+        """Fetch again, from the start positions, the records that were fetched while the flow was stopped.
 
         A fetch that began before a rebalance can end after the positions were set, and consume the first records.
         Upstream then seeks to the committed offsets, but never to offset 0, so those records would be lost.

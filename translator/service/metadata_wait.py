@@ -1,8 +1,8 @@
 """Messages that need metadata that has not arrived: how long they wait, and what happens to them.
 
 A wait blocks only its own partition (`partition_workers`). It ends when the metadata is learned, when the time is over,
-or when the partition is handed over. In that case nothing from the message was written, and the next owner of the
-partition waits.
+or when the partition is handed over. If the partition is handed over, nothing from the message was written, and the
+next owner of the partition waits instead.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 
 ASK_AGAIN = 10.0
-"""Seconds after which to ask the registry again about an unknown schema. No message waits for that."""
+"""Seconds after which to ask the registry again about an unknown schema. Messages do not wait for this."""
 
 RegisterSchema = Callable[[str, str], None]
 """Registers one of our schemas, by subject and text (`RegisteredSchemas.register`)."""
@@ -102,7 +102,9 @@ class MetadataWaiter:
         return resolved
 
     def _tell(self, source: str, message: Message, needs: Needs) -> None:
-        """Log the first wait of a source in a minute. Messages whose metadata was given up on do not wait."""
+        """Log the first wait of a source in a minute. If the wait for some metadata has ended without success, messages
+        that need it do not wait.
+        """
         if not self._catalog.is_given_up(source, needs.key) and self._catalog.refusal(source, needs.key) is None:
             of = "another message" if needs.registry_id is None else f"the registry: schema {needs.registry_id}"
             if needs.schema_text is not None:
@@ -182,7 +184,8 @@ class MetadataWaiter:
                 self._catalog.refuse(source, key, refusal)
                 return refusal
             except RetryableError as error:
-                # An outage says nothing about the schema, so the message keeps waiting and its time starts again.
+                # An outage does not show whether the schema exists, so the message keeps waiting and its time starts
+                # again.
                 self._say(f"waiting for the schema registry to return schema {registry_id}: {error}")
                 await self._pause(pause)
                 deadline, pause = loop.time() + self._seconds, min(pause * 2, _LONGEST_PAUSE)

@@ -148,7 +148,7 @@ class Metrics:
             registry=self.registry,
         )
         self.given_up = Counter(
-            "cdc_rebalances_total", "Number of times this process gave up its partitions.", registry=self.registry
+            "cdc_rebalances_total", "Number of times this process handed over its partitions.", registry=self.registry
         )
         self._written = counter("cdc_records_out_total", "Event records written, by topic.", "output")
         self._refused = counter(
@@ -164,8 +164,8 @@ class Metrics:
         )
         self.native_disabled = Gauge(
             "cdc_native_path_disabled",
-            "1 after the self-check found a difference between the native and the plain path, until the process "
-            "ends. Otherwise 0.",
+            "1 if the self-check has found a difference between the native and the plain path since the process "
+            "started. Otherwise 0.",
             ("source",),
             registry=self.registry,
         )
@@ -246,7 +246,7 @@ class Metrics:
         self._lag_seconds.clear()
 
     def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
-        """Set the newest commit time of a table. Its partitions are acknowledged in any order."""
+        """Set the newest commit time of a table, whose partitions can be acknowledged in any order."""
         if committed_us > self._newest.get(table, -1):
             self._newest[table] = committed_us
             self._committed.labels(*table).set(committed_us / 1e6)

@@ -27,7 +27,7 @@ class TopicPreview(Struct, frozen=True):
 
 
 def preview_topics(components: Components, subscribed: Subscribed) -> TopicPreview:
-    """Query raw topics and read their metadata topics to the end. Changes nothing, so it can run in a thread.
+    """Query raw topics and read their metadata topics to the end. This changes nothing, so it can run in a thread.
 
     Raises:
         ConfigError: a topic does not exist.

@@ -1,7 +1,7 @@
-"""The offset at which to start reading a partition: the group's committed offset, and never another one silently.
+"""The offset at which to start reading a partition: the group's committed offset, and never silently another one.
 
-The client library would jump: from a deleted committed offset to the earliest one, and after a topic was recreated, to
-whatever record has the same offset. Here both are a gap (docs/design.md §6) and stop the process.
+If the committed offset was deleted, the client library would jump to the earliest one. If the topic was recreated, it
+would jump to any record with the same offset. Here, both cases are a gap (docs/design.md §6) and stop the process.
 """
 
 from __future__ import annotations
@@ -159,9 +159,7 @@ class StartOffsets:
         return found
 
     async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
-        """Return the reason why a committed offset no longer exists. While the service is running, no gap is
-        accepted.
-        """
+        """Return the reason why a committed offset no longer exists. A running service never accepts gaps."""
         try:
             places = await asyncio.to_thread(self._ask, sorted(partitions))
         except (FatalError, RetryableError) as error:

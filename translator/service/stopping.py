@@ -56,10 +56,10 @@ class FailStop:
         await asyncio.Event().wait()
 
     def stop_work(self, error: BaseException) -> None:
-        """Let nothing more leave the process, and exit within seconds.
+        """Stop all output of the process, and exit within this many seconds.
 
-        The process leaves the group first, unless records are in flight. In that case the group must notice its
-        absence, which takes a session timeout. By then the records have arrived or never will.
+        The process leaves the group first, unless records are in flight. In that case, the group must notice its
+        absence, which takes a session timeout. By then, either the records have arrived or they never will.
         """
         if self.dead:
             return

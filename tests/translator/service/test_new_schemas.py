@@ -69,7 +69,7 @@ def test_a_schema_that_is_not_written_stops_every_row_of_it(bench: Bench) -> Non
     async def scenario() -> None:
         tasks = [asyncio.create_task(bench.process(partition, [record(0, CANAL_ROW)])) for partition in (2, 3)]
         await bench.withheld(SCHEMAS, 1)
-        bench.delivery.release(SCHEMAS, "this user may not write to it")
+        bench.delivery.release(SCHEMAS, "this user is not allowed to write to it")
         for task in tasks:
             with pytest.raises(FatalError, match=r"cannot write to out\.schemas"):
                 await task

@@ -48,7 +48,7 @@ class Batch(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Note that nothing more of the batch is sent and that it is never acknowledged. It is the last of its
+        """Note that nothing more of the batch is sent and that it is never acknowledged. It is the last batch of its
         partition.
 
         The next owner of the partition reads it again and sends its records again, unless the delivery prevents that.
@@ -80,10 +80,10 @@ class Delivery(Protocol):
 
     @property
     def may_still_write(self) -> bool:
-        """Return whether a broker could still store visible records that have not been reported.
+        """Return whether a broker can still store visible records that have not been reported.
 
-        If so, their partitions must not be handed over immediately, because records of the next owner could be stored
-        before those in flight.
+        If so, their partitions must not be handed over yet. Otherwise, records of the next owner could be stored before
+        those in flight.
         """
         ...
 

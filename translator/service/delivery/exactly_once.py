@@ -41,11 +41,12 @@ Consumers see this delay. Below this value, transaction markers cost more than t
 _LONGEST_SECONDS = 0.2
 _OPEN_BY_END = 4
 
-# A commit also waits for records. If a topic cannot be written, the reports of its records arrive first and say so.
+# A commit also waits for records. If a topic cannot be written, the reports of its records arrive first and contain the
+# reason.
 _MORE_SECONDS = 5.0
 # Time by which a call can exceed its timeout, because of thread scheduling on a busy machine.
 _OVERSTAY_SECONDS = 2.0
-# Less than the time that a failing process has (stopping._FATAL_EXIT_SECONDS). The broker aborts what we do not.
+# Less than the time that a failing process has (stopping._FATAL_EXIT_SECONDS). If we do not abort, the broker does.
 _ABORT_SECONDS = 5.0
 
 # librdkafka drops queued records when a record of the transaction fails, and can report these first. The transaction
@@ -150,7 +151,7 @@ class ExactlyOnceDelivery:
         """Finish what an earlier process with the same transactional.id left open; blocks.
 
         Raises:
-            ConfigError: this user may not write transactions, or not of this duration.
+            ConfigError: this user is not allowed to write transactions, or to keep them open this long.
             RetryableError: no broker responds.
         """
         self._producer.open(seconds)
@@ -175,7 +176,9 @@ class ExactlyOnceDelivery:
 
     @property
     def may_still_write(self) -> bool:
-        """Return this only for records written outside of transactions: an uncommitted transaction is never read."""
+        """Return this only for records written outside of transactions, because an uncommitted transaction is never
+        read.
+        """
         return self._outside.may_still_write
 
     # -- writing

@@ -275,6 +275,6 @@ def test_the_reason_names_topic_and_cause() -> None:
     """The reason says what to check and has the library's text. An unknown cause has only the text."""
     said = write_failure("cdc.canonical", KafkaError(KafkaError.TOPIC_AUTHORIZATION_FAILED))
     assert said.startswith("cannot write to cdc.canonical: ")
-    assert said.endswith(" (this user may not write to it)")
+    assert said.endswith(" (this user is not allowed to write to it)")
     unknown = KafkaError(KafkaError.INVALID_TIMESTAMP)
     assert f"cannot write to t: {unknown.str()}" == write_failure("t", unknown)
