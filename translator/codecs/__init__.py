@@ -36,7 +36,7 @@ class Framing(Struct, frozen=True):
     tables: TableSchemas | None = None
     """The registered schemas of tables, or None without a registry."""
     routed: bool = False
-    """True if each event determines its topic, so that the topic's name is not known yet."""
+    """True if the topic depends on the event, so that the topic's name is not known yet."""
 
 
 class Codec(Protocol):

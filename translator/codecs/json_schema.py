@@ -1,7 +1,7 @@
 """The JSON Schema of the JSON form, for consumers that validate what they receive.
 
 `python -m translator.codecs.json_schema` prints it, and docs/envelope.schema.json is its output. It is derived from the
-Avro schema, so there is only one list of fields. Like version 1 itself, it allows additional fields and words.
+Avro schema, so the fields are listed only once. Like version 1 itself, it allows additional fields and words.
 """
 
 from __future__ import annotations

@@ -44,7 +44,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _UpsertRow(NamedTuple):
-    """A row, or a tombstone if it has no columns. `missing` lists the columns of the row without a known value."""
+    """A row, or a tombstone if it has no columns. `missing` lists the columns of the row whose value is not known."""
 
     key: Columns
     columns: Columns | None = None

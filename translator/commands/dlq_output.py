@@ -25,7 +25,7 @@ _NAMED = 10
 
 
 def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return the JSON facts of a letter without any row data, and without table names if columns are masked."""
+    """Return the JSON facts of a letter: never row data, and no table names if columns are masked."""
     letter, message = found.letter, found.letter.message
     return {
         "partition": found.partition,

@@ -16,7 +16,9 @@ from translator.message import Message
 
 
 class BadRecordFile(CdcError):
-    """A line that does not match the rest of its file; the run fails with exit code 1, because the account is void."""
+    """A line does not match the rest of its file. The run fails with exit code 1, because its counts would be
+    meaningless.
+    """
 
 
 class Line(Struct, frozen=True):
@@ -120,7 +122,7 @@ def _lines(file: Path, texts: Iterable[bytes], first: int, *, bare: bool) -> Ite
 
 
 def _form(text: bytes) -> Form:
-    """Return the kind of a line, judged by its members.
+    """Return the kind of a line, based on its members.
 
     Raises:
         ValueError: it is neither a record nor a message.
@@ -174,8 +176,8 @@ def _value(line: _Line) -> bytes | None:
     raw = bytes(line.value)
     if raw == b"null":
         return None
-    # A string is the text of the value. As a convenience, an object is the message itself, exactly as written in the
-    # line.
+    # A string is the text of the value. For convenience, an object is also accepted: it is the message itself, exactly
+    # as written in the line.
     return msgspec.json.decode(raw, type=str).encode() if raw.startswith(b'"') else raw
 
 

@@ -22,9 +22,9 @@ from translator.config import settings as settings_module
 )
 def run(config: Path, accept_gap: bool) -> None:
     """Translate raw topics into the canonical topic until stopped."""
-    # A program without its own signal handler cannot be stopped while it starts as process 1 of a container. Faust
-    # installs its handlers once it runs. Before that no work has to be finished in order. SystemExit is no option:
-    # Python replaces it by another error while a class body is being imported, and drops it in a finalizer.
+    # A program without a signal handler cannot be stopped while it starts as process 1 of a container. Faust installs
+    # its handlers once it runs. Before that, no work has to be finished in order. Raising SystemExit does not work:
+    # Python replaces it with another error while a class body is being imported, and drops it in a finalizer.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: os._exit(0))
     settings = settings_module.load(config)

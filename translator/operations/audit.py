@@ -1,4 +1,4 @@
-"""Compare raw records with what was written for them, by the ids and origins in the topics and never by counters."""
+"""Compare raw records with what was written for them, using the IDs and origins in the topics instead of counters."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ class Account(Struct):
     unequal: int = 0
     """Events whose copies are not byte-identical."""
     different: int = 0
-    """Events that differ from a translation now, which another release or configuration explains."""
+    """Events that differ from a new translation, because the release or the configuration is different."""
     misplaced: int = 0
     """Records with events in another canonical partition than the current number of partitions determines."""
     revived: int = 0

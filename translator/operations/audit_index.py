@@ -1,7 +1,7 @@
-"""An index of the written topics, sorted by the raw offsets that their records come from.
+"""An index of the output topics, sorted by the raw offsets that their records come from.
 
-It is in a temporary file instead of memory. Events that were written more than once are in any order, so nothing can be
-judged before the last one is read.
+It is in a temporary file, not in memory. The copies of an event that was written more than once can be anywhere, so
+nothing can be judged before the last record is read.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _MANY = 10_000
 
 
 class Entry(NamedTuple):
-    """A record of a written topic. `raw` is the number of the raw partition, `partition` the partition that contains
-    it.
+    """A record of an output topic. `raw` is the number of the raw partition, `partition` the partition that contains
+    the record.
     """
 
     raw: int

@@ -23,7 +23,7 @@ from translator.resolution.builders import avro_header, build_codecs, build_tran
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""A note is for the operator's judgement. `run` starts anyway."""
+"""A note is something for the operator to judge. `run` starts anyway."""
 
 _DAY_MS = 24 * 60 * 60 * 1000
 
@@ -63,7 +63,7 @@ def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterat
 
 
 def _asked(subject: str, ask: Callable[[], Sequence[Check]]) -> Sequence[Check]:
-    """Yield the results of one check. An exception becomes its result."""
+    """Yield the results of one check. If the check raises an exception, the exception is its result."""
     try:
         return ask()
     except CdcError as error:

@@ -1,4 +1,4 @@
-"""Compare two event topics, to see what two releases make of the same raw records."""
+"""Compare two event topics, to see how two releases translate the same raw records."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The core applied to given messages, without brokers. What one message needs can come later among them."""
+"""The core applied to given messages, without brokers. A message can need metadata from a later message."""
 
 from __future__ import annotations
 

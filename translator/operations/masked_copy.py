@@ -22,7 +22,7 @@ from translator.translation.dead_letter import DeadLetter
 
 _KEY_BYTES = 32
 _TRIES = 20
-"""Number of attempts with other masks, in case two values were masked alike or a date became invalid."""
+"""Number of attempts with other masks. An attempt fails if two values get the same mask or a date becomes invalid."""
 
 
 class CopyForm(Struct, frozen=True):

@@ -10,7 +10,7 @@ import msgspec
 from translator.errors import quote
 
 FRAME_BYTES = 5
-"""Size of a registry header plus the mark of an enveloped message. No row data begins earlier."""
+"""Size of a registry header plus the first bytes of an envelope. Row data never begins earlier."""
 
 _MEMBERS = 200
 _DEPTH = 12

@@ -57,7 +57,8 @@ class OfflineTranslator:
         alone = settings.model_copy(update={"projections": ()})
         self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
         self._facts: dict[str, TopicFacts] = {}
-        # 0 seconds: the registry is asked once for what is not learned yet, and without an answer it is missing.
+        # With 0 seconds, the registry is asked once for what is not learned yet. If it does not answer, the schema is
+        # missing.
         self._waits = MetadataWaiter(self.catalog, 0, fetch_schema(settings), say)
         self._loop = asyncio.Runner()
         self._learn_all()

@@ -151,7 +151,7 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """Return text that nobody can terminate early, because names of topics, tables and columns come from outside."""
+    """Return text that cannot end its comment early, because names of topics, tables and columns come from outside."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))

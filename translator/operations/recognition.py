@@ -99,7 +99,7 @@ class TopicFinding(Struct, frozen=True):
 
 
 def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
-    """Return one finding per topic, in order. Metadata messages of one topic are used for the others as well."""
+    """Return one finding per topic, in order. Metadata messages of one topic also apply to the other topics."""
     everything = [message for sample in samples.values() for message in sample]
     trials = [
         _Trial(name, options, everything)
@@ -110,7 +110,7 @@ def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
 
 
 class _Trial:
-    """A dialect with one set of options that has learned from all messages."""
+    """A dialect with one set of options, which has learned from all messages."""
 
     def __init__(self, dialect: str, options: Mapping[str, str | bool], messages: Iterable[Message]) -> None:
         self._options = options

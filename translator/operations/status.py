@@ -1,5 +1,5 @@
-"""The state of the service, read from the topics alone: positions and lag, dead letters, holds, newest schemas. No
-group is joined, so it also works while the service is stopped.
+"""The state of the service, read only from the topics: positions and lag, dead letters, holds, newest schemas. It joins
+no group, so it also works while the service is stopped.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Contradictions outlive the process that found them: no process of the group continues until the options change.
 
-A guard's evidence is only in memory. Without a stored mark, a restarted process, or the next owner of the partition,
-would not know about it and would write what the first one refused to write.
+A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the next owner of the
+partition, would not know about the contradiction and would write what the first process refused to write.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Held tables: after a dead letter, later messages of its table wait for the replay (`on_error: hold_table`).
 
-A hold applies to one table of one raw partition, or to all of its tables if the table is unknown. It is a record in the
-metadata topic, so that it outlives the process and the next owner of the partition knows it before reading further.
-Only the owner sets and releases holds, in the order of the partition. A replay only reports its progress, which stays
-valid if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
+A hold applies to one table of one raw partition, or to all tables of the partition if the table is unknown. It is a
+record in the metadata topic, so that it outlives the process and the next owner of the partition knows about it before
+reading further. Only the owner sets and releases holds, in the order of the partition. A replay only reports its
+progress, and this report remains valid if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ TABLES = 1_000
 """Maximum number of held tables per partition, because messages determine it. Beyond it the whole partition is held."""
 
 NAME = 1_000
-"""Maximum length of a table name, for the same reason."""
+"""Maximum length of a table name, because names come from messages too."""
 
 Partition: TypeAlias = tuple[str, int]
 
@@ -98,7 +98,7 @@ class Journal(Protocol):
 
 
 class NoJournal:
-    """For a process that does not own partitions: its holds apply only to itself."""
+    """The journal of a process that does not own partitions: its holds apply only to itself."""
 
     letters_id = ""
 
@@ -189,7 +189,8 @@ class Holds:
         held = [(of, mark) for of, mark in self._marks.items() if (of.topic, of.partition) == place]
         held = [(of, mark) for of, mark in held if of.topic_id == topic_id]
         if held:
-            # The tables of the letters are not known here, so any letter could be the last of a held table.
+            # The tables of the letters are not known here, so any of these letters could be the last one of a held
+            # table.
             last = await self._journal.end_of_letters(letters) - 1
             self._mine[place] = {of.table: Hold(of, mark.since, last) for of, mark in held}
         self._owned.add(place)
@@ -299,7 +300,7 @@ class Holds:
             if known is None or known.letters_id != self._journal.letters_id:
                 continue
             if not hold.flying and hold.last < known.read:
-                # Later messages are written only after no future owner can consider the table held.
+                # Later messages are written only after no future owner can still consider the table held.
                 for record in ended(hold.table):
                     await self._journal.confirm(record)
                 log.info("table resumed", held=str(hold.table), since=hold.since)

@@ -24,7 +24,9 @@ class DeadLetter(Struct, frozen=True):
     code: ErrorCode
     reason: str
     without_message: bool = False
-    """True if columns of the source are masked. In an untranslated message, nobody knows where their values are."""
+    """True if columns of the source are masked. In a message that was not translated, the positions of their values are
+    unknown.
+    """
 
 
 def dead_letter_record(

@@ -96,8 +96,8 @@ def _require(value: T | None, what: str) -> T:
 
 
 def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
-    """Return `other` overlaid with `sparse`, in the order of `other`. Columns with an issue or withheld are not filled
-    in.
+    """Return `other` overlaid with `sparse`, in the order of `other`. Withheld columns, and columns with an issue, are
+    not filled in.
     """
     if not change.issues and not change.unavailable:
         return other | sparse

@@ -1,4 +1,6 @@
-"""Apply masks to values. NULL reveals no text and stays NULL: a key that contains it is no key, masked or not."""
+"""Apply masks to values. NULL does not reveal any text and stays NULL, because a key that contains NULL is not a key,
+whether it is masked or not.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,7 @@ class MetadataCatalog:
 
 
 def remember(known: dict[Named, V], name: Named, value: V) -> None:
-    """Store a fact about a key. Beyond REMEMBERED the oldest key is forgotten, and the next message for it waits
+    """Store a fact about a key. Beyond REMEMBERED keys, the oldest one is forgotten, and the next message for it waits
     again.
     """
     known[name] = value

@@ -50,7 +50,7 @@ class Guards:
     ) -> tuple[int, ContradictionError | None]:
         """Inspect the next messages of a partition.
 
-        Returns how many of them may be written, and the reason that stops the next one and all later ones.
+        Returns how many of them may be written, and the reason to stop before the next one.
         """
         if self._guard_of(messages[0]) is not None:
             for number, (message, result) in enumerate(zip(messages, results, strict=True)):
@@ -63,7 +63,7 @@ class Guards:
     def inspect_taken(
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, ContradictionError | None]:
-        """Do the same as `inspect_run`, for messages that the native path translated."""
+        """Same as `inspect_run`, for messages that the native path translated."""
         guard = self._guard_of(messages[0])
         # Checked by attribute, because isinstance with a protocol takes 20 us.
         inspect: Callable[[Message, TakenMessage], list[Finding]] | None = getattr(guard, "inspect_taken", None)

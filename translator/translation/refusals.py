@@ -16,7 +16,7 @@ _OF_NO_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.INTERNAL, ErrorCode.TOO_LA
 """Codes whose reasons contain only table names, sizes and lines of this package, but no other text from a message."""
 
 _LINES = 2
-"""Files whose lines are shared by all dialects. The line that called them is more useful in a reason."""
+"""Files whose lines are shared by all dialects. In a reason, the line that called them is more useful."""
 
 
 def bounded(reason: str) -> str:

@@ -16,7 +16,7 @@ from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 
 NOTE = "MASKED"
-"""Note on an event from which something was left out. `MASKED=col`: that column is masked."""
+"""Note on an event from which something was left out because of a mask. `MASKED=col`: that column is masked."""
 
 KEPT = 4096
 """Maximum number of tables of a source to cache, because table and column names come from messages."""
@@ -82,8 +82,8 @@ class ColumnMasks(dict[str, Mask | None]):
         return found
 
     def _find(self, name: str) -> Mask | None:
-        """Return the first rule that matches. A rule that keeps a column must match for certain, a masking rule need
-        not.
+        """Return the first rule that matches. A rule that keeps a column must match for certain. A masking rule matches
+        when in doubt.
         """
         type_ = self.types.get(name)
         for rule, mask in self._rules:
@@ -273,7 +273,7 @@ def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
 
 
 def _issues(issues: Iterable[Issue], masks: ColumnMasks, touched: dict[str, Mask]) -> list[Issue] | None:
-    """Return the issues. A masked column keeps its issue without the text."""
+    """Return the issues. A masked column keeps its issue, but without the text of the value."""
     kept: dict[Issue, None] = {}
     for issue in issues:
         mask = masks[issue.col]

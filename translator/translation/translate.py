@@ -47,7 +47,9 @@ METADATA_MISSING = (
 """The reason if the metadata has to come from another message."""
 
 RUN = 32
-"""Number of messages to translate together. More bring no gain, and the process does nothing else in the meantime."""
+"""Number of messages to translate together. A larger number brings no gain, and the process does nothing else in the
+meantime.
+"""
 
 
 class Events(Struct, frozen=True, gc=False):

@@ -52,7 +52,7 @@ def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
     """
     if convert is None:
         return _TEXT
-    # A dialect can read a type with a converter of its own, so the type alone is not enough.
+    # A dialect can use a special converter for a type, so the type alone is not enough.
     if convert is not converter(canonical_type):
         return PYTHON
     match = _DECIMAL.match(canonical_type)

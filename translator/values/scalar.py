@@ -29,8 +29,8 @@ class Unrepresentable(Exception):
 
 
 class Assumed(Exception):
-    """Signals, although it is not an error, that a value was read under an assumption that the event must note. Being
-    rare, it is raised instead of returned.
+    """Signals that a value was read under an assumption that the event must note. This is not an error, but it is
+    raised instead of returned, because it is rare.
 
     `value` is the canonical scalar, `note` the name of the assumption.
     """

@@ -1,6 +1,4 @@
-"""The permission to see values and to act: for nobody, for users with a token, or for users authenticated by a
-proxy.
-"""
+"""The permission to see values and to act: for nobody, for users with a token, or for users whom a proxy authenticates."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The service as seen by the pages: its status, its dead letters, and what a replay would do. Read from its topics."""
+"""The service as the pages show it: its status, its dead letters, and the effect of a replay. All of it is read from
+topics.
+"""
 
 from __future__ import annotations
 

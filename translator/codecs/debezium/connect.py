@@ -1,7 +1,7 @@
 """Kafka Connect's schema of a Debezium envelope: the `schema` member of its JSON form.
 
-Only what an event has is declared: the columns of its row and the members of its `source`. Connect passes a declared
-member without a value to its sinks as NULL. An undeclared member does not exist for them, which expresses "absent".
+It declares only what an event contains: the columns of its row and the members of its `source`. If a declared member
+has no value, Connect passes NULL to its sinks. For an undeclared member, they see nothing, which expresses "absent".
 """
 
 from __future__ import annotations

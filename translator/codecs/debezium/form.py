@@ -58,7 +58,7 @@ FormOf: TypeAlias = Callable[[ChangeEvent, TableSchema | None], Form]
 
 
 class Plain:
-    """The envelope alone. Its consumers bring their own types."""
+    """The envelope without its schema. Its consumers have to know the types."""
 
     def fit(self, columns: Columns) -> Set[str]:
         return _NOTHING

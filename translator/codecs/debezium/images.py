@@ -259,8 +259,8 @@ def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
 
 
 def _lacks_before(row: ImageRow, before: Columns | None) -> bool:
-    """Return whether consumers would miss something in `before`. Withheld values do not count, as no policy can supply
-    them.
+    """Return whether consumers would miss something in `before`. Withheld values do not count, because no policy can
+    supply them.
     """
     if before is None:
         return True

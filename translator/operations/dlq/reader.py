@@ -52,8 +52,8 @@ class StoredLetter(Struct, frozen=True):
     replayed: bool
     wanted: bool = True
     discarded: str | None = None
-    """The operator's reason for discarding it. A discarded letter also counts as replayed, because nothing is left to
-    do.
+    """The operator's reason for discarding the letter. A discarded letter also counts as replayed, because nothing
+    remains to be done for it.
     """
 
     @property

@@ -106,8 +106,8 @@ def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None],
         ContradictionError: the service is stopped because of a contradiction found by an earlier process.
         FatalError: something could not be read or written.
     """
-    # The metadata topic is read to its end first and not followed while messages are translated, so waiting would be
-    # useless.
+    # The metadata topic is read to its end before messages are translated, and not followed afterwards, so waiting
+    # would be useless.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
     components = connect(settings.model_copy(update={"timing": timing}))
     replaying = _Replay(components, wanted, say, execute=execute)
@@ -258,8 +258,8 @@ class _Replay:
         letter, message = found.letter, found.letter.message
         pipeline = self._pipeline(letter.output, self._blocks.holds(found))
         translator = self._components.translators[letter.source]
-        # A new translator, and so a new guard, for each letter: the messages between two letters are unknown here, so
-        # one letter is no evidence against another.
+        # Each letter gets a new translator, and so a new guard. The messages between two letters are unknown here, so
+        # one letter is not evidence against another.
         pipeline.add(message.topic, Route(translator, message.topic_id))
         headers: Any = message.headers
         raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
@@ -294,7 +294,7 @@ class _Replay:
         self._tally = account
 
     def _count(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Count the result of a letter whose output was delivered."""
+        """Count the result of a letter whose output has been delivered."""
         account, group = self._tally, self.report.group(found)
         group.translated += account.translated
         group.events += account.events.total()

@@ -1,8 +1,8 @@
 """The order of a replay: in a held table, nothing is written before earlier messages.
 
-The rules are those of the service, for the duration of one run. A letter that stays dead under `hold_table`, or was
-left out, blocks later letters of its table. The configuration of the replay determines which codes block. To give up on
-a message, the operator replays with `dead_letter` for its code.
+The rules are those of the service, for the duration of one run. If a letter stays dead under `hold_table`, or was left
+out, it blocks later letters of its table. The configuration of the replay determines which codes block. To skip a
+message, the operator replays with `dead_letter` for its code.
 """
 
 from __future__ import annotations
