@@ -32,7 +32,9 @@ from translator.message import DeclaredTable, Limits
 class TopicsSettings(Section):
     """Creation of the topics that the translator writes."""
 
-    create: bool = Field(default=True, description="Create missing topics. false: a missing topic stops the start.")
+    create: bool = Field(
+        default=True, description="Create missing topics. false: the translator does not start if one is missing."
+    )
     partitions: int = Field(
         default=4,
         ge=1,
@@ -103,8 +105,8 @@ class Source(Section):
     metadata_topics: tuple[TopicPattern, ...] = Field(
         default=(),
         description=(
-            "Those of the topics that contain metadata messages. They are read completely before any data is "
-            "translated."
+            "Entries of `topics` that contain metadata messages. These topics are read completely before any data "
+            "is translated."
         ),
     )
     start: Start | None = Field(
@@ -121,14 +123,14 @@ class Source(Section):
         default=(),
         max_length=9_999,
         description=(
-            "With order: native: times at which sequences restart, for example after a reload. They cannot be compared "
-            "across these times."
+            "With order: native, the times at which sequences restart, for example after a reload. Sequences from "
+            "before and after such a time cannot be compared."
         ),
     )
     task: str | None = Field(
         default=None,
         min_length=1,
-        description="With order: native: name of the task, for messages that do not include it.",
+        description="With order: native, the name of the task, for messages that do not include it.",
     )
 
     @model_validator(mode="after")
@@ -190,8 +192,8 @@ class Timing(Section):
         default=60,
         gt=0,
         description=(
-            "Maximum time without progress before the process exits: in the event loop, or in a delivery or rebalance "
-            "that has exceeded its own limit."
+            "Maximum time without progress before the process exits. It applies to the event loop, and to a delivery "
+            "or a rebalance that has already exceeded its own time limit."
         ),
     )
     metadata_wait: float = Field(
@@ -217,16 +219,20 @@ class Timing(Section):
 class Bounds(Section):
     """Limits on the work in progress in one process. When a limit is reached, reading pauses."""
 
-    batches: int = Field(default=64, ge=1, description="Translated batches that are not delivered yet.")
+    batches: int = Field(
+        default=64, ge=1, description="Maximum number of translated batches that are not delivered yet."
+    )
     events: int = Field(
-        default=100_000, ge=1, description="Records passed to the producer and not delivered yet, over all outputs."
+        default=100_000,
+        ge=1,
+        description="Maximum number of records, over all outputs, that the producer has not delivered yet.",
     )
     bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1024,
         description=(
-            "Bytes of raw records waiting to be translated. The same limit applies again to records waiting for "
-            "delivery."
+            "Maximum bytes of raw records that wait for translation. The same limit applies separately to records "
+            "that wait for delivery."
         ),
     )
 
@@ -267,7 +273,7 @@ class Settings(Section):
         default=None,
         description=(
             "Static membership: a name that is unique to this process and survives restarts, such as a StatefulSet's "
-            "pod name, ${POD_NAME}. A restart within timing.session then moves no partitions."
+            "pod name, ${POD_NAME}. After a restart within timing.session, it gets its partitions back."
         ),
     )
     kafka: Kafka

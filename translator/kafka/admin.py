@@ -193,7 +193,7 @@ class TopicAdmin:
         show it.
 
         Raises:
-            ConfigError: it may not.
+            ConfigError: it is not allowed to.
         """
         (future,) = self._admin.describe_consumer_groups(
             [group], include_authorized_operations=True, request_timeout=SOON_SECONDS

@@ -58,7 +58,7 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
         accept_gap: see `start_offsets.StartOffsets`.
 
     Raises:
-        ConfigError: as `connect`; or two sources claim one topic; or this user may not read as that group.
+        ConfigError: as `connect`; or two sources claim one topic; or this user is not allowed to read as that group.
         RetryableError: as `connect`; or there is no topic to read.
         ContradictionError: as `connect`.
     """

@@ -122,7 +122,7 @@ class BatchConsumer(driver.Consumer):
     # -- offsets
 
     def ack(self, message: Any) -> bool:
-        """Mark a batch as done. Acknowledgements of an older generation may not be committed any more."""
+        """Mark a batch as done. Acknowledgements of an older generation must not be committed any more."""
         if message.acked:
             return False
         message.acked = True

@@ -29,7 +29,7 @@ class Guards:
         """Inspect the next message of a partition.
 
         Raises:
-            ContradictionError: neither this message nor any later one may be written.
+            ContradictionError: this message and all later ones must not be written.
         """
         guard = self._guard_of(message)
         if guard is None:

@@ -1,4 +1,6 @@
-"""The permission to see values and to act: for nobody, for users with a token, or for users whom a proxy authenticates."""
+"""The permission to see values and to act: for nobody, for users with a token, or for users authenticated by a
+proxy.
+"""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body])
     if any(_deleted_in_old(body) for body in bodies):
         why = (
             "Alibaba DTS from before March 2022 and Huawei DRS put a deleted row into old, and their UPDATEs have "
-            "opposite meanings. Check one that you know: if data is the row after it, declare profile drs. "
+            "opposite meanings. Check an UPDATE whose result you know: if data is the row after it, declare drs. "
             "Otherwise declare dts_legacy, whose UPDATE means data_is_before according to the vendor"
         )
         yield Proposal("legacy_update_direction", None, "unknown", why)

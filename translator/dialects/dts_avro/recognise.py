@@ -13,5 +13,5 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
     rows = (change for read in sample for change in read.changes if isinstance(change, RowChange))
     if all(change.key_columns for change in rows):
         return []
-    why = "a table has no primary key; true uses its first unique key, whose columns may be null"
+    why = "a table has no primary key; true uses its first unique key, whose columns can be null"
     return [Proposal("unique_key_as_key", None, "unknown", why)]

@@ -159,7 +159,7 @@ _AVRO = frozenset({ENVELOPED_AVRO, CONFLUENT_AVRO})
 def _image(
     section: JsonObject | None, gaps: Gaps | None, table: Table, findings: Findings, limits: Limits
 ) -> Image | None:
-    """Return the image of a section. `gaps` is set if columns may not have been captured."""
+    """Return the image of a section. `gaps` is set if it is possible that columns were not captured."""
     if section is None:
         return None
     withheld = frozenset(gaps.withheld(section)) if gaps else None
