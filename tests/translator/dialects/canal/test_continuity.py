@@ -338,7 +338,10 @@ class TestHints:
             ((DTS_LEGACY, DTS_LEGACY), ["If data has the row after it, declare profile drs"]),
             (
                 (DTS_LEGACY, DTS, DTS),
-                ["declare dts_legacy, or dts with the option instance", "restarted between them"],
+                [
+                    "If data has the row before it, declare dts_legacy, or dts with the option instance",
+                    "restarted between them",
+                ],
             ),
             ((DTS, DTS_LEGACY, DTS_LEGACY), ["two instances seem to write to this partition"]),
         ],
