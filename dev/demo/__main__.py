@@ -70,8 +70,8 @@ console = Console(width=None if sys.stdout.isatty() else 140)
 
 
 @click.command()
-@click.option("--changes", default=600, show_default=True, help="Number of changes of each of the five shops.")
-@click.option("--seed", default=2022, show_default=True, help="Seed of the random shops.")
+@click.option("--changes", default=600, show_default=True, help="Number of changes in each of the five shops.")
+@click.option("--seed", default=2022, show_default=True, help="Seed for the random shops.")
 @click.option(
     "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Made anew."
 )

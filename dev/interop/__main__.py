@@ -31,8 +31,8 @@ SECONDS = 600.0
 
 
 @click.command()
-@click.option("--changes", default=1200, show_default=True, help="Number of changes of each shop.")
-@click.option("--seed", default=77, show_default=True, help="Seed of the random shops.")
+@click.option("--changes", default=1200, show_default=True, help="Number of changes per shop.")
+@click.option("--seed", default=77, show_default=True, help="Seed for the random shops.")
 @click.option("--reader", "wanted", multiple=True, help="Only run readers whose name contains this. Repeatable.")
 @click.option("--write-checksums", is_flag=True, help="Download the jars again, and write their checksums.")
 def main(changes: int, seed: int, wanted: Sequence[str], write_checksums: bool) -> None:

@@ -132,7 +132,7 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
 
 
 @click.command()
-@click.option("--seed", type=int, required=True, help="Seed of the draw; the same seed draws the same sentences.")
+@click.option("--seed", type=int, required=True, help="Seed for the draw. The same seed draws the same sentences.")
 @click.option("--count", type=int, default=60, show_default=True, help="Number of sentences.")
 @click.option("--where", is_flag=True, help="Print the file and the line of each sentence.")
 def main(seed: int, count: int, where: bool) -> None:

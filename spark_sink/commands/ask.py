@@ -13,7 +13,7 @@ from spark_sink.errors import FatalError
 
 _LOOK_SECONDS = 1.0
 
-wait = click.option("--wait", "seconds", type=float, help="Seconds to wait for the answer of the running sink.")
+wait = click.option("--wait", "seconds", type=float, help="Seconds to wait for the running sink to answer.")
 
 
 @click.command()

@@ -65,10 +65,10 @@ class IcebergCatalog(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: CatalogType = Field(description="Kind of catalog. `other` is configured with spark.conf and `properties`.")
+    type: CatalogType = Field(description="Catalog type. `other` is configured with spark.conf and `properties`.")
     name: CatalogName = Field(
         default=FOLDERS,
-        description="Name of the catalog in Spark. With jdbc, also the name under which it stores the tables.",
+        description="Catalog name in Spark. With jdbc, also the name under which it stores the tables.",
     )
     uri: str | None = Field(
         default=None,

@@ -63,10 +63,10 @@ class Input(_Section):
 class TablesSettings(_Section):
     """The tables to write."""
 
-    warehouse: Location = Field(description="Folder or object store URL of the tables.")
+    warehouse: Location = Field(description="Folder or object store URL for the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern of table names. Parts that a table does not have are omitted, with the text before them.",
+        description="Pattern for table names. Parts that a table lacks are omitted, along with the text before them.",
     )
 
     rename: dict[SourcePattern, TableName] = Field(
@@ -99,26 +99,26 @@ class TablesSettings(_Section):
 
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
-        description="Truncate of a table that several scopes feed: park the table, or delete the rows of all scopes.",
+        description="If a table fed by several scopes is truncated: park it, or delete the rows of all scopes.",
     )
     statements: Literal["park", "count"] = Field(
         default="park",
-        description="Statement that changed rows without events: park the table, or only count the statement.",
+        description="If a statement changes rows without row events: park the table, or only count the statement.",
     )
     drops: Literal["park", "keep", "empty"] = Field(
         default="park",
-        description="Drop of the source table: park the table, keep its rows, or empty it like a truncate.",
+        description="If the source table is dropped: park the table, keep its rows, or empty it as a truncate does.",
     )
     rewrites: Literal["park", "mark"] = Field(
         default="mark",
-        description="Statement that changed values without events: park the table, or mark its rows as incomplete.",
+        description="If a statement changes values without row events: park the table, or mark its rows as incomplete.",
     )
     cascades: Literal["warn", "park"] = Field(
         default="warn",
-        description="Foreign key that changes rows without logging them: log a warning, or park the table.",
+        description="If a foreign key changes rows that are not logged: log a warning, or park the table.",
     )
     tombstone_days: int = Field(
-        default=7, ge=1, description="Number of days to remember deleted rows, measured by the times of the events."
+        default=7, ge=1, description="Number of days to remember deleted rows, measured in event time."
     )
     park_rejected: int | None = Field(
         default=None,
@@ -127,11 +127,11 @@ class TablesSettings(_Section):
     )
     times: Literal["exact", "microseconds"] = Field(
         default="exact",
-        description="Times finer than a microsecond: store the column as text, or truncate the values.",
+        description="How to store times finer than a microsecond: as text, or truncated.",
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="Deleted rows of a mirror: set to NULL and removed later (hard), or kept with their values (soft).",
+        description="Deleted rows in mirrors: set to NULL and removed later (hard), or kept with their values (soft).",
     )
     changes: dict[ShapeChange, Policy] = Field(
         default_factory=dict, description="Policy for each kind of schema change; see docs/sink/schema-changes.md."
@@ -159,7 +159,7 @@ class TablesSettings(_Section):
         description="Number of hash partitions of the key for new Iceberg tables, keyed by table name or pattern.",
     )
     iceberg_catalog: IcebergCatalog | None = Field(
-        default=None, description="Catalog of Iceberg tables. If unset, they are folders in the warehouse."
+        default=None, description="Catalog for Iceberg tables. If unset, they are folders in the warehouse."
     )
     engines: dict[str, Engine] = Field(
         default_factory=dict, description="Engine that writes mirrors, keyed by table name or pattern."
@@ -217,7 +217,7 @@ class Batches(_Section):
     worker_megabytes: int = Field(
         default=1024,
         ge=1,
-        description="Memory of a worker process in MiB. If a worker uses more, the following batches are smaller.",
+        description="Memory per worker process, in MiB. If a worker uses more, the following batches are smaller.",
     )
 
 
@@ -253,7 +253,7 @@ class MetricsSettings(_Section):
     """The metrics for Prometheus and OpenTelemetry."""
 
     port: int | None = Field(
-        default=None, ge=0, le=65535, description="Port of the driver for metrics and probes. Disabled when unset."
+        default=None, ge=0, le=65535, description="Driver port for metrics and probes. Disabled when unset."
     )
     max_tables: int = Field(
         default=100, ge=0, description="Number of tables with a label of their own. All other tables share `other`."
@@ -269,12 +269,10 @@ class Spark(_Section):
     master: str | None = Field(
         default=None, description="Spark master, such as `local[2]`. Defaults to the master that spark-submit uses."
     )
-    memory: str | None = Field(
-        default=None, description="Memory of the driver, such as `4g`, if this process starts Spark."
-    )
+    memory: str | None = Field(default=None, description="Driver memory, such as `4g`, if this process starts Spark.")
     python: str | None = Field(
         default=None,
-        description="Path of Python on the machines of the workers. Defaults to the path of the sink's own Python.",
+        description="Path to Python on the worker machines. Defaults to the path of the sink's own Python.",
     )
     archives: tuple[Archive, ...] = Field(
         default=(), description="Archives that every executor unpacks, each as `FILE#FOLDER`."
@@ -301,7 +299,7 @@ class Settings(_Section):
     kafka: SparkKafka
     input: Input = Input()
     tables: TablesSettings
-    checkpoint: Location = Field(description="Folder or object store URL in which Spark stores its progress.")
+    checkpoint: Location = Field(description="Folder or object store URL where Spark stores its progress.")
     storage: Storage = Storage()
     batches: Batches = Batches()
     maintenance: MaintenanceSettings = MaintenanceSettings()

@@ -60,7 +60,7 @@ class Storage(BaseModel):
     region: str | None = Field(default=None, min_length=1, description="Region of the bucket.")
     path_style: bool | None = Field(
         default=None,
-        description="Put the bucket into the path instead of the host name. By default only if an endpoint is set.",
+        description="Put the bucket into the path instead of the host name. Defaults to true if an endpoint is set.",
     )
 
     def enter(self, warehouse: str, environment: MutableMapping[str, str]) -> None:

@@ -35,7 +35,7 @@ class MaskSettings(Section):
         default="*", min_length=1, description="Pattern for canonical types, as listed in docs/envelope/values.md."
     )
     length: int | None = Field(default=None, ge=1, description="Number of characters that truncate and keep_last keep.")
-    text: str | None = Field(default=None, description="Text that replace puts in place of every value.")
+    text: str | None = Field(default=None, description="Text that `replace` substitutes for every value.")
 
     @model_validator(mode="after")
     def _complete(self) -> MaskSettings:

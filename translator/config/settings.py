@@ -110,7 +110,7 @@ class Source(Section):
         ),
     )
     start: Start | None = Field(
-        default=None, description="Start position of this source, instead of the global `start`."
+        default=None, description="Start position for this source, overriding the global `start`."
     )
     order: Literal["arrival", "native"] = Field(
         default="arrival",
