@@ -1,1 +1,1 @@
-"""The processing of one micro-batch, from events to commits."""
+"""Process one micro-batch, from events to commits."""

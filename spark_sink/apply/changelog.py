@@ -33,7 +33,7 @@ from spark_sink.tables.protocols import ChangelogTable
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """The rows that a batch adds to a changelog, and the events that it leaves out."""
+    """The rows that a batch adds to a changelog, and the events it leaves out."""
 
     rows: pa.Table
     greatest: dict[str, str]
@@ -42,9 +42,9 @@ class Recorded:
 
 
 def record(events: Sequence[Event], details: Sequence[Details], log: ChangelogTable, plan: Plan) -> Recorded:
-    """Return the rows of those events that are not in the table yet.
+    """Return the rows for events that are not in the table yet.
 
-    An event beyond the highest stored position of its scope is new. Only the other events are looked up in the table.
+    An event beyond the highest position stored for its scope is new. Only the other events are looked up in the table.
     """
     greatest = dict(log.greatest())
     named: dict[Identity, tuple[Event, Details]] = {}

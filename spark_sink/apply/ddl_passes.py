@@ -1,5 +1,5 @@
-"""Repeated runs of a batch's task: each run follows the driver work that the previous run requested. At the end the
-reports of all runs are combined.
+"""Run a batch's task repeatedly: each run follows the driver work that the previous run requested. At the end, the
+reports from all runs are combined.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from spark_sink.tables.spark_operations import Order
 
 @dataclass
 class DriverWork:
-    """The work that a run of the task leaves to the driver.
+    """The work that a run leaves to the driver.
 
     Args:
         steps: schema changes, each with its table.
-        orders: the orders for each table.
+        orders: the orders per table.
         carried: routes whose raw records must be sent along with their events.
         again: routes whose tasks must run again afterwards.
     """
@@ -44,7 +44,7 @@ class DriverWork:
 
     @classmethod
     def of(cls, reports: Iterable[TableReport]) -> DriverWork:
-        """Sort the reports of a run by the work that they request.
+        """Sort a run's reports by the work they request.
 
         Raises:
             ConfigError: some tables contradict the configuration; the message lists all of them.
@@ -76,15 +76,15 @@ class DriverWork:
 
 
 class SeenRequests:
-    """The requests that tables have made in this batch. A repeated request is an error, because the table
-    would repeat it forever.
+    """The requests that tables have made in this batch. A repeated request is an error, because the table would repeat
+    it forever.
     """
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
     def add(self, reports: Iterable[TableReport]) -> None:
-        """Record the requests of the reports.
+        """Record the requests in the reports.
 
         Raises:
             FatalError: a table repeats a request that was already carried out.
@@ -99,9 +99,9 @@ class SeenRequests:
 
 
 def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
-    """Return one report per table: the state after its last run, with the counts of all its runs.
+    """Return one report per table, with the state after its last run and the counts from all runs.
 
-    Segments that a run skips because an earlier run of this batch applied them do not count as replays.
+    If an earlier run of this batch applied a segment and a later run skips it, the segment does not count as a replay.
     """
     tables: dict[tuple[str, str], TableReport] = {}
     for reports in runs:
@@ -113,10 +113,10 @@ def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
 
 
 def _after(earlier: TableReport, report: TableReport) -> TableReport:
-    # A task that requested a change of its table has not applied anything yet. If it skipped segments, an earlier
-    # attempt at this batch had applied them.
+    # A task that requested a table change has not applied anything yet. If it skipped segments, an earlier attempt at
+    # this batch had applied them.
     first = report if isinstance(earlier.outcome, NeedsDdl) else earlier
-    # Both runs counted the events of the table, but only one of them counted what was done with the events.
+    # Both runs counted the table's events, but only one of them counted what happened to the events.
     got = {name: getattr(report.counters, name) for name in ("events", "truncated", "statements")}
     counters = msgspec.structs.replace(
         earlier.counters + report.counters, **got, skipped=first.counters.skipped, ignored=first.counters.ignored

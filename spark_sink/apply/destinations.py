@@ -1,10 +1,10 @@
-"""Choose the destination of a route's events: a lakehouse table, the parked events, or nothing.
+"""Choose the destination for a route's events: a lakehouse table, the parked events, or nothing.
 
-Several source tables can map to the same lakehouse name. An existing lakehouse table belongs to the source table for
-which it was created. Otherwise the name belongs to the source tables that tables.shared declares, then to the source
-table that already has parked events, then to the one whose first event has the lowest partition and offset of the
-batch. This rule makes the owner the same after a restart. Events of the other source tables are parked, each under a
-name of its own.
+Several source tables can map to the same lakehouse name. If the lakehouse table exists, the name belongs to the source
+table for which it was created. Otherwise it belongs to the source tables that tables.shared declares, then to the
+source table that already has parked events, then to the one whose first event has the lowest partition and offset in
+the batch. This rule makes the owner the same after a restart. Events from the other source tables are parked, each
+under a name of its own.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from spark_sink.tables.protocols import Tables
 
 
 class Destination(NamedTuple):
-    """The destination of the events of one source table.
+    """The destination for the events of one source table.
 
     Args:
         table: None if the events have no table, or if their table is excluded.
-        name: the name of the lakehouse table, or the name under which the events are parked.
+        name: the lakehouse table's name, or the name under which the events are parked.
         owner: the source table that owns the name. It differs from `table` if another source table has the name.
     """
 
@@ -45,7 +45,7 @@ class Destination(NamedTuple):
 
 @dataclass(frozen=True)
 class Destinations:
-    """Sorts the events of one route by their destination.
+    """Sorts one route's events by destination.
 
     Args:
         parking: None if these are parked events that are being replayed.
@@ -61,7 +61,7 @@ class Destinations:
     def of(
         self, by_table: Mapping[TableId | None, Intake], catalog: SchemaCatalog
     ) -> tuple[list[Destination], SchemaCatalog]:
-        """The events of one route, and the catalog that resolves their tables."""
+        """One route's events, and the catalog that resolves their tables."""
         nowhere = by_table.get(None, Intake())
         waiting: list[Destination] = []
         applicable: dict[TableId | None, Intake] = {}
@@ -87,16 +87,14 @@ class Destinations:
         return self.spelled.get(target, target)
 
     def _waits_as(self, table: TableId) -> str | None:
-        """Return the name under which the events are parked, if it differs from the name of their table."""
+        """Return the name under which the events are parked, if it differs from their table's name."""
         name = self.parking.name_of(table) if self.parking is not None else None
         return name if name is not None and name.lower() != self._name(table).lower() else None
 
     def _owners(
         self, names: Mapping[TableId, str], by_table: Mapping[TableId | None, Intake]
     ) -> dict[TableId, TableId]:
-        """Return the owner of each table's name. Without opening tables, the owner is assumed to be the table
-        itself.
-        """
+        """Return who owns each table's name. Without opening tables, assume that the table itself is the owner."""
         by_name: dict[str, list[TableId]] = {}
         for table, name in names.items():
             by_name.setdefault(name.lower(), []).append(table)
@@ -119,7 +117,7 @@ class Destinations:
 def _first(
     several: Sequence[TableId], waiting: Sequence[TableId], by_table: Mapping[TableId | None, Intake]
 ) -> TableId:
-    """Return the owner of a name that several source tables share, for a table that does not exist yet."""
+    """Return which of several source tables owns a shared name, for a table that does not exist yet."""
     declared = (table for table in several if table.source == SEVERAL)
     # Truncates and statements do not create a table.
     makers = (table for table in several if operations(by_table[table].events) - {*APART, GAP})

@@ -49,10 +49,10 @@ from spark_sink.tables.table_properties import owner_properties
 
 log = structlog.get_logger()
 
-# The table label of a metric for a statement that affects several tables.
+# The table label that metrics use for a statement that affects several tables.
 _ALL = "all"
 
-# Changing a table is mostly waiting for storage.
+# Most of a table change is waiting for storage.
 DDL_THREADS = 8
 
 Records = TypeVar("Records", contravariant=True)
@@ -65,7 +65,7 @@ class Schemas(Protocol):
 
 
 class TaskRunner(Protocol[Records]):
-    """Runs the task of each table in the workers. `Records` is the type of a batch."""
+    """Runs each table's task in the workers. `Records` is the type of a batch."""
 
     def batch(
         self,
@@ -75,17 +75,17 @@ class TaskRunner(Protocol[Records]):
         weights: Mapping[int, int],
         only: Collection[str] | None = None,
     ) -> list[TableReport]:
-        """Run the task on the records of a batch, grouped by table.
+        """Run the task on a batch's records, grouped by table.
 
         Args:
             carried: routes whose raw records are sent along with their events.
-            weights: events by bucket in the previous batch, used to distribute the tables.
+            weights: events per bucket in the previous batch, used to distribute the tables.
             only: routes to run; None runs all of them.
         """
 
     def turns(self, parked: ParkedTables, target: str, first: int, last: int, task: Task) -> list[TableReport]:
-        """Run the task on the parked turns of a name, in order, and stop after the first one that fails. Return the
-        reports of the turns that ran.
+        """Run the task on a name's parked turns, in order, and stop after the first one that fails. Return the reports
+        for the turns that ran.
         """
 
 
@@ -93,10 +93,10 @@ class Fulfilment(NamedTuple):
     """The reports after the driver has done the requested work.
 
     Args:
-        reports: all reports of the run; those of changed tables have the new version.
+        reports: all reports from the run; those for changed tables have the new version.
         again: routes whose tasks must run again.
         refused: tables that rejected the requested change, with the reason.
-        spelled: tables that exist in another spelling than the one that was to be created.
+        spelled: tables that exist in a different spelling from the one to be created.
     """
 
     reports: list[TableReport]
@@ -109,10 +109,10 @@ class Applier(Generic[Records]):
     """Applies micro-batches to tables, one batch after the other.
 
     Args:
-        app: pipeline and checkpoint, for the markers of the commits.
+        app: pipeline and checkpoint, for the commit markers.
         runner: runs the tasks.
-        writer: writes the tables of the engine `spark`.
-        lag: the lag of the topic from which the batches come; None if they come from elsewhere.
+        writer: writes the tables whose engine is `spark`.
+        lag: the lag of the topic that the batches come from; None if they come from elsewhere.
     """
 
     def __init__(
@@ -142,12 +142,13 @@ class Applier(Generic[Records]):
         self._metrics = metrics
         self._lag = lag
         self._weights: Counter[int] = Counter()
-        # Routes whose raw records are sent along with their events, because a task has requested them since the start.
+        # Routes whose raw records are sent along with their events, because a task has requested them since the sink
+        # started.
         self._carried: set[str] = set()
         self._spelled: dict[str, str] = {}
 
     def __call__(self, records: Records, batch: int) -> list[TableReport]:
-        """Apply a batch of the canonical topic. Afterwards each event is in its table, in quarantine, or parked."""
+        """Apply a batch from the canonical topic. Afterwards each event is in its table, in quarantine, or parked."""
         watch = Stopwatch(Phase.LAG)
         log.info("batch begun", batch=batch, offsets=self._lag.taken(batch) if self._lag is not None else None)
         watch.enter(Phase.SCHEMAS)
@@ -184,15 +185,15 @@ class Applier(Generic[Records]):
         return reports
 
     def task(self, batch: int) -> Task:
-        """Return the task for a batch, with all schemas known at this point."""
+        """Return the task for a batch, with all schemas known so far."""
         catalog, spelled = self._schemas.refresh(), dict(self._spelled)
         seen = dict(self._control.batches.last_seen())
         return Task(self._tables, self.pattern, catalog, self._app, batch, self.rules, spelled=spelled, last_seen=seen)
 
     def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
-        """Park all tables that a statement on a whole database or source affects.
+        """Park all tables affected by a statement on a whole database or source.
 
-        At this point the events of the batch are already in the tables. The marker is the last one of the batch, so a
+        At this point the batch's events are already in the tables. The marker is the last one in the batch, so a
         repeated batch neither parks the tables twice nor applies its events again.
         """
         for report in reports:
@@ -213,7 +214,7 @@ class Applier(Generic[Records]):
                         log.error("table parked", table=name, reason=detail, events=0, then=then)
 
     def _tables_of(self, wide: WideStatement, reports: Iterable[TableReport]) -> list[str]:
-        """Return the existing tables of a database or a source, except the parked ones."""
+        """Return the existing tables in a database or source, except the parked ones."""
         names = self._control.batches.tables() | {report.table for report in reports if report.version is not None}
         parked = {report.table for report in reports if isinstance(report.outcome, Parked | Deferred)}
         found = []
@@ -232,14 +233,14 @@ class Applier(Generic[Records]):
         return any(part.source == wide.source and wide.db in (None, part.db) for part in parts)
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
-        """Log the engine of a table when it is first known and whenever it changes."""
+        """Log a table's engine when it is first known and whenever it changes."""
         for report in reports:
             if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
                 self._engines[report.table] = report.choice.engine
                 log.info("engine chosen", table=report.table, **report.choice._asdict())
 
     def fulfil(self, work: DriverWork, reports: Sequence[TableReport], watch: Stopwatch | None = None) -> Fulfilment:
-        """Do the work that the reports of a run request, and let the watch of the batch measure it."""
+        """Do the work that a run's reports request, and let the batch's stopwatch measure it."""
         watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
         watch.enter(Phase.DDL)
@@ -254,7 +255,7 @@ class Applier(Generic[Records]):
         return Fulfilment(after, again, refused, spelled)
 
     def _after(self, report: TableReport, refused: Mapping[str, str]) -> TableReport:
-        """Return the report of a table after its requested change was made or rejected."""
+        """Return the table's report after its requested change was made or rejected."""
         if not isinstance(report.outcome, NeedsSpark):
             return report
         counters = report.counters
@@ -270,7 +271,7 @@ class Applier(Generic[Records]):
         self._ddl.set_properties(name, owner_properties(source))
 
     def discard(self) -> None:
-        """Delete the staged files. All of them have been written or rejected by now."""
+        """Delete the staged files. By now, all of them have been written or rejected."""
         self._writer.discard()
 
     def _change(self, wanted: tuple[str, Step]) -> str:
@@ -343,7 +344,7 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
 
 
 def _latency(latency: Latency) -> dict[str, int]:
-    """Return the latency of events from the last day. The age of older events says nothing about the sink."""
+    """Return the latency for events from the last day. The age of older events says nothing about the sink."""
     told = {}
     if latency.live_count:
         mean, greatest = latency.live / latency.live_count, latency.greatest

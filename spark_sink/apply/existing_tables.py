@@ -15,7 +15,7 @@ from spark_sink.schema.table_spec import TableSpec, match_rule
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import OpenTable
 
-# Opening a table is mostly waiting for storage.
+# Most of opening a table is waiting for storage.
 _THREADS = 16
 
 
@@ -28,19 +28,19 @@ CHANGED_BY_OTHERS = frozenset({Reason.TABLE_SET_BACK, Reason.TABLE_GONE})
 
 
 class Shapes(Protocol):
-    """Tables of a warehouse whose shape can be read."""
+    """Tables in a warehouse whose shape can be read."""
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table, or None if the table does not exist.
+        """Return a table's shape, or None if the table does not exist.
 
         Raises:
-            Refused: it is not a table of the sink.
+            Refused: it is not one of the sink's tables.
             ConfigError: its format differs from the configuration.
         """
 
 
 def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> None:
-    """Check all tables that a pipeline has written, before its query starts.
+    """Before a pipeline's query starts, check all tables that it has written.
 
     Raises:
         ConfigError: some tables contradict the configuration; the message lists all of them.
@@ -71,7 +71,7 @@ def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> No
         seen: None if no batch has written it yet.
 
     Raises:
-        Refused: the table was rolled back or removed, so the events since then are in no table.
+        Refused: the table was rolled back or removed, so no table contains the events since then.
     """
     if seen is None:
         return
@@ -95,7 +95,7 @@ def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> No
 def changed_by_others(
     last_seen: Mapping[str, LastSeen], held: Collection[str], open_table: Callable[[str], OpenTable | None]
 ) -> dict[str, Refused]:
-    """Return, by name, the tables that were rolled back or removed after the manifest recorded them.
+    """Return the tables that were rolled back or removed after the manifest recorded them, keyed by name.
 
     Args:
         held: tables that are parked; they are checked when their events are applied again.
@@ -109,7 +109,7 @@ def changed_by_others(
         except FatalError:
             raise
         except Exception:
-            return None  # the next event of this table reports the problem, and other tables do not wait for it
+            return None  # this table's next event reports the problem, and other tables do not wait for it
         return None
 
     names = sorted(last_seen.keys() - set(held))
@@ -125,7 +125,7 @@ def _wanted(name: str, shape: TableShape, rules: TableRules) -> TableSpec:
 
 
 def check_form(name: str, shape: TableShape, wanted: TableSpec) -> None:
-    """Make sure that a table keeps the mode with which it was created, and that it stays shared or unshared.
+    """Make sure that a table keeps the mode it was created with, and that it stays shared or unshared.
 
     Raises:
         ConfigError: the configuration asks for a different mode or sharing.

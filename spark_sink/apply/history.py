@@ -63,7 +63,7 @@ class HistoryChanges:
 
 
 def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> HistoryChanges:
-    """Return the versions that the events produce.
+    """Return the versions that result from the events.
 
     Raises:
         Refused: the table cannot accept more events.
@@ -86,7 +86,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     taken_keys = [(_of_types(one.key, shape), one) for one in table.taken_keys]
     taken = {key: one for key in keys.values() for name, one in taken_keys if name == _in_images(key)}
     for one in taken.values():
-        # The older version ended where the version above it begins.
+        # The older version ended where the next newer version begins.
         scope = one.transaction.scope
         since[scope] = min(one.pos[:-1], since.get(scope, one.pos))
     stored = table.versions(set(keys.values()), since)
@@ -113,7 +113,7 @@ def build_versions(events: Sequence[Event], table: HistoryTable, plan: Plan) -> 
     )
 
 
-# The image of a patch that only marks a row as incomplete.
+# The image for a patch that only marks a row as incomplete.
 NO_VALUES = b"{}"
 
 
@@ -126,7 +126,7 @@ def _in_images(key: Key) -> Key:
 
 
 def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
-    """Convert a stored key to the form that images use, if a key column has changed its type since."""
+    """Convert a stored key to the format that images use, if a key column has changed its type since."""
     typed = (column([value], shape.types[name]) for name, value in zip(shape.key, key, strict=True))
     return tuple(image_value(array.to_pylist()[0]) for array in typed)
 
@@ -134,11 +134,11 @@ def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
 def patch_versions(
     patches: Sequence[Event], keys: Mapping[str, Key], values: Values, table: HistoryTable, shape: TableShape
 ) -> pa.Table:
-    """Return the versions for patches of many rows that share one position.
+    """Return the versions for patches that change many rows at one position.
 
     Args:
-        keys: the typed key of each key text in the patches.
-        values: the values of each image, by table column, or NO_VALUES.
+        keys: the typed key for each key text in the patches.
+        values: the values in each image, by table column, or NO_VALUES.
     """
     if not patches:
         return version_rows([], shape)
@@ -154,7 +154,7 @@ def patch_versions(
 def _after_images(
     events: Sequence[Event], columns: Mapping[str, pa.Array], sets: Sequence[list[str]]
 ) -> dict[int, Values]:
-    """Return the values of each event by its index."""
+    """Return each event's values, keyed by its index."""
     plain = {name: array.to_pylist() for name, array in columns.items()}
     return {
         event.index: {name: plain[name][number] for name in names}
@@ -163,7 +163,7 @@ def _after_images(
 
 
 class _Timelines:
-    """The timelines of the rows in a segment, to which events are added."""
+    """The timelines for the rows in a segment. Events are added to them."""
 
     def __init__(
         self,
@@ -210,7 +210,7 @@ class _Timelines:
                 self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos, inserted=True)
 
     def _leave(self, event: Event, line: Timeline, key: Key) -> Version | None:
-        """End the row of this key, because it is deleted or gets another key. Return the ended row in the form of
+        """End the row with this key, because it is deleted or gets another key. Return the ended row in the format of
         `Row.leave`.
         """
         turn = line.turn_of(event)
@@ -223,7 +223,7 @@ class _Timelines:
         same = taken.transaction.includes(event.transaction) if taken is not None and is_open else False
         if taken is not None and last is not None and same is not False:
             under = line.before(last.turn, event.scope, taken.pos)
-            # If all values equal those of the older row, it is the same row, and its insert was sent twice.
+            # If all values equal those in the older row, it is the same row, and its insert was sent twice.
             if taken.inserted and under is not None and _told(under) == _told(last):
                 same = False
         if taken is not None and last is not None and same:
@@ -240,7 +240,7 @@ class _Timelines:
 
     @property
     def taken(self) -> Collection[TakenKey]:
-        """Return the versions of rows that took the key of another row."""
+        """Return the versions of rows that took over another row's key."""
         return self._taken.values()
 
     def _move(self, event: Event, old: Timeline, line: Timeline, values: Values) -> None:
@@ -249,7 +249,7 @@ class _Timelines:
         before = self._leave(event, old, key_old)
         unsure = event.leaves_gaps
         if not event.resets:
-            # If events can arrive in any order, an earlier change of the old row can still arrive later.
+            # If events can arrive in any order, an earlier change to the old row can still arrive later.
             unsure = unsure or before is None or before.incomplete or not is_in_order(event.scope)
             values = {**(before.values if before else {}), **values}
         if line.outlives(event):
@@ -281,11 +281,12 @@ class _Timelines:
 def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: Marker, *, all_scopes: bool) -> int:
     """End every version that a truncate affects, and return the number of commits.
 
-    The truncate is stored first, so that late events can see it. After a crash in between, the repeated batch ends the
-    remaining versions.
+    The truncate is stored first, so that late events can see it. After a crash between the two steps, the repeated
+    batch ends the remaining versions.
 
     Raises:
-        Refused: other scopes feed the table, and it is not configured whether the truncate affects their rows.
+        Refused: other scopes feed the table, and the configuration does not say whether the truncate affects their
+            rows.
     """
     commits = 0
     truncate = next((one for one in table.truncates if (one.scope, one.pos) == (event.scope, event.pos)), None)
@@ -303,7 +304,7 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
             for scope in others.keys() & one.floors.keys():
                 others[scope] = max(others[scope], one.floors[scope])
         truncate = Truncate(event.scope, event.pos, readable(event.ts), {**others, event.scope: event.pos})
-        # Truncates are stored in source order. A late one is inserted before the later ones of its scope.
+        # Truncates are stored in source order. A late one is inserted before the later ones in its scope.
         later = [one for one in table.truncates if one.scope == event.scope and one.pos > event.pos]
         place = table.truncates.index(later[0]) if later else len(table.truncates)
         table.keep_truncates([*table.truncates[:place], truncate, *table.truncates[place:]])
@@ -322,7 +323,7 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
 
 
 def version_rows(versions: Iterable[tuple[Key, Version]], shape: TableShape) -> pa.Table:
-    """Return versions as rows of the table."""
+    """Return versions as table rows."""
     rows = list(versions)
     found = [version for _, version in rows]
     columns: dict[str, pa.Array] = {}

@@ -53,7 +53,7 @@ from spark_sink.tables.protocols import MirrorTable
 
 @dataclass(frozen=True, slots=True)
 class MirrorChanges:
-    """The rows that a segment changes in a mirror, and the events that it rejects.
+    """The rows that a segment changes in a mirror, and the events it rejects.
 
     Args:
         stale: the number of events without effect, by reason; `late` counts events that arrived after a later one.
@@ -82,7 +82,7 @@ OUTLIVED = "another scope has deleted the row since, by the commit times of the 
 
 
 class UnwritableRows(Exception):
-    """Rows that cannot be written, by key. Every image of such a row has a value that does not fit its column."""
+    """Rows that cannot be written, by key. In every image of each such row, a value does not fit its column."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys
@@ -107,7 +107,7 @@ def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *
 
 
 def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChanges:
-    """Combine the two results, which have no row in common."""
+    """Combine the two results, which have no rows in common."""
     counted = ((TRUNCATED, folded.truncated), (DUPLICATE, folded.duplicates))
     stale = Counter({reason: count for reason, count in counted if count})
     if others is None:
@@ -127,14 +127,14 @@ def _with_others(folded: ColumnFold, others: MirrorChanges | None) -> MirrorChan
 def fold_one_by_one(
     events: Sequence[Event], table: MirrorTable, plan: Plan, reached: Mapping[str, Latest], *, soft: bool
 ) -> MirrorChanges:
-    """Fold the events into the stored rows one by one. This is the specification of `fold_in_columns`.
+    """Fold the events into the stored rows one by one. This is the specification for `fold_in_columns`.
 
-    All values since the last reset of a row are checked, even those that a later event replaces, because a batch that
-    ended in between would have written them. If one value does not fit, all events of its row are examined. An invalid
-    event is reduced to its remaining values, which marks its row, and the segment is folded again.
+    All values since a row's last reset are checked, even those that a later event replaces. A batch that ended in
+    between would have written them. If a value does not fit, every event for its row is examined. An invalid event is
+    reduced to its remaining values, which marks its row, and the segment is folded again.
 
     Args:
-        reached: the position that each scope has reached, including events of other rows.
+        reached: the position that each scope has reached, including events for other rows.
         soft: deleted rows keep their values.
 
     Raises:
@@ -175,14 +175,14 @@ def changes(
     table: MirrorTable,
     last: Mapping[Key, Row] = MappingProxyType({}),
 ) -> TableChanges:
-    """Return the folded rows as columns to write, with the previous values of the deleted ones in `last`."""
+    """Return the folded rows as columns to write. `last` has the previous values of the deleted rows."""
     shown = {**folded, **last} if last else folded
     contents = _contents(shown, reader, shape)
     rows = list(shown.items())
     moved = {i: row.stored for i, (key, row) in enumerate(rows) if row.stored is not None and row.stored != key}
     bases = table.rows(set(moved.values())) if moved else {}
     sent = [content.sent for content in contents]
-    # A whole image sets every column, so the columns need not be checked for unchanged values.
+    # A whole image sets every column, so there is no need to check for unchanged values.
     partial = [(i, image, *rows[i]) for i, image in enumerate(sent) if len(image) < len(shape.types)]
     staying = [(i, image, row) for i, image, key, row in partial if row.stored == key]
     unfit: set[Key] = set()
@@ -269,7 +269,7 @@ def _fit(values: Values, sql: str) -> bool:
 
 
 def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, table: MirrorTable) -> dict[Key, Aside]:
-    """Return the rows that are quarantined at the end of the batch, in the form in which they are stored."""
+    """Return the rows that are in quarantine when the batch ends, in the format in which they are stored."""
     pending = {key: row.aside for key, row in folded.items() if row.aside is not None}
     if not pending:
         return {}
@@ -290,7 +290,7 @@ def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, t
 
 
 def _values(row: Row, reader: ImageReader, shape: TableShape, bases: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values of a row without its key, in the form of images; NULL where a column has no value.
+    """Return a row's values without its key, in the format that images use; NULL where a column has no value.
 
     Raises:
         Unreadable: one of its images does not match its schema.
@@ -325,7 +325,7 @@ def _meta_columns(
             for name in shape.key:
                 content.columns.pop(name, None)
     rows_and_contents = zip(rows, contents, strict=True)
-    # The columns of a deleted row have no positions. The values that it still shows are those from before the delete.
+    # The columns of a deleted row have no positions. The values it still shows are from before the delete.
     marks = [
         row.mark(content.columns if row.exists else {}, asides.get(key)) for (key, row), content in rows_and_contents
     ]
@@ -341,7 +341,7 @@ def _meta_columns(
 
 
 def instant(times: Sequence[int | None]) -> pa.Array:
-    """Return event times as a column. A time outside the range of the readers becomes the nearest supported time."""
+    """Return event times as a column. A time that readers do not support becomes the nearest supported time."""
     clamped = [None if time is None else readable(time) for time in times]
     return pa.array(clamped, pa.timestamp("us", "UTC"))
 
@@ -359,13 +359,13 @@ def _state(mark: RowMark) -> str | None:
 
 
 def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
-    """Return the column, with the stored value for each moved row whose image carried none."""
+    """Return the column. Moved rows whose image had no value for it get the stored value."""
     mask = pa.array([i in stored for i in range(len(array))])
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
-    """Return every event that can be the cause: those of the rows themselves, and of rows that moved into them."""
+    """Return every event that can be the cause: events for the rows themselves, and for rows that moved into them."""
     found = [folded.rows[key] for key in unfit]
     asides = [row.aside.row for row in found if row.aside is not None]
     rows = [*found, *(row.last for row in found if row.last is not None), *asides]

@@ -1,7 +1,7 @@
-"""Mirrors, column by column: find the last reset of each row, then the last value of each column since that reset.
+"""Mirrors, column by column: find each row's last reset, then the last value in each column since that reset.
 
 The result equals that of `mirror.fold_one_by_one`, which is the specification; test_mirror_columns.py compares the two.
-Rows that need more are folded one by one: those with a key change, a change of scope, or scopes without an order.
+Rows that need more are folded one by one: those with a key change, a scope change, or scopes without an order.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from spark_sink.tables.changes import TableChanges
 from spark_sink.tables.meta_columns import COMMIT_TS, DELETED_AT, INCOMPLETE, MARK_COLUMNS, POS, SCOPE, STATE
 from spark_sink.tables.protocols import MirrorTable
 
-# The range of timestamps that every reader supports: years 1 to 9999, in microseconds.
+# The timestamp range that every reader supports: years 1 to 9999, in microseconds.
 EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999
 
-# Fields of an event that the fold compares. Images make up most of an event, so they are not copied. The needed ones
-# are fetched by index at the end.
+# The event fields that the fold compares. Images make up most of an event, so they are not copied. The ones that are
+# needed are fetched by index at the end.
 _LOOKED_AT = ("op", "pos", "full", "withholds", "schema_id", "ts", "committed")
 
 _EMPTY = pa.scalar(b"", pa.binary())
 
 
 class ColumnFold(NamedTuple):
-    """The changes of the rows that were folded in columns, and the events of all other rows.
+    """The changes to the rows that were folded in columns, and the events for all other rows.
 
     Args:
         truncated: the number of events that precede a truncate.
@@ -52,7 +52,7 @@ class ColumnFold(NamedTuple):
 
 
 def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> ColumnFold:
-    """Fold the events of those rows that can be folded in columns.
+    """Fold the events for those rows that can be folded in columns.
 
     Raises:
         NotInColumns: none of them can.
@@ -77,8 +77,8 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
 
 
 class _Stored(NamedTuple):
-    """The markers of stored rows, by row number; null for rows that are not stored. `scope` is an index into the scopes
-    of the events, or -1 for any other scope. `whole`: the row needs no state except its position.
+    """The markers of stored rows, by row number; null for rows that are not stored. `scope` is an index into the
+    events' scopes, or -1 for any other scope. `whole`: the row needs no state except its position.
     """
 
     scope: pa.Int64Array
@@ -118,7 +118,7 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
 
 
 def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> pa.Int64Array:
-    """Return the rows that an insert overwrites. The transaction of the insert can still delete the older row later."""
+    """Return the rows that an insert overwrites. The insert's transaction can still delete the older row later."""
     number = rows.of_events
     is_told = pc.or_(pc.is_valid(columns["tx"]), pc.is_valid(columns["committed"]))
     inserts = pc.and_(pc.equal(columns["op"], "c"), is_told)
@@ -140,7 +140,7 @@ def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> 
 
 
 def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, str]) -> pa.BooleanArray:
-    """Return for each event whether it is at or before the last truncate of its scope."""
+    """Return for each event whether it is at or before the last truncate in its scope."""
     under = pa.repeat(pa.scalar(False), events.num_rows)
     for number, scope in enumerate(scopes.to_pylist()):
         if scope in floors:
@@ -154,8 +154,8 @@ class _Timeline:
     """Events grouped by row, in order within each row.
 
     Args:
-        events: the fields that are compared. `row` is the row number, ascending; `in_scope` is the number of the scope;
-            `place` is the index of the image.
+        events: the fields that are compared. `row` is the row number, ascending; `in_scope` is the scope number;
+            `place` is the image index.
     """
 
     events: pa.RecordBatch
@@ -166,24 +166,24 @@ class _Timeline:
 
     @cached_property
     def rows(self) -> pa.Int64Array:
-        """Return the row number of each event."""
+        """Return each event's row number."""
         return self.events["row"]
 
     @cached_property
     def _begins(self) -> pa.BooleanArray:
-        """Return for each event whether it is the first of its row."""
+        """Return for each event whether it is the first for its row."""
         rows = self.rows
         first = pa.array([True][: len(rows)], pa.bool_())
         return pa.concat_arrays([first, pc.not_equal(rows.slice(1), rows.slice(0, max(0, len(rows) - 1)))])
 
     @cached_property
     def first(self) -> pa.Int64Array:
-        """Return the index of the first event of each row."""
+        """Return the index of each row's first event."""
         return pc.indices_nonzero(self._begins).cast(pa.int64())
 
     @cached_property
     def last(self) -> pa.Int64Array:
-        """Return the index of the last event of each row."""
+        """Return the index of each row's last event."""
         after = pa.concat_arrays([self.first.slice(1), pa.array([len(self)][: len(self)], pa.int64())])
         return pc.subtract(after, 1)
 
@@ -207,8 +207,7 @@ class _Timeline:
         beyond = pc.greater(positions.take(self.first), known.take(self.first))
         if pc.all(rising, min_count=0).as_py() and pc.all(beyond, min_count=0).as_py():
             return self
-        # Positions become numbers, with a separate range for each row, so that the running maximum restarts with each
-        # row.
+        # Positions become numbers. Each row has a separate range, so that the running maximum restarts with each row.
         ranks = pc.rank(pa.concat_arrays([positions, known]), tiebreaker="dense").cast(pa.int64())
         base = pc.multiply(self.rows, 2 * len(self) + 1)
         reached, start = pc.add(base, ranks.slice(0, len(self))), pc.add(base, ranks.slice(len(self)))
@@ -262,13 +261,13 @@ def _changes(
 
 
 def _instants(times: pa.Int64Array) -> pa.TimestampArray:
-    """Return the result of `mirror.instant` for a whole column."""
+    """Apply `mirror.instant` to a whole column."""
     earlier = pc.min_element_wise(times, LATEST, skip_nulls=False)
     return pc.max_element_wise(earlier, EARLIEST, skip_nulls=False).cast(pa.timestamp("us", "UTC"))
 
 
 class _Begun(NamedTuple):
-    """For each event since the last reset of its row, tell whether it is a reset and whether it is a delete."""
+    """For each event since its row's last reset, tell whether it is a reset and whether it is a delete."""
 
     resets: pa.BooleanArray
     deletes: pa.BooleanArray
@@ -281,7 +280,7 @@ def _values(
     return the rows that write them.
 
     Args:
-        images: the image of each event; the image of a delete has no effect.
+        images: each event's image; a delete's image has no effect.
         stays: whether a row keeps the columns that no event contains.
     """
     shape = plan.shape
@@ -295,7 +294,7 @@ def _values(
         if name in shape.key:
             continue
         column = read.get(name, pa.nulls(len(images), arrow_type(sql)))
-        if is_plain:  # each row has one event, which has all of its columns
+        if is_plain:  # each row has one event, which has all of the row's columns
             values[name] = column
             continue
         told = pc.or_(begun.resets, names_column(patched, name)) if name in read else begun.resets
@@ -308,7 +307,7 @@ def _values(
 
 
 def _read(images: pa.BinaryArray, schema_of: pa.StringArray, plan: Plan) -> dict[str, pa.Array]:
-    """Return the columns of the images, reading each image with its own schema."""
+    """Return the columns in the images, reading each image with its own schema."""
     ids = pc.unique(schema_of).to_pylist()
     if len(ids) <= 1:
         return read_images(images, _types(plan, *ids)) if ids else {}
@@ -324,7 +323,7 @@ def _read(images: pa.BinaryArray, schema_of: pa.StringArray, plan: Plan) -> dict
 
 
 def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
-    """Return the type of each column in the events of a schema.
+    """Return each column's type in the events of one schema.
 
     Raises:
         NotInColumns: a column is renamed in the table, missing from it, or stored in one of several versions.

@@ -8,14 +8,14 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """A part of a batch, named after what the driver does or waits for."""
+    """Part of a batch, named after what the driver does or waits for."""
 
     SCHEMAS = "schemas"  # read the schemas topic
     BOOKS = "books"  # read and write the sink's own tables
     TASKS = "tasks"  # workers read, fold and write
     DDL = "ddl"  # create and change tables
     SPARK = "spark"  # merge staged files with Spark
-    LAG = "lag"  # ask brokers for the end of the topic
+    LAG = "lag"  # ask brokers where the topic ends
 
 
 # The total of all phases, which metrics and log list next to them.
@@ -42,6 +42,6 @@ class Stopwatch:
         self._phase, self._since = phase, now
 
     def stop(self) -> Mapping[str, float]:
-        """End the running phase. Return the seconds of each phase, and the total."""
+        """End the running phase. Return the seconds per phase, and the total."""
         self.enter(self._phase)
         return {**self._seconds, TOTAL: self._since - self._started}

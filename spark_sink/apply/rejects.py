@@ -20,22 +20,23 @@ from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import Tables
 
-# The maximum number of commits of a table in one batch. The marker numbers of the next batch start after it.
+# The maximum number of commits to one table per batch. The marker numbers for the next batch start after it.
 MAX_SEGMENTS = 4096
 
 
 @dataclass(frozen=True)
 class RejectedEvents:
-    """Quarantines the events of a batch that one table rejects, or parks the table, and counts the events.
+    """Quarantines the events that one table rejects in a batch, or parks the table, and counts the events.
 
-    If the raw records of the events were not sent along, the methods raise RawRecordMissing before they write anything.
+    If the raw records were not sent along with the events, the methods raise RawRecordMissing before they write
+    anything.
 
     Args:
         parking: the parked tables; None if these are parked events that are being replayed.
         app: pipeline and checkpoint; together with the name they mark the commits.
-        name: the name of the lakehouse table, or the name under which its events are parked.
-        table: the source table of the events; None if unknown.
-        records: the records from which the events were read.
+        name: the lakehouse table's name, or the name under which its events are parked.
+        table: the events' source table; None if unknown.
+        records: the records that the events were read from.
     """
 
     tables: Tables
@@ -48,12 +49,12 @@ class RejectedEvents:
     records: pa.Table
 
     def marker(self, number: int) -> Marker:
-        """Return the marker of the commit for a segment of the batch."""
+        """Return the commit marker for a segment in the batch."""
         return Marker(f"{self.app}/{self.name}", self.batch * MAX_SEGMENTS + number)
 
     def was_parked_by_this_batch(self) -> bool:
-        """Return whether an earlier attempt at this batch parked the table. Then the events up to that point are in the
-        table, and the rest are parked.
+        """Return whether an earlier attempt at this batch parked the table. In that case, the events up to that point
+        are in the table, and the rest are parked.
         """
         if self.table is None or self.parking is None or not (self.parking.again or self.name in self.parking.held):
             return False
@@ -62,7 +63,7 @@ class RejectedEvents:
         return done is not None and done >= marker.version
 
     def defer_if_parked(self, incoming: Intake) -> Deferred | None:
-        """Park the events if earlier events of the table are parked. Return None if the table is not parked."""
+        """Park the events if earlier events for the table are parked. Return None if the table is not parked."""
         cause = self.parking.held.get(self.name) if self.parking is not None and self.table is not None else None
         if cause is None:
             return None
@@ -94,7 +95,7 @@ class RejectedEvents:
         return TableCounters(rejected=dict(Counter(one.reason.value for one in rejected)))
 
     def reject_all(self, incoming: Intake) -> tuple[Done | Parked, TableCounters]:
-        """Reject the invalid events of a batch that has no valid ones."""
+        """Reject a batch's invalid events when it has no valid ones."""
         try:
             return Done(), self.reject(0, incoming.rejected)
         except Refused as refusal:
@@ -103,7 +104,7 @@ class RejectedEvents:
     def _park(
         self, number: int, reason: Reason, detail: str, events: Iterable[Event], rejected: Iterable[Rejected]
     ) -> int:
-        """Append the events to the parked ones, and return their number. Replayed events are already there."""
+        """Append the events to the parked ones, and return how many there are. Replayed events are already parked."""
         if self.parking is None:
             return 0
         places = sorted({event.index for event in events} | {one.event for one in rejected})

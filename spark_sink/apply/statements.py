@@ -1,7 +1,7 @@
-"""Statements that change existing rows. Each becomes a truncate, a refusal, or a patch of every existing row.
+"""Statements that change existing rows. Each becomes a truncate, a refusal, or a patch for every existing row.
 
-A patch is an update at the position of the statement. Therefore positions decide which rows are older, a replay changes
-nothing, a history gets a version of each current row, and no table format needs special treatment.
+A patch is an update at the statement's position. Therefore positions decide which rows are older, a replay changes
+nothing, a history gets a version for each current row, and no table format needs special treatment.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from spark_sink.tables.protocols import HistoryTable, MirrorTable
 class Answered(NamedTuple):
     """The result of replacing the statements in a table's events.
 
-    It contains the events, the schemas of columns that statements fill, and the number of notes after which the table
+    It contains the events, the schemas for columns that statements fill, and the number of notes after which the table
     differs from its source.
     """
 
@@ -93,7 +93,7 @@ def _detail(reason: Reason, words: Iterable[str], event: Event) -> str:
 
 
 def _schema_of(fills: Mapping[str, str], table: TableId, latest: TableSchema | None) -> TableSchema:
-    """Return the schema for the image of a statement. If the type of a column was already announced, it is used."""
+    """Return the schema for a statement's image. If a column's type was already announced, it is used."""
     types = {} if latest is None else latest.column_types
     columns = [Column(name, types.get(name, type_)) for name, type_ in fills.items()]
     return TableSchema.of(table.source, table.db, table.schema, table.table, columns, "statement")
@@ -115,7 +115,7 @@ def answer(event: Event, table: MirrorTable | HistoryTable, plan: Plan, marker: 
     values = reader(event)
     unfit = {name for name, value in values.items() if not fits(value, plan.shape.types[name])}
     if unfit:
-        # The value cannot be written, so the rows differ from their source.
+        # The value cannot be written, so the rows differ from those at the source.
         event = msgspec.structs.replace(event, after=NO_VALUES, withholds=True)
         values = {}
     if not values and not event.withholds:
@@ -142,12 +142,11 @@ def _patches(
 ) -> list[Event]:
     """Return patches for the rows that are known to be older than the statement.
 
-    Within a scope, positions decide. If another scope wrote a row, the commit time decides, because a statement and the
-    rows of its table can arrive in different partitions. If that time is unknown, the row is marked and keeps its
-    values.
+    Within a scope, positions decide. If another scope wrote a row, the commit time decides, because a statement and its
+    table's rows can arrive in different partitions. If that time is unknown, the row is marked and keeps its values.
 
     Args:
-        at: the time of the statement.
+        at: when the statement ran.
         written: for each row, the scope that wrote it last, and when.
     """
     patch = msgspec.structs.replace(event, op="u", key_old=None, full=False)
@@ -163,7 +162,7 @@ def _patches(
 
 
 def refusal_without_rows(events: Iterable[Event]) -> Refused | None:
-    """Return the first refusal that parks a table even if it is empty or does not exist yet."""
+    """Return the first refusal that parks a table even if the table is empty or does not exist yet."""
     found = (_refusal(event) for event in events if event.op == REFUSAL)
     return next((refused for refused, always in found if always), None)
 
@@ -174,7 +173,7 @@ def _refusal(event: Event) -> tuple[Refused, bool]:
 
 
 def _of_source(event: Event, rows: Iterable[Key], shape: TableShape) -> Iterable[Key]:
-    """Return the rows of the statement's source table; all rows if the table is not shared."""
+    """Return the rows from the statement's source table; all rows if the table is not shared."""
     if SOURCE not in shape.key or not event.key:
         return rows
     own = msgspec.json.decode(event.key, type=dict[str, str])[SOURCE]

@@ -1,4 +1,4 @@
-"""The commits of one table in a batch. Segments are committed in order, each at most once."""
+"""Commit one table's events in a batch. Segments are committed in order, each at most once."""
 
 from __future__ import annotations
 
@@ -59,9 +59,7 @@ class Commits:
     def write(
         self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]
     ) -> tuple[Done | NeedsRecords | NeedsSpark | Parked, TableCounters]:
-        """Continue after the last marker of the table, until the worker cannot do the next step, and count
-        the results.
-        """
+        """Continue after the table's last marker until the next step needs the driver, and count the results."""
         done = self.table.applied(self._marker(0).app)
         broken = _by_segment(rejected, segments)
         counters = TableCounters()
@@ -73,7 +71,7 @@ class Commits:
                 if self.refused_by_spark is not None:
                     return self._refuse_ordered_commit(number, self.refused_by_spark, segments, broken), counters
                 try:
-                    # One part at a time, so that the parts before an error are counted.
+                    # Apply one part at a time, so that the parts before an error are counted.
                     for part in self._commit(number, segment, broken[number], sum(counters.rejected.values())):
                         counters += part
                 except Refused as refusal:
@@ -87,8 +85,8 @@ class Commits:
         return Done(), counters
 
     def _marker(self, number: int) -> Marker:
-        """Return the marker of the commit for a segment. A rebuilt table has markers of its own, because it does not
-        contain the commits of its predecessor.
+        """Return the commit marker for a segment. A rebuilt table has markers of its own, because it does not contain
+        the commits from the table that it replaces.
         """
         marker, built = self.rejects.marker(number), self.table.shape.built
         return marker._replace(app=f"{marker.app}@{built}") if built else marker
@@ -189,12 +187,12 @@ class Commits:
         return _written(rows, started) if rows else TableCounters()
 
     def _forgotten(self, segment: Sequence[Event], table: MirrorTable) -> Marker:
-        """Once per day, drop the tombstones of rows that were deleted long ago, and return the marker for the next
+        """Once per day, drop the tombstones for rows that were deleted long ago, and return the marker for the next
         commit.
 
-        The day comes from the event times, so a backlog keeps the tombstones that it still needs. One record with a
-        time far in the future must not decide this. Therefore the table drops tombstones up to the day that an earlier
-        batch marked, and a future day is never marked.
+        The day comes from the event times, so a backlog keeps the tombstones it still needs. One record with a time far
+        in the future must not decide this. Therefore the table drops tombstones up to the day that an earlier batch
+        marked, and a future day is never marked.
         """
         now = min(newest(segment), self.now)
         day, done = (now - self.rules.tombstone_days * DAY) // DAY, table.applied(FORGOTTEN)
@@ -204,8 +202,7 @@ class Commits:
 
 
 def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """Split the events at truncates and statements. Each of these forms a group of its own; the first group can be
-    empty.
+    """Split the events at truncates and statements. Each of these forms its own group; the first group can be empty.
 
     Raises:
         Refused: there are more groups than marker numbers.

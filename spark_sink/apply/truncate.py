@@ -1,6 +1,4 @@
-"""Truncates, stored as the floor of their scope: the table ignores every event up to the floor (docs/sink-design.md,
-R14).
-"""
+"""Truncates, stored as a floor per scope: the table ignores every event up to the floor (docs/sink-design.md, R14)."""
 
 from __future__ import annotations
 
@@ -26,8 +24,8 @@ def truncate(
 ) -> int:
     """Delete the rows that were written before the truncate, and return the number of commits.
 
-    The floors are stored first, then the rows below them are deleted. After a crash in between, the repeated batch
-    finds the floors and deletes the rest. A repeated truncate deletes nothing, because its own floor covers it.
+    The floors are stored first, then the rows below them are deleted. After a crash between the two steps, the repeated
+    batch finds the floors and deletes the rest. A repeated truncate deletes nothing, because its own floor covers it.
 
     Args:
         now: the time of writing (microseconds, UTC).
@@ -35,7 +33,8 @@ def truncate(
         soft: keep the rows and mark them as deleted.
 
     Raises:
-        Refused: other scopes feed the table, and it is not configured whether the truncate affects their rows.
+        Refused: other scopes feed the table, and the configuration does not say whether the truncate affects their
+            rows.
     """
     commits = 0
     if event.pos > table.floors.get(event.scope, ""):
@@ -49,7 +48,7 @@ def truncate(
                 "all_scopes if each truncate means the whole table",
             )
         reached[event.scope] = event.pos
-        # Never lower a floor. The floor of another scope can be above the positions of its stored rows.
+        # Never lower a floor. Another scope's floor can be above the positions of its stored rows.
         higher = {scope: pos for scope, pos in reached.items() if pos > table.floors.get(scope, "")}
         table.raise_floors({**table.floors, **higher})
         commits += 1
@@ -62,7 +61,7 @@ def truncate(
 
 
 def _cut_short(event: Event, table: MirrorTable, plan: Plan, now: int) -> bool:
-    """Remove the values from before the truncate from rows that were patched after it, as a late delete does."""
+    """If a row was patched after the truncate, remove its values from before the truncate, as a late delete does."""
     keys = {str(number): key for number, key in enumerate(sorted(table.rows_spanning_floor(event.scope), key=repr))}
     if not keys:
         return False

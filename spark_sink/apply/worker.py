@@ -1,6 +1,6 @@
-"""The work of a worker: fold the events of each table and write them. docs/sink-design.md describes the steps.
+"""What a worker does: fold each table's events and write them. docs/sink-design.md describes the steps.
 
-All events of a table are in one task, so its segments are applied in order, and no other task writes the table.
+All events for a table are in one task, so its segments are applied in order, and no other task writes the table.
 """
 
 from __future__ import annotations
@@ -63,12 +63,12 @@ from spark_sink.table_report import (
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
 
-# The memory of this process, as Linux reports it.
+# This process's memory, as Linux reports it.
 _STATM = Path("/proc/self/statm")
 
 
 class Applied(NamedTuple):
-    """The outcome for one table's events. `name` is used in reports, and `version` is the table version afterwards."""
+    """What became of one table's events. `name` is used in reports, and `version` is the table version afterwards."""
 
     outcome: Outcome
     name: str
@@ -86,8 +86,8 @@ class Task:
         parking: the parked tables, whose events are not examined; None if these are parked events being replayed.
         refused: tables whose next commit the driver attempted in this batch, and why they rejected it.
         spelled: tables that exist in another spelling than the requested one.
-        last_seen: the state of each table in the manifest; the table must descend from it.
-        began: when the batch began (microseconds, UTC), by the clock of the driver.
+        last_seen: each table's state in the manifest; the table must descend from it.
+        began: when the batch began (microseconds, UTC), by the driver's clock.
     """
 
     tables: Tables
@@ -110,7 +110,7 @@ class Task:
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
 
     def route(self, records: pa.Table) -> Iterator[TableReport]:
-        """Return the tables of one route. Usually there is exactly one."""
+        """Return the tables for one route. Usually there is exactly one."""
         places = Destinations(self.tables, self.pattern, self.rules, self.parking, self.spelled)
         found, catalog = places.of(intake(records), self.catalog)
         task = replace(self, catalog=catalog)
@@ -121,7 +121,7 @@ class Task:
             counters = TableCounters(
                 count_without_gaps(place.incoming.events),
                 ignored=dict(place.incoming.ignored),
-                # The events of a parked table are not examined.
+                # A parked table's events are not examined.
                 statements={word: n for word, n in place.incoming.statements.items() if word in ROWS_DIFFER},
             )
             try:
@@ -141,7 +141,7 @@ class Task:
             extent = NOWHERE
 
     def _takes(self, place: Destination) -> bool:
-        """Return whether the task includes the events of this destination."""
+        """Return whether the task includes the events for this destination."""
         return True
 
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
@@ -208,7 +208,7 @@ class Task:
         return Applied(written, name, counters + done, choice, table.version)
 
     def _version(self, name: str) -> int | None:
-        """Return the version of the table for the manifest, so that it includes commits from an earlier attempt at the
+        """Return the table version for the manifest, so that it includes commits from an earlier attempt at the
         batch.
         """
         with suppress(Refused):  # it cannot be opened, so it had no commit
@@ -270,7 +270,7 @@ class Task:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause the garbage collector. Its repeated scans of all events took 30 % of the time and freed nothing, because
+    """Pause the garbage collector. Its repeated scans over all events took 30 % of the time and freed nothing, because
     events are not part of reference cycles.
     """
     gc.disable()
@@ -281,7 +281,7 @@ def _gc_paused() -> Iterator[None]:
 
 
 def _resident_megabytes() -> int:
-    """Return the memory of this process in MiB; 0 if the system does not report it."""
+    """Return this process's memory in MiB; 0 if the system does not report it."""
     try:
         pages = int(_STATM.read_bytes().split()[1])
     except OSError:

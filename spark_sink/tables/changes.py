@@ -1,4 +1,4 @@
-"""The values that the code that applies events passes to the table formats: changes of rows, and commit markers."""
+"""The values that are passed to the table formats when events are applied: row changes and commit markers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Identity(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """The marker of a commit, so that the commit is not repeated. The versions of one `app` only increase."""
+    """A commit's marker, so that the commit is not repeated. The versions for one `app` only increase."""
 
     app: str
     version: int
@@ -26,9 +26,9 @@ class Marker(NamedTuple):
 class TableChanges(NamedTuple):
     """Rows to write in one commit, including deleted ones.
 
-    `rows` has the table's columns and META_COLUMNS except UPDATED_AT, which becomes `at` in all rows (microseconds,
-    UTC; None: unchanged). `kept` has an entry for each column that some rows leave unchanged, with a flag per row that
-    tells whether the row writes it. Every row writes all other columns. `inserts_only`: none of the rows is stored yet.
+    `rows` has the table's columns and META_COLUMNS except UPDATED_AT, which is set to `at` in all rows (microseconds,
+    UTC; None: unchanged). For each column that some rows leave unchanged, `kept` has one flag per row that tells
+    whether the row writes it. Every row writes all other columns. `inserts_only`: none of the rows is stored yet.
     """
 
     rows: pa.Table
@@ -41,10 +41,10 @@ class TableChanges(NamedTuple):
 
 
 class LastSeen(NamedTuple):
-    """The state of a table in the manifest.
+    """A table's state in the manifest.
 
     Args:
-        version: the version of the table.
+        version: the table version.
         at: when the batch that reached it ended (microseconds, UTC); 0 if only a later time is known.
     """
 
@@ -56,8 +56,8 @@ class Deletion(NamedTuple):
     """When rows were deleted (microseconds, UTC).
 
     Args:
-        at: the time of the event's raw record.
-        committed: the time of its commit at the source, if known.
+        at: the time in the event's raw record.
+        committed: when the source committed it, if known.
         written: when the sink wrote the delete.
     """
 

@@ -1,4 +1,4 @@
-"""Select the table format. The rest of the sink addresses tables here, by name."""
+"""Select the table format. The rest of the sink addresses tables through this module, by name."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FormatTables:
-    """The tables of a warehouse, each in its format. The sink's own tables are Delta tables.
+    """The tables in a warehouse, each in its format. The sink's own tables are Delta tables.
 
     Args:
         app: pipeline and checkpoint, which identify the staged files.
-        buckets: the buckets of new Iceberg tables, keyed by name or pattern.
-        catalog: the catalog of the Iceberg tables; None if they are folders of the warehouse.
+        buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
+        catalog: the catalog for the Iceberg tables; None if they are folders in the warehouse.
     """
 
     warehouse: str
@@ -53,7 +53,7 @@ class FormatTables:
         return self._of(self.format(name)).open(name)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table, or None if it does not exist.
+        """Return a table's shape, or None if the table does not exist.
 
         Raises:
             ConfigError: a table with another format exists.
@@ -64,18 +64,18 @@ class FormatTables:
         return found
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, in any format, and whether or not the sink created it."""
+        """Return whether the table exists, in any format, even if the sink did not create it."""
         return any(self._of(format).exists(name) for format in self._possible())
 
     def format(self, name: str) -> Format:
-        """Return the format that a table has or will have."""
+        """Return a table's current or future format."""
         return format_of(name, self.formats)
 
     def check_format(self, name: str) -> None:
-        """Make sure that no table of another format has this name.
+        """Make sure that no table in another format has this name.
 
         Raises:
-            ConfigError: a table of another format has it.
+            ConfigError: a table in another format has it.
         """
         wanted = self.format(name)
         for other in self._possible():
@@ -87,7 +87,7 @@ class FormatTables:
                 )
 
     def _possible(self) -> Iterable[Format]:
-        """Return the formats that a table can have here. Without a catalog, Iceberg tables are limited to local
+        """Return the formats that are possible for a table here. Without a catalog, Iceberg tables are limited to local
         folders, because pyiceberg would use its own credentials for an object store.
         """
         in_folders = "://" not in self.warehouse.removeprefix("file://")
@@ -123,14 +123,14 @@ class FormatTables:
 
     @property
     def iceberg_catalog(self) -> TableCatalog:
-        """The catalog of the Iceberg tables."""
+        """The catalog for the Iceberg tables."""
         from spark_sink.tables.iceberg.catalogs import catalog_of
 
         return catalog_of(self.warehouse, self.catalog)
 
     @property
     def catalog_traits(self) -> CatalogTraits:
-        """The traits of that catalog. Until it is tested, the traits that the sink wants."""
+        """That catalog's traits. Until it is tested, the traits that the sink wants."""
         from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 
         known = None if self.catalog is None else TraitsMemory(self.warehouse, self.catalog).recall()
@@ -170,7 +170,7 @@ class FormatDdl:
 
 
 def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
-    """Test the catalog of the Iceberg tables, unless the result is known. Folders need no test.
+    """Test the catalog for the Iceberg tables, unless the result is known. Folders need no test.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
@@ -183,7 +183,7 @@ def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
 
 
 def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
-    """Return the object that creates and changes the tables of a warehouse, through Spark if necessary."""
+    """Return the object that creates and changes the tables in a warehouse, through Spark if necessary."""
     # Imported here because the command line needs no Spark.
     from spark_sink.tables.delta.spark_ddl import SparkDdl
     from spark_sink.tables.iceberg.ddl import IcebergDdl
@@ -197,7 +197,7 @@ def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
 
 
 class FormatMaintenance:
-    """The files of tables, each in its format."""
+    """Table files, each in its format."""
 
     def __init__(self, tables: FormatTables, spark: SparkSession | None) -> None:
         """Args:
@@ -233,7 +233,7 @@ class FormatMaintenance:
 
 
 def spark_writer(spark: SparkSession, tables: FormatTables) -> SparkWriter:
-    """Return the writer of the tables that Spark writes."""
+    """Return the writer for the tables that Spark writes."""
     from spark_sink.tables.delta.spark import SETTINGS, DeltaInSpark
     from spark_sink.tables.iceberg.spark import IcebergInSpark
     from spark_sink.tables.spark_writer import SparkWriter

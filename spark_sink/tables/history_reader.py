@@ -1,4 +1,4 @@
-"""Read the stored versions of a history by column, independently of the table format."""
+"""Read a history's stored versions by column, independently of the table format."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _TRUNCATES_PROPERTY = "cdc.truncates"
 
 _TRUNCATES = msgspec.json.Decoder(tuple[Truncate, ...])
 
-# Versions of rows that took the key of another row in the same transaction, as JSON.
+# Row versions that took over another row's key in the same transaction, as JSON.
 _TAKEN_PROPERTY = "cdc.taken_keys"
 
 _TAKEN = msgspec.json.Decoder(tuple[TakenKey, ...])
@@ -44,7 +44,7 @@ _OWN = (SCOPE, POS, TURN, OP, SET, START_TS, END_OP, END_SCOPE, END_POS, END_TS,
 
 
 class HistoryReader:
-    """The reading half of a history. Each format implements `_scan`, which returns the columns of the versions."""
+    """The reading half of a history. Each format implements `_scan`, which returns the versions' columns."""
 
     shape: TableShape
 
@@ -101,7 +101,7 @@ class HistoryReader:
 
 
 def greatest_of(batches: Iterable[pa.RecordBatch]) -> dict[str, str]:
-    """Return the greatest position of every scope, from batches with these two columns."""
+    """Return the greatest position in every scope, from batches with these two columns."""
     greatest: dict[str, str] = {}
     for batch in batches:
         found = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
@@ -111,7 +111,7 @@ def greatest_of(batches: Iterable[pa.RecordBatch]) -> dict[str, str]:
 
 
 def stored_truncates(properties: Mapping[str, str]) -> Sequence[Truncate]:
-    """Return the truncates in the properties of a table, in order."""
+    """Return the truncates in a table's properties, in order."""
     stored = properties.get(_TRUNCATES_PROPERTY)
     return _TRUNCATES.decode(stored) if stored else ()
 
@@ -122,7 +122,7 @@ def truncates_property(truncates: Sequence[Truncate]) -> dict[str, str]:
 
 
 def stored_taken_keys(properties: Mapping[str, str]) -> Sequence[TakenKey]:
-    """Return the keys that another row has taken, from the properties of a table."""
+    """Return the keys that another row has taken, from a table's properties."""
     stored = properties.get(_TAKEN_PROPERTY)
     return _TAKEN.decode(stored) if stored else ()
 
@@ -148,7 +148,7 @@ def covered(scope: pa.Array, pos: pa.Array, truncate: Truncate) -> pa.Array:
 
 
 def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
-    """Select the versions that were ended by a truncate with at least this position in their scope."""
+    """Select the versions that were ended by a truncate at or above this position in their scope."""
     scope, end = batch.column(END_SCOPE), batch.column(END_POS)
     clauses = [pc.and_(pc.equal(scope, one), pc.equal(end, floor)) for one, floor in truncate.floors.items()]
     same = reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))

@@ -1,4 +1,4 @@
-"""The folders of tables in a warehouse."""
+"""Table folders in a warehouse."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from deltalake.fs import DeltaStorageHandler
 
 
 def location(warehouse: str, name: str) -> str:
-    """Return the folder of a table. Each dot in the name separates folders."""
+    """Return a table's folder. Each dot in the name separates folders."""
     return f"{warehouse.rstrip('/')}/{name.replace('.', '/')}"
 
 
@@ -38,6 +38,6 @@ def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str |
 
 
 def _children(storage: fs.FileSystem, folder: str) -> list[str]:
-    """Return the paths in a folder of the warehouse. If the folder does not exist, there are none."""
+    """Return the paths in a warehouse folder. If the folder does not exist, the result is empty."""
     found = storage.get_file_info(fs.FileSelector(folder, allow_not_found=True))
     return [info.path for info in found]

@@ -1,4 +1,4 @@
-"""The protocol for the maintenance of table files. Maintenance never changes a row."""
+"""The protocol for maintaining table files. Maintenance never changes a row."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ class MaintenanceError(Exception):
 
 
 class TableFiles(NamedTuple):
-    """The files of a table.
+    """A table's files.
 
     Args:
-        version: the version of the table at which they were counted.
-        sizes: the sizes of the files in that version, in bytes.
-        unsaved: commits since the last checkpoint of the log, which every reader of the table has to read.
+        version: the table version at which they were counted.
+        sizes: the file sizes in that version, in bytes.
+        unsaved: commits since the last checkpoint in the log. Every reader has to read them.
         remembered_days: how long the log remembers a removed file.
         parts: groups of files that are only merged with each other.
-        foreign: features of the table that maintenance does not support; if there are any, nothing is done.
+        foreign: table features that maintenance does not support; if there are any, nothing is done.
     """
 
     version: int
@@ -40,7 +40,7 @@ class Compacted(NamedTuple):
 
 
 class TableMaintenance(Protocol):
-    """The maintenance steps. Each is at most a single commit, so an interrupted step leaves the table unchanged.
+    """The maintenance steps. Each makes at most one commit, so an interrupted step leaves the table unchanged.
 
     Raises:
         MaintenanceError: by every method.
@@ -59,6 +59,7 @@ class TableMaintenance(Protocol):
         """Set how long the log remembers removed files. Vacuum cannot find files that the log has forgotten."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Delete the files that were removed from the table before the given time, and return their number. Other files
-        in the folder are only deleted if they are equally old and a failed writer of this table left them.
+        """Delete the files that were removed from the table before the given time, and return how many were deleted.
+        Other files in the folder are only deleted if they are equally old and were left by a failed writer of this
+        table.
         """

@@ -60,7 +60,7 @@ OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
     Mode.HISTORY: HISTORY_COLUMNS,
 }
 
-# Columns that a table from an earlier release can lack. They are added with its next event.
+# Columns that a table from an earlier release can lack. They are added with the table's next event.
 ADDED_LATER: Mapping[Mode, frozenset[str]] = {
     Mode.MIRROR: frozenset({COMMIT_TS, UPDATED_AT}),
     Mode.CHANGELOG: frozenset(),

@@ -1,4 +1,4 @@
-"""Read the stored rows of a mirror by column, independently of the table format."""
+"""Read a mirror's stored rows by column, independently of the table format."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from spark_sink.tables.meta_columns import (
 
 _MEMORY = msgspec.json.Decoder(Memory)
 
-# The maximum number of values that a reader compares one by one with the statistics of a file. Iceberg's reader
-# compares no more than this.
+# The maximum number of values that a reader compares one by one with a file's statistics. Iceberg's reader compares no
+# more than this.
 FEW = 200
 
 
 class KeyRange(NamedTuple):
-    """The values of a key column in some rows. If there are few values, `values` has all of them."""
+    """A key column's values in some rows. If there are few values, `values` has all of them."""
 
     least: Any
     greatest: Any
@@ -46,9 +46,7 @@ Reach = Mapping[str, KeyRange]
 
 
 class MirrorReader:
-    """The reading half of a mirror. Each format implements `_scan`, which returns the columns of the rows, and the
-    floors.
-    """
+    """The reading half of a mirror. Each format implements `_scan`, which returns the rows' columns, and the floors."""
 
     shape: TableShape
 
@@ -117,11 +115,13 @@ class MirrorReader:
 
     @property
     def _lacking(self) -> set[str]:
-        """Return the sink's columns that the table lacks. A sweep can find such tables, because it adds no columns."""
+        """Return the sink's columns that are missing from the table. A sweep can find tables with missing columns,
+        because it adds none.
+        """
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """Return these columns for the rows that are stored."""
+        """Return these columns for the stored rows."""
         if not keys:
             return
         wanted = keys if isinstance(keys, set) else set(keys)
@@ -140,7 +140,7 @@ class MirrorReader:
 
 
 def reach_of(keys: Collection[Key], names: Sequence[str]) -> Reach:
-    """Return the reach of some keys. The key columns have these names."""
+    """Return the reach for some keys. The key columns have these names."""
     values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
     return {name: KeyRange(min(found), max(found), _few(found)) for name, found in values.items()}
 

@@ -1,4 +1,4 @@
-"""The protocols of table formats. Workers write tables (`Tables`), and the driver alters them (`TableDdl`)."""
+"""Protocols for table formats. Workers write tables (`Tables`), and the driver alters them (`TableDdl`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class OpenTable(Protocol):
 
     @property
     def version(self) -> int:
-        """Return the version with which readers can see the current state of the table."""
+        """Return the version at which readers can see the table's current state."""
 
     @property
     def choice(self) -> Choice:
@@ -41,8 +41,8 @@ class OpenTable(Protocol):
         """Return the greatest version that `app` has committed."""
 
     def follows(self, seen: LastSeen) -> bool:
-        """Return whether the table descends from a recorded state. It does not after an older state was restored, which
-        removes rows. Later commits of other programs, such as a compaction, do not matter.
+        """Return whether the table descends from a recorded state. It does not after someone restored an older state,
+        which removes rows. Later commits by other programs, such as a compaction, do not matter.
         """
 
 
@@ -55,24 +55,24 @@ class MirrorTable(OpenTable, Protocol):
         """The position of the last truncate, by scope."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
-        """Return the markers of the rows that are stored, including deleted rows."""
+        """Return the markers for the stored rows, including deleted rows."""
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
         """Return the markers as columns, for the stored rows among `keys`. `keys` has the key columns and possibly
-        others. The result has these columns and MARK_COLUMNS.
+        others. The result has the same columns and MARK_COLUMNS.
         """
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         """Return the complete rows for the keys that are stored."""
 
     def max_positions(self) -> dict[str, str]:
-        """Return the greatest position of every scope in the stored rows."""
+        """Return the greatest position in the stored rows for every scope."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """Return, for every row that is not deleted, the scope that wrote it last and its position there."""
+        """For every row that is not deleted, return the scope that wrote it last and its position there."""
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
-        """Return the rows whose last reset in the scope is at or below its floor, and that have later patches."""
+        """Return the rows whose last reset is at or below its scope's floor, and that have later patches."""
 
     def write(self, changes: TableChanges, *markers: Marker) -> None: ...
 
@@ -85,7 +85,7 @@ class MirrorTable(OpenTable, Protocol):
         """Mark the rows at or below the floors as deleted, and keep their values."""
 
     def forget(self, before: int) -> None:
-        """Drop the tombstones of rows that were deleted before a time (microseconds, UTC)."""
+        """Drop the tombstones for rows that were deleted before a time (microseconds, UTC)."""
 
 
 @runtime_checkable
@@ -93,7 +93,7 @@ class ChangelogTable(OpenTable, Protocol):
     """A table of events, in no particular order."""
 
     def greatest(self) -> Mapping[str, str]:
-        """The greatest position of every scope."""
+        """The greatest position in every scope."""
 
     def known(self, wanted: Collection[Identity]) -> set[Identity]:
         """Return the events that are already in the table."""
@@ -104,7 +104,7 @@ class ChangelogTable(OpenTable, Protocol):
 
 @runtime_checkable
 class HistoryTable(OpenTable, Protocol):
-    """A table of versions, each identified by its key, scope and position."""
+    """A table of row versions, each identified by its key, scope and position."""
 
     @property
     def truncates(self) -> Sequence[Truncate]:
@@ -115,19 +115,21 @@ class HistoryTable(OpenTable, Protocol):
         """The taken keys that the last batches stored. An entry is outdated once its key has a later version."""
 
     def greatest(self) -> Mapping[str, str]:
-        """The greatest position of every scope."""
+        """The greatest position in every scope."""
 
     def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
-        """Return all versions of these rows. With `since`, a position by scope, return only the versions that end after
-        it, and the last version of each turn and before each truncate, whenever they ended.
+        """Return all versions of these rows.
+
+        With `since`, a position by scope, return only the versions that end after it. Also include the last version of
+        each turn and the last one before each truncate, whenever they ended.
         """
 
     def current_keys(self) -> set[Key]:
         """The keys of the rows that exist now."""
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
-        """Return the rows with a version that began before the truncate and ended after it. If the truncate is late,
-        include rows whose version was ended by another truncate.
+        """Return the rows with a version that began before the truncate and ended after it. If the truncate arrives
+        late, include rows whose version was ended by another truncate.
         """
 
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
@@ -136,7 +138,7 @@ class HistoryTable(OpenTable, Protocol):
     def keep_truncates(self, truncates: Sequence[Truncate]) -> None: ...
 
     def keep_taken_keys(self, taken: Sequence[TakenKey]) -> None:
-        """Replace `taken_keys`. Call this before writing the versions in it."""
+        """Replace `taken_keys`. Call this before writing the versions it refers to."""
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
         """End the current versions that began before the truncate. Return whether there were any, and therefore a
@@ -155,14 +157,14 @@ class Tables(Protocol):
         """
 
     def check_format(self, name: str) -> None:
-        """Make sure that no table of another format has this name.
+        """Make sure that no table in another format has this name.
 
         Raises:
-            ConfigError: a table of another format has it.
+            ConfigError: a table in another format has it.
         """
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
-        """Return the table as of a moment, or None if it did not exist.
+        """Return the table as of a moment, or None if it did not exist then.
 
         Raises:
             FatalError: no version from that time exists any more.
@@ -175,7 +177,7 @@ class Tables(Protocol):
         """Append to the parked events, unless this was already done."""
 
     def parked(self, app: str) -> int | None:
-        """Return the greatest version with which `app` has parked events."""
+        """Return the greatest version at which `app` has parked events."""
 
 
 class TableAlterations(Protocol):
@@ -206,7 +208,7 @@ class DeltaAlterations(TableAlterations, Protocol):
 
 
 class TableCreation(TableAlterations, Protocol):
-    """Creates and changes tables of one format."""
+    """Creates and changes tables in one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
         """Create a table, unless it exists. Return its name, which can have another spelling."""

@@ -1,4 +1,4 @@
-"""Registration of tables in a catalog, where readers find them by name."""
+"""Register tables in a catalog, where readers find them by name."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class RegistrationError(Exception):
 
 
 class CatalogName(NamedTuple):
-    """The name of a table in a catalog: one schema, one table."""
+    """A table's name in a catalog: one schema, one table."""
 
     schema: str
     table: str
@@ -25,7 +25,7 @@ class CatalogName(NamedTuple):
 
 
 class Catalog(Protocol):
-    """A catalog in which tables are registered at their location."""
+    """A catalog that registers tables by their location."""
 
     def register(self, name: str) -> bool:
         """Register a table by its lakehouse name. Return False if it was already registered.

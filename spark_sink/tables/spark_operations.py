@@ -1,6 +1,4 @@
-"""The work that a worker orders from the driver for a table that Spark writes. The report of the table contains the
-orders.
-"""
+"""Orders from a worker to the driver, for a table that Spark writes. The table's report contains the orders."""
 
 from __future__ import annotations
 
@@ -13,20 +11,20 @@ from spark_sink.tables.changes import Deletion, Marker
 
 
 class Merge(Struct, frozen=True, tag=True):
-    """Write a staged file of `TableChanges`.
+    """Write a staged file with `TableChanges`.
 
     Args:
         path: the file, below the staging folder. It is named after its content, so the content of a path never changes.
-        columns: Spark SQL type by column to write, in the order of the file.
-        kept: columns that some rows leave unchanged. A flag column for each (`WRITTEN` and its name) shows which rows
+        columns: the Spark SQL type for each column to write, in file order.
+        kept: columns that some rows leave unchanged. For each, a flag column (`WRITTEN` and its name) shows which rows
             write it.
-        bounds: the smallest and greatest value of key columns in the file, with which Spark can skip files.
-        values: all values of key columns that have few.
-        others: markers of earlier orders that the table lacks. They are committed with this order, or before it.
-        inserts_only: none of the rows is stored in `version` of the table, which the worker has read.
-        at: the new UPDATED_AT of all rows. It is not in the file, because the file must be equal if another process
+        bounds: the smallest and greatest key column values in the file, which let Spark skip files.
+        values: all values in key columns that have few.
+        others: markers for earlier orders that the table lacks. They are committed with this order, or before it.
+        inserts_only: none of the rows is stored in the table `version` that the worker has read.
+        at: the new UPDATED_AT for all rows. It is not in the file, because the file must be equal if another process
             stages it.
-        summary: additional metadata of the commit, if the format supports it.
+        summary: additional commit metadata, if the format supports it.
     """
 
     path: str
@@ -65,19 +63,19 @@ class Retire(Struct, frozen=True, tag=True):
 
 
 class Forget(Struct, frozen=True, tag=True):
-    """Drop the tombstones of rows that were deleted before a time (microseconds, UTC)."""
+    """Drop the tombstones for rows that were deleted before a time (microseconds, UTC)."""
 
     before: int
 
 
 class SetProperties(Struct, frozen=True, tag=True):
-    """Store properties of a table."""
+    """Store table properties."""
 
     properties: dict[str, str]
 
 
 class CloseVersions(Struct, frozen=True, tag=True):
-    """End the current versions of a history that began at or below these floors.
+    """End a history's current versions that began at or below these floors.
 
     Args:
         at: the time of the truncate that ends them (microseconds, UTC).
@@ -90,7 +88,7 @@ class CloseVersions(Struct, frozen=True, tag=True):
 
 Order = Merge | RaiseFloors | Clear | Retire | Forget | SetProperties | CloseVersions
 
-# The prefix of the flags in a staged file.
+# The prefix for flags in a staged file.
 WRITTEN = "_cdc_written_"
 
 
@@ -107,14 +105,14 @@ class OrderRunner(Protocol):
     """Executes orders on the driver."""
 
     def carry_out(self, orders: Mapping[str, Sequence[Order]]) -> Mapping[str, str]:
-        """Execute the orders, which are grouped by table. Return the reasons of the tables that reject theirs. Orders
-        that were already executed are not repeated.
+        """Execute the orders, which are grouped by table. For each table that rejects its orders, return the reason.
+        Orders that were already executed are not repeated.
 
         When the call returns or raises, no order is running any more.
         """
 
     def version(self, table: str) -> int:
-        """Return the current version of a table."""
+        """Return a table's current version."""
 
     def discard(self) -> None:
         """Delete the staged files. No open order may refer to them."""

@@ -1,4 +1,4 @@
-"""The SQL of orders that all formats share."""
+"""SQL for orders, shared by all formats."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
-    """Return the SQL for the rows of a staged file, with the time at which they are written."""
+    """Return the SQL for a staged file's rows, with the time at which they are written."""
     flags = {WRITTEN + name: "boolean" for name in order.kept}
     declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
@@ -37,7 +37,7 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
     updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in columns)
     names = ", ".join(f"`{name}`" for name in columns)
     values = ", ".join(f"s.`{name}`" for name in columns)
-    # The conditions contain no positions, because the fold has compared them.
+    # The conditions contain no positions, because the fold has already compared them.
     matched = f"WHEN MATCHED THEN UPDATE SET {updates}"
     missing = f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
     return f"MERGE INTO {table} AS t USING {_STAGED} AS s ON {' AND '.join(same)} {matched} {missing}"
@@ -51,7 +51,7 @@ def retirement(deletion: Deletion) -> str:
 
 
 def instant(time: int | None) -> str:
-    """Return the SQL literal of a time (microseconds, UTC)."""
+    """Return the SQL literal for a time (microseconds, UTC)."""
     return "NULL" if time is None else f"timestamp_micros({time})"
 
 

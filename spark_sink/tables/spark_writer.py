@@ -1,4 +1,4 @@
-"""Tables that Spark writes, on the driver: it executes the orders of the workers, with one thread per table."""
+"""Tables that Spark writes, on the driver: it executes the workers' orders, with one thread per table."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from spark_sink.spark.session import follow_cores, hadoop_folder, sibling
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 
-# A MERGE of a small table consists of many short jobs with driver work in between, so only several tables at a time use
-# all cores.
+# Merging a small table takes many short jobs with driver work in between, so only several tables at a time use all
+# cores.
 THREADS = 4
 
 
@@ -28,16 +28,16 @@ class SparkTable(Protocol):
 
 
 class SparkFormat(Protocol):
-    """The tables of one format, written by Spark."""
+    """The tables in one format, written by Spark."""
 
     def table(self, session: SparkSession, name: str) -> SparkTable: ...
 
     def version(self, name: str) -> int:
-        """Return the current version of a table."""
+        """Return a table's current version."""
 
     def refusal(self, error: str) -> str | None:
-        """Return the part of Spark's error that shows that the table accepts none of these rows, so that a retry would
-        not help. Return None for any other error.
+        """Return the part of Spark's error that shows that the table will never accept these rows, so that a retry
+        would not help. Return None for any other error.
         """
 
     def is_overtaken(self, error: str) -> bool:
@@ -49,8 +49,8 @@ class SparkWriter:
     their markers.
 
     Args:
-        format_of: returns the format of a table by its name.
-        settings: the settings of the sessions.
+        format_of: returns a table's format by its name.
+        settings: the session settings.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class SparkWriter:
         files.delete(folder, True)
 
     def _table(self, name: str, orders: Sequence[Order]) -> str | None:
-        """Execute the orders of a table. Return why the table rejects them, or None if it accepts them.
+        """Execute a table's orders. Return why the table rejects them, or None if it accepts them.
 
         Raises:
             Overtaken: another writer has changed the table, or deleted its staged files, in the meantime.
@@ -92,7 +92,7 @@ class SparkWriter:
             for order in orders:
                 table.do(order)
         except (PySparkException, Py4JJavaError) as error:
-            # Only the kind of the error is used, because its text contains row values.
+            # Only the error class is used, because the text contains row values.
             broken = format.refusal(str(error))
             if broken is None:
                 if format.is_overtaken(str(error)):
@@ -106,8 +106,8 @@ class SparkWriter:
     def _is_staged_away(self, orders: Sequence[Order]) -> bool:
         """Return whether a staged file is missing.
 
-        Until the batch is done, only another sink with the same configuration can delete it. Spark reports this in as
-        many ways as it can read a file.
+        Until the batch is done, only another sink with the same configuration can delete it. Spark has a different
+        error for each way in which it reads a file.
         """
         files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
         paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))

@@ -33,13 +33,13 @@ from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Or
 # The smallest and greatest value to look up in each key column.
 Bounds = Mapping[str, tuple[str | int, str | int]]
 
-# All values to look up in key columns that have few.
+# All values to look up in key columns that have few values.
 Values = dict[str, tuple[str | int, ...]]
 
 
 @dataclass(frozen=True)
 class Staging:
-    """The folder with the staged files of one sink.
+    """The folder for one sink's staged files.
 
     Args:
         app: pipeline and checkpoint, so that two sinks never share a folder.
@@ -50,13 +50,11 @@ class Staging:
 
     @property
     def folder(self) -> str:
-        """The path of the folder below the warehouse."""
+        """The folder's path below the warehouse."""
         return f"{RESERVED}/staging/{hashlib.sha256(self.app.encode()).hexdigest()[:16]}"
 
     def put(self, table: str, rows: pa.Table) -> str:
-        """Stage rows, and return the path of the file below the folder. The file is either complete or does
-        not exist.
-        """
+        """Stage rows, and return the file's path below the folder. The file is either complete or does not exist."""
         with tempfile.TemporaryDirectory() as scratch:
             written = Path(scratch, "rows.parquet")
             pq.write_table(rows, written)
@@ -71,8 +69,8 @@ class OrderingMirror(MirrorReader):
     """The writing half of a mirror that Spark writes, in any format. Each change becomes an order.
 
     Args:
-        name: the name of the table.
-        version: the version of the table that is read.
+        name: the table name.
+        version: the table version that is read.
     """
 
     orders: Sequence[Order]
@@ -121,7 +119,7 @@ class OrderingMirror(MirrorReader):
 
     def _lacks(self, marker: Marker) -> bool:
         """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only days before 1970 have
-        such a version, and at that time there are no tombstones to drop.
+        such a version, and there are no tombstones that old.
         """
         done = self.applied(marker.app)
         return marker.version > (-1 if done is None else done)
@@ -157,18 +155,18 @@ class OrderingMirror(MirrorReader):
 
 
 def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
-    """Return the reach of the key columns that are numbers or texts."""
+    """Return the reach for the key columns that are numbers or texts."""
     return {name: (range.least, range.greatest) for name, range in reach.items() if types[name] in BOUNDED}
 
 
 def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
-    """Return the values of key columns that are numbers or texts and have few values."""
+    """Return the values for key columns that are numbers or texts and have few values."""
     found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
     return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
 
 
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
-    """Return whether the position of any row is at or below the floor of its scope."""
+    """Return whether any row's position is at or below its scope's floor."""
     scopes, positions = batch.column(SCOPE), batch.column(POS)
     under = (pc.and_(pc.equal(scopes, scope), pc.less_equal(positions, floor)) for scope, floor in floors.items())
     return any(pc.any(mask).as_py() for mask in under)

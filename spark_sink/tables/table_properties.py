@@ -1,4 +1,4 @@
-"""The properties that describe a table of the sink. They are the same in every format, and separate from the
+"""The properties that describe one of the sink's tables. They are the same in every format, and separate from the
 columns.
 """
 
@@ -14,10 +14,10 @@ from spark_sink.schema.evolution import META_PREFIX, TableColumn, TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode
 from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
 
-# The source table to which the table belongs.
+# The source table that the table belongs to.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
 
-# The mode of the table, which tells what its rows are. A mirror lacks this property.
+# The table's mode, which tells what its rows are. A mirror lacks this property.
 MODE_PROPERTY = "cdc.mode"
 
 # The rebuild that created the table.
@@ -27,10 +27,10 @@ BUILT_PROPERTY = "cdc.built"
 # and all of its columns count as the sink's.
 COLUMNS_PROPERTY = "cdc.columns"
 
-# These properties identify a table of the sink.
+# These properties identify a table that the sink created.
 IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERTY})
 
-# The source names of columns, for columns whose names differ from the source.
+# The source names for columns whose names differ from the source.
 SOURCE_PROPERTY = "cdc.source."
 
 # The position of the last truncate, by scope.
@@ -38,10 +38,10 @@ FLOORS_PROPERTY = "cdc.floors"
 
 
 def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> TableShape:
-    """Return the shape of a table from its properties and the Spark SQL types of its columns.
+    """Return a table's shape from its properties and its columns' Spark SQL types.
 
     Raises:
-        Refused: it is not a table of the sink.
+        Refused: it is not one of the sink's tables.
     """
     own = {name for name in types if name.startswith(META_PREFIX) and name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
@@ -58,7 +58,7 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
 
 
 def shape_properties(shape: TableShape) -> dict[str, str]:
-    """Return the properties of a new table of this shape."""
+    """Return the properties for a new table with this shape."""
     return {
         **owner_properties(shape.table),
         KEY_PROPERTY: json.dumps(shape.key),
@@ -83,8 +83,8 @@ def _is_of_source(name: str) -> bool:
 def added_properties(
     properties: Mapping[str, str], types: Mapping[str, str], added: Sequence[TableColumn]
 ) -> dict[str, str]:
-    """Return the properties to set before further columns are added to a table. Without its source name, a column would
-    be a different one. If it were not listed, it would count as someone else's column.
+    """Return the properties to set before adding more columns to a table. Without its source name, a column would be a
+    different one. If it were not listed, it would count as someone else's column.
     """
     names = [column.name for column in added if _is_of_source(column.name)]
     if not names:
@@ -99,12 +99,12 @@ def owner_properties(table: TableId) -> dict[str, str]:
 
 
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
-    """Return the properties with the source names of columns whose names differ."""
+    """Return the properties with the source names for columns whose names differ."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 
 def missing_columns(name: str, present: Mapping[str, str], columns: Sequence[TableColumn]) -> list[TableColumn]:
-    """Return those columns that a table lacks.
+    """Return those of the columns that a table lacks.
 
     Args:
         present: Spark SQL type by column.

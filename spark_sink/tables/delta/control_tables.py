@@ -25,13 +25,13 @@ from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, keep_properties, literal
 from spark_sink.tables.locations import location
 
-# A reader that opens a table reads all commits since the last checkpoint of its log, and every batch opens these tables
+# A reader that opens a table reads all commits since the last checkpoint in its log, and every batch opens these tables
 # several times.
 CHECKPOINT_EVERY = "20"
 
 
 class ControlTable:
-    """One of the sink's own tables. Every row has the name of its pipeline."""
+    """One of the sink's own tables. Every row contains the name of its pipeline."""
 
     def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
         self.name = name
@@ -66,7 +66,7 @@ class ControlTable:
         keep_properties(DeltaTable(self.path), {name: value})
 
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
-        """Append rows of this pipeline. With a marker, do nothing if they were already appended."""
+        """Append rows for this pipeline. With a marker, do nothing if they were already appended."""
         table = DeltaTable(self.path)
         done = table.transaction_version(marker.app) if marker is not None else None
         if marker is not None and done is not None and done >= marker.version:
@@ -78,7 +78,7 @@ class ControlTable:
             write_deltalake(table, added, mode="append", commit_properties=properties)
 
     def remove_before(self, column: str, moment: float) -> int:
-        """Remove the rows of this pipeline from before a moment (seconds since 1970), and return their number.
+        """Remove this pipeline's rows from before a moment (seconds since 1970), and return how many were removed.
 
         Raises:
             MaintenanceError: another writer committed first, or the storage is unavailable.
@@ -88,7 +88,7 @@ class ControlTable:
         return int(done["num_deleted_rows"])
 
     def replace_before(self, column: str, moment: float, rows: Sequence[Mapping[str, Any]]) -> None:
-        """In one commit, replace all rows of this pipeline from before a moment with other rows from before it.
+        """In one commit, replace all of this pipeline's rows from before a moment with other rows from before it.
 
         Raises:
             MaintenanceError: another writer committed first, or the storage is unavailable.
@@ -103,8 +103,8 @@ class ControlTable:
         return f"pipeline = {literal(self.pipeline)}"
 
     def read(self, columns: Sequence[str], version: int | None = None, **equal: str) -> pa.Table:
-        """Return the rows of this pipeline whose columns equal the requested values, now or at a version. If the table
-        does not exist, there are none.
+        """Return this pipeline's rows whose columns equal the requested values, now or at a version. If the table does
+        not exist, the result is empty.
         """
         wanted = {"pipeline": self.pipeline, **equal}
         schema = pa.schema([self._schema.field(name) for name in columns])
@@ -135,7 +135,7 @@ def _before(column: str, moment: float) -> str:
 
 
 def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Return columns of one of the sink's own tables. They are empty if the table does not exist."""
+    """Return columns from one of the sink's own tables. They are empty if the table does not exist."""
     try:
         files = DeltaTable(location(warehouse, name)).to_pyarrow_dataset()
     except TableNotFoundError:
@@ -152,7 +152,7 @@ class ParkedTables(ControlTable):
 
     @property
     def app(self) -> str:
-        """Return the app of commits that replay turns. It differs when the table is created again, because turns then
+        """Return the app for commits that replay turns. It differs when the table is created again, because turns then
         count from the beginning.
         """
         return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
@@ -187,7 +187,7 @@ class ParkedTables(ControlTable):
         return found
 
     def first_waiting(self, version: int | None = None) -> dict[str, dict[int, int]]:
-        """Return the offset of the first parked event by table and partition, now or at a version of this table."""
+        """Return the offset of the first parked event per table and partition, now or at a version of this table."""
         rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
         first: dict[str, dict[int, int]] = {}
         for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
@@ -213,31 +213,31 @@ class ParkedTables(ControlTable):
         self.append([{**row, "parked_at": time.time_ns() // 1000}], marker)
 
     def parked_by(self, marker: Marker) -> bool:
-        """Return whether a commit with this marker, or a later one of its app, exists."""
+        """Return whether a commit with this marker, or a later one for its app, exists."""
         done = DeltaTable(self.path).transaction_version(marker.app)
         return done is not None and done >= marker.version
 
     def rebuild(self, target: str) -> int | None:
-        """Return the turn that began the rebuild of a table, or None if it is not being rebuilt."""
+        """Return the turn that began a table's rebuild, or None if the table is not being rebuilt."""
         rows = self.read(["turn", "kafka_offset"], target=target, reason=Reason.REBUILD.value)
         rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # excludes events that arrived in the meantime
         turn: int | None = pc.max(rows.column("turn")).as_py()
         return turn
 
     def end_rebuild(self, target: str, last: int) -> None:
-        """Remove the rows of rebuilds up to a turn. If events of the table are parked, it stays parked."""
+        """Remove the rows for rebuilds up to a turn. If the table has parked events, it stays parked."""
         rows = f"{self._mine} AND target = {literal(target)} AND turn <= {last}"
         DeltaTable(self.path).delete(f"{rows} AND reason = {literal(Reason.REBUILD.value)} AND kafka_offset IS NULL")
 
     def discard(self, target: str, sources: Iterable[TableId]) -> None:
-        """Discard the parked events of these source tables under a name."""
+        """Discard the events from these source tables that are parked under a name."""
         mine = f"{self._mine} AND target = {literal(target)}"
         for source in sources:
             named = (f"`{name}` {_equals(part)}" for name, part in source._asdict().items())
             DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
 
     def remove(self, target: str, last: int) -> None:
-        """Return the condition for the turns of a table up to a given one."""
+        """Return the condition for a table's turns up to a given one."""
         mine = f"{self._mine} AND target = {literal(target)}"
         DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
 

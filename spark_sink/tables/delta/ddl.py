@@ -1,4 +1,4 @@
-"""Delta tables on the driver: created and extended through deltalake, without a Spark job.
+"""Create and extend Delta tables on the driver through deltalake, without a Spark job.
 
 The log equals the one that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). In cases where it would
 differ, Spark changes the table.
@@ -31,10 +31,11 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.protocols import DeltaAlterations
 from spark_sink.tables.table_properties import added_properties, missing_columns, shape_properties
 
-# By default, Delta keeps statistics for this number of columns. More would make the log large without a benefit.
+# By default, Delta keeps statistics for this many columns. More would make the log large without a benefit.
 MAX_STATISTICS = 32
 
-# Names that need no quotes in the property that lists the columns with statistics. Its two readers quote differently.
+# Names that need no quotes in the property that lists the columns with statistics. The property has two readers, and
+# they quote differently.
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
@@ -46,7 +47,7 @@ _ATTEMPTS = 5
 
 
 class DeltaDdl:
-    """Creates and extends the Delta tables of a warehouse.
+    """Creates and extends the Delta tables in a warehouse.
 
     Args:
         by_spark: makes the changes that deltalake cannot make, or not exactly.
@@ -131,18 +132,18 @@ class DeltaDdl:
 
 
 def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
-    """Return whether deltalake would leave a table as Spark would, because it supports all of its features and adds
-    none.
+    """Return whether deltalake would leave a table as Spark would, because it supports all of the table's features and
+    adds none.
     """
     if features_of(table) - FUSED_FEATURES:
         return False
-    # When deltalake 1.6 sets a property of a table with named features, it adds the variant feature.
+    # When deltalake 1.6 sets a property on a table with named features, it adds the variant feature.
     return not properties or table.protocol().min_writer_version < _NAMED_FEATURES
 
 
 @contextmanager
 def _changing(name: str) -> Iterator[None]:
-    """Convert errors of deltalake and its storage to FatalError."""
+    """Convert errors from deltalake and its storage to FatalError."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -164,7 +165,7 @@ _FIXED = {"delta.enableDeletionVectors": "false", **REMEMBERED}
 
 
 def table_properties(shape: TableShape) -> dict[str, str]:
-    """Return the properties of a new table: its description, and which columns get statistics."""
+    """Return the properties for a new table: its description, and which columns get statistics."""
     # The key comes first, because filters on it benefit from statistics.
     by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
     useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]
@@ -178,6 +179,6 @@ def table_properties(shape: TableShape) -> dict[str, str]:
 
 
 def quarantine_properties() -> dict[str, str]:
-    """Return the properties of the quarantine table."""
+    """Return the properties for the quarantine table."""
     statistics = ",".join(n for n, sql in quarantine.COLUMNS.items() if has_statistics(sql) and n != "detail")
     return {STATISTICS_PROPERTY: statistics, **_FIXED}

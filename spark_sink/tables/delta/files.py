@@ -1,5 +1,5 @@
-"""Read the files of Delta tables that can contain some keys. If deltalake cannot provide a table as an Arrow dataset,
-read it through deltalake's query engine or file by file.
+"""Read the Delta table files that can contain some keys. If deltalake cannot provide a table as an Arrow dataset, read
+it through deltalake's query engine or file by file.
 """
 
 from __future__ import annotations

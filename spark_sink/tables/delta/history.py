@@ -1,4 +1,4 @@
-"""A Delta table of versions in a worker, read and written through deltalake."""
+"""A Delta table of row versions in a worker, read and written through deltalake."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from spark_sink.tables.mirror_reader import Reach
 
 
 class DeltaHistory(HistoryReader, DeltaOpened):
-    """One table with the versions of a source table's rows."""
+    """One table with the row versions for a source table."""
 
     @property
     def truncates(self) -> Sequence[Truncate]:

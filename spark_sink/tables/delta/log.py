@@ -23,15 +23,15 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
 )
 
-# Metadata of each append in the log, with `greatest` as JSON, so that the next batch need not read the table.
+# Metadata that each append stores in the log, with `greatest` as JSON, so that the next batch need not read the table.
 GREATEST = "cdc.greatest"
 
-# The maximum number of commits by other writers, such as compactions, in between.
+# The maximum number of commits that other writers make in between, such as compactions.
 _LOOK_BACK = 20
 
 
 class DeltaLog(DeltaOpened):
-    """One table that stores the events of a source table."""
+    """One table that stores a source table's events."""
 
     def greatest(self) -> Mapping[str, str]:
         for made in self._table.history(_LOOK_BACK):

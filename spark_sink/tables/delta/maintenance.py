@@ -1,4 +1,4 @@
-"""Maintenance of the files of Delta tables, through deltalake."""
+"""Maintain the files in Delta tables, through deltalake."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _INTERVAL = re.compile(rf"interval (\d+) ({'|'.join(_UNITS)})s?")
 
 
 class DeltaMaintenance:
-    """Maintains the Delta tables of a warehouse.
+    """Maintains the Delta tables in a warehouse.
 
-    Vacuum needs no list of versions, because it keeps every file that was part of the table at any time in the kept
-    days. It only removes files that are listed in the log, because the folder of a table can contain another table.
+    Vacuum needs no list of versions, because it keeps every file that was part of the table at any time during the days
+    to keep. It only removes files that the log lists, because a table's folder can contain another table.
     """
 
     def __init__(self, warehouse: str) -> None:
@@ -80,7 +80,7 @@ class DeltaMaintenance:
 
 @contextmanager
 def maintaining(name: str) -> Iterator[None]:
-    """Convert errors of deltalake and its storage to MaintenanceError."""
+    """Convert errors from deltalake and its storage to MaintenanceError."""
     try:
         yield
     except (DeltaError, OSError) as error:
@@ -88,7 +88,7 @@ def maintaining(name: str) -> Iterator[None]:
 
 
 def _checkpointed(table: DeltaTable) -> int:
-    """Return the version of the last checkpoint, or -1 if there is none, because version 0 is a commit as well."""
+    """Return the version of the last checkpoint, or -1 if there is none, because version 0 is also a commit."""
     storage = fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
     try:
         with storage.open_input_file(_LAST_CHECKPOINT) as file:
@@ -98,6 +98,6 @@ def _checkpointed(table: DeltaTable) -> int:
 
 
 def _days(interval: str | None) -> float:
-    """Return the number of days in a text such as `interval 2 weeks`, or the default for any other form."""
+    """Return the number of days in a text such as `interval 2 weeks`, or the default for any other format."""
     found = _INTERVAL.fullmatch((interval or "").lower())
     return int(found[1]) * _UNITS[found[2]] if found else _REMEMBERED_DAYS

@@ -63,8 +63,8 @@ class DeltaMirror(MirrorReader, DeltaOpened):
             streamed_exec=False,
             commit_properties=commit(*markers),
         )
-        # The conditions contain no positions, because the fold has compared them, and a concurrent writer makes the
-        # commit fail.
+        # The conditions contain no positions, because the fold has already compared them, and the commit fails if
+        # another writer has changed the table.
         with committing(self._table, *markers):
             merge.when_matched_update(updates).when_not_matched_insert(written).execute()
 

@@ -1,4 +1,4 @@
-"""The code that the Delta tables of all modes share: location, properties, and parts of deltalake's commits and
+"""Code shared by Delta tables in all modes: location, properties, and what goes into deltalake's commits and
 conditions.
 """
 
@@ -20,15 +20,15 @@ from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 
-# How long the log of a table remembers a removed file. This is longer than maintenance keeps the file, because
-# maintenance only deletes files that the log contains.
+# How long a table's log remembers a removed file. This is longer than maintenance keeps the file, because maintenance
+# only deletes files that the log contains.
 REMEMBERED_PROPERTY = "delta.deletedFileRetentionDuration"
 REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 
-# What Spark and deltalake call the commit that rolls a table back. The commit has a new version.
+# What Spark and deltalake call the commit that rolls back a table. The commit has a new version.
 _RESTORE = "RESTORE"
 
-# The columns with statistics in the log.
+# The columns for which the log has statistics.
 STATISTICS_PROPERTY = "delta.dataSkippingStatsColumns"
 
 
@@ -37,7 +37,7 @@ def shape_of(table: DeltaTable) -> TableShape:
 
 
 def types_of(table: DeltaTable) -> dict[str, str]:
-    """Return the Spark SQL type of each column. For types that no event can have, return the name in the log."""
+    """Return each column's Spark SQL type. For types that no event can have, return the name in the log."""
     fields = table.schema().fields
     return {field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in fields}
 
@@ -48,7 +48,7 @@ def floors_of(table: DeltaTable) -> Mapping[str, str]:
 
 
 class DeltaOpened:
-    """An opened table of the sink."""
+    """One of the sink's tables, opened."""
 
     orders: Sequence[Order] = ()
 
@@ -75,8 +75,8 @@ def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str])
     """Create a table unless it exists. The commit must become version 0.
 
     If another commit comes first, deltalake retries and would create the table once more over the existing one, with a
-    new id and without columns that were added in the meantime. If someone else's table is in this place, opening it
-    checks whether it fits.
+    new id and without columns that were added in the meantime. If the folder already has someone else's table, opening
+    it checks whether it fits.
     """
     once = CommitProperties(max_commit_retries=0)
     try:
@@ -94,7 +94,7 @@ def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str])
 
 
 def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> CommitProperties:
-    """Return the properties of a commit; `metadata` is stored in the table's log."""
+    """Return the properties for a commit; `metadata` is stored in the table's log."""
     custom = dict(metadata) if metadata is not None else None
     return CommitProperties(custom_metadata=custom, app_transactions=[Transaction(*marker) for marker in markers])
 
@@ -104,7 +104,7 @@ def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
     """Make a commit whose response may get lost. In that case deltalake retries, and conflicts with its own first
     attempt.
 
-    The first of the markers shows that the commit was made.
+    The first marker shows whether the commit was made.
 
     Raises:
         Overtaken: another commit came first.
@@ -121,8 +121,8 @@ def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
 
 
 def keep_properties(table: DeltaTable, properties: Mapping[str, str]) -> None:
-    """Set properties in a separate commit. If its response gets lost, the properties of the table show whether it was
-    made.
+    """Set properties in a separate commit. If the response gets lost, the table's properties show whether the commit
+    was made.
 
     Raises:
         Overtaken: another commit came first.

@@ -1,6 +1,4 @@
-"""Register Delta tables in a catalog of Spark: a Hive metastore, or the catalog that `spark.sql.catalog.NAME`
-defines.
-"""
+"""Register Delta tables in a Spark catalog: a Hive metastore, or the catalog that `spark.sql.catalog.NAME` defines."""
 
 from __future__ import annotations
 
@@ -18,7 +16,7 @@ from spark_sink.tables.locations import location
 from spark_sink.tables.registration import CatalogName, RegistrationError
 from spark_sink.tables.spark_sql import literal
 
-# Spark's own catalog, which loses its tables at the end of the session unless it uses a Hive metastore.
+# Spark's own catalog, which loses its tables when the session ends unless it uses a Hive metastore.
 SESSION_CATALOG = "spark_catalog"
 _BEHIND = "spark.sql.catalogImplementation"
 
@@ -27,7 +25,7 @@ class SparkCatalog:
     """A catalog, identified by its name in Spark.
 
     Args:
-        is_delta: tells by its name whether a table is a Delta table; all other tables are in another catalog.
+        is_delta: tells whether the table with a given name is a Delta table; all other tables are in another catalog.
 
     Raises:
         ConfigError: the catalog would lose its tables when the session ends.

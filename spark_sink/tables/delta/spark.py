@@ -40,12 +40,12 @@ SETTINGS = {"spark.databricks.delta.merge.materializeSource": "none"}
 # Delta's exceptions for a commit that conflicts with another commit.
 _OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# These errors mean that the table accepts none of these rows, so a retry would not help.
+# These errors mean that the table will never accept these rows, so a retry would not help.
 _REFUSALS = re.compile(r"\b(DELTA_VIOLATE_CONSTRAINT_WITH_VALUES|DELTA_NOT_NULL_CONSTRAINT_VIOLATED)\b")
 
 
 class DeltaInSpark:
-    """The Delta tables of a warehouse, written by Spark."""
+    """The Delta tables in a warehouse, written by Spark."""
 
     def __init__(self, staging: Staging) -> None:
         self._staging = staging
@@ -92,7 +92,7 @@ class _Table:
         self._session.sql(f"DELETE FROM {self._quoted} WHERE {condition}")  # noqa: S608 - quoted, and made of literals
 
     def _merge(self, order: Merge) -> None:
-        for other in order.others:  # a commit by Spark contains one marker
+        for other in order.others:  # Spark puts only one marker into a commit
             self._append(self._session.read.format("delta").load(self._path).limit(0), other)
         staged = staged_rows(self._session, self._staging, order)
         if order.inserts_only:
@@ -106,7 +106,9 @@ class _Table:
         rows.write.format("delta").mode("append").options(**options).save(self._path)
 
     def _marked(self, marker: Marker | None) -> AbstractContextManager[None]:
-        """Add the marker to the commits of statements within the block. They do nothing if the table already has it."""
+        """Add the marker to the commits that statements within the block make. They do nothing if the table already has
+        it.
+        """
         return session_settings(
             self._session, {} if marker is None else {_APP: marker.app, _VERSION: str(marker.version)}
         )

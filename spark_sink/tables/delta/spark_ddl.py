@@ -1,4 +1,4 @@
-"""Changes of Delta tables that deltalake cannot make, or not exactly. Spark makes them on the driver."""
+"""Make changes to Delta tables that deltalake cannot make, or not exactly. Spark makes them on the driver."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_sink.tables.table_properties import IDENTITY, MODE_PROPERTY, added_pr
 
 
 class SparkDdl:
-    """Alters the Delta tables of a warehouse."""
+    """Alters the Delta tables in a warehouse."""
 
     def __init__(self, spark: SparkSession, warehouse: str) -> None:
         self._spark = spark
@@ -36,9 +36,8 @@ class SparkDdl:
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        # Spark cannot replace a table that is addressed by its path: CREATE OR REPLACE finds other properties, and
-        # fails. The new properties are set last, because without them the table counts as the old one, and is replaced
-        # again.
+        # Spark cannot replace a table that is addressed by its path: CREATE OR REPLACE finds different properties and
+        # fails. The new properties are set last. Without them, the table counts as the old one and is replaced again.
         path = location(self._warehouse, name)
         before = DeltaTable(path).metadata().configuration
         declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
@@ -84,7 +83,7 @@ class SparkDdl:
         writer.options(**options).partitionBy(*table.metadata().partition_columns).save(path)
 
     def _without_statistics(self, name: str, table: DeltaTable, columns: Set[str]) -> None:
-        """Stop collecting the minimum and maximum of these columns: see `has_statistics`."""
+        """Stop collecting the minimum and maximum for these columns: see `has_statistics`."""
         listed_columns = table.metadata().configuration.get(STATISTICS_PROPERTY)
         if listed_columns is None or columns.isdisjoint(listed_columns.split(",")):
             return

@@ -1,4 +1,6 @@
-"""Delta tables that Spark writes, in a worker: it reads stored rows, stages changes, and requests their execution."""
+"""Delta tables that Spark writes, in a worker: the worker reads stored rows, stages changes, and requests their
+execution.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from spark_sink.tables.staging import OrderingMirror, Staging
 
 
 class StagedMirror(OrderingMirror, DeltaOpened):
-    """One mirror of a source table, written by Spark."""
+    """A mirror of one source table, written by Spark."""
 
     def __init__(
         self, table: DeltaTable, shape: TableShape, choice: Choice, name: str, staging: Staging, *, by_file: bool

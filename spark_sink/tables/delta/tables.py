@@ -1,4 +1,4 @@
-"""The Delta tables of a warehouse, opened in a worker, each with the engine that writes it."""
+"""The Delta tables in a warehouse, opened in a worker, each with the engine that writes it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from spark_sink.tables.staging import Staging
 
 @dataclass(frozen=True)
 class DeltaTables:
-    """The Delta tables of a warehouse.
+    """The Delta tables in a warehouse.
 
     Args:
         app: pipeline and checkpoint, which identify the staged files.
@@ -45,19 +45,19 @@ class DeltaTables:
         return self._opened(name, opened)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table, or None if it does not exist."""
+        """Return a table's shape, or None if the table does not exist."""
         try:
             return shape_of(DeltaTable(location(self.warehouse, name)))
         except TableNotFoundError:
             return None
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, whether or not the sink created it."""
+        """Return whether the table exists, even if the sink did not create it."""
         return DeltaTable.is_deltatable(location(self.warehouse, name))
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         opened = DeltaTable(location(self.warehouse, name))
-        # Newest first. The commit times are those of the log files, in milliseconds.
+        # Newest first. The commit times come from the log files, in milliseconds.
         earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
         version = next(earlier, None)
         if version is None:
@@ -66,7 +66,8 @@ class DeltaTables:
             return None
         try:
             opened.load_as_version(version)
-            # Read with the features of that time: files that today's engine writes may need another reader.
+            # Read with the features that the table had at that time: files that today's engine writes may need another
+            # reader.
             found = self._opened(name, opened)
         except DeltaError as error:
             raise FatalError(f"{name} cannot be read as of {moment.isoformat()}: {error}") from None
@@ -113,7 +114,7 @@ class DeltaTables:
 
 
 def features_of(table: DeltaTable) -> frozenset[str]:
-    """Return the features that writers of a table must support."""
+    """Return the features that writers must support for a table."""
     protocol = table.protocol()
     has = features(protocol.min_writer_version, frozenset(protocol.writer_features or ()))
     # deltalake 1.6 adds it to every table with named features when it sets a property, such as the floors.

@@ -1,4 +1,4 @@
-"""The observed traits of a catalog of Iceberg tables, and the file that stores them."""
+"""Traits observed in a catalog for Iceberg tables, and the file that stores them."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from spark_sink.schema.table_naming import RESERVED
 
 @dataclass(frozen=True)
 class CatalogTraits:
-    """The traits of a catalog. The defaults are what the sink wants, and how folders behave.
+    """A catalog's traits. The defaults are what the sink wants, and how folders behave.
 
     Args:
-        format_version: the format version of tables that it creates.
+        format_version: the format version of the tables that it creates.
         keeps_snapshots: whether previous versions can be read.
         can_expire: whether it allows old snapshots to expire.
     """
@@ -40,14 +40,14 @@ class _Remembered(msgspec.Struct):
 
 @dataclass(frozen=True)
 class TraitsMemory:
-    """The stored test result for one catalog, in the sink's own folder of a warehouse."""
+    """The stored test result for one catalog, in the warehouse folder reserved for the sink."""
 
     warehouse: str
     access: CatalogAccess
 
     @property
     def id(self) -> str:
-        """The id of this catalog and warehouse, which all pipelines share. It is part of the file name."""
+        """The id for this catalog and warehouse, shared by all pipelines. It is part of the file name."""
         told = (self.warehouse, self.access.name, self.access.address, self.access.reader.get("warehouse", ""))
         return hashlib.sha256("\0".join(told).encode()).hexdigest()[:12]
 

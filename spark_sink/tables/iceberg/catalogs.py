@@ -1,6 +1,6 @@
 """The catalog in which both Spark and pyiceberg find an Iceberg table by its name.
 
-Without a configured catalog, the folders of the warehouse serve as one, and the folder of a table is its name.
+Without a configured catalog, the folders in the warehouse serve as one, and a table's folder is its name.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ class TableCatalog(Protocol):
 
     @property
     def spark(self) -> Mapping[str, str]:
-        """Return the settings of a session that knows this catalog and caches none of its tables."""
+        """Return the settings for a session that knows this catalog and caches none of its tables."""
 
     def load(self, name: str) -> Table | None:
         """Return the current table, or None if it does not exist."""
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, whether or not the sink created it."""
+        """Return whether the table exists, even if the sink did not create it."""
 
     def spelled(self, name: str) -> str | None:
         """Return the name of an existing table that differs from this name at most in case, or None."""
@@ -40,7 +40,7 @@ class TableCatalog(Protocol):
         """
 
     def path(self, name: str) -> tuple[str, ...]:
-        """Return the name of a table in SQL: catalog, namespaces, table."""
+        """Return a table's name in SQL: catalog, namespaces, table."""
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
         """Return the namespaces that must exist before the table, like `path` in SQL, outermost first.
@@ -52,7 +52,7 @@ class TableCatalog(Protocol):
 
 @dataclass(frozen=True)
 class FolderCatalog:
-    """The folders of a warehouse, which Iceberg calls a Hadoop catalog."""
+    """The folders in a warehouse, which Iceberg calls a Hadoop catalog."""
 
     warehouse: str
 
@@ -97,18 +97,18 @@ def catalog_of(warehouse: str, access: CatalogAccess | None) -> TableCatalog:
 
 
 def quoted(catalog: TableCatalog, name: str) -> str:
-    """Return the SQL name of a table, from its name in the lakehouse."""
+    """Return a table's SQL name, from its name in the lakehouse."""
     return in_sql(catalog.path(name))
 
 
 def in_sql(path: tuple[str, ...]) -> str:
-    """Return the SQL form of a name with several parts."""
+    """Return a multi-part name in SQL."""
     return ".".join(f"`{part}`" for part in path)
 
 
 def _newest_metadata(folder: str) -> str | None:
     """Return the newest metadata file. A writer that dies after a commit leaves the hint pointing to the previous file,
-    so newer files are searched for.
+    so look for newer files.
     """
     files = load_file_io(location=folder)
     try:

@@ -1,4 +1,4 @@
-"""Iceberg tables on the driver: created and changed through Spark."""
+"""Create and change Iceberg tables on the driver, through Spark."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from spark_sink.tables.table_properties import (
     shape_properties,
 )
 
-# Row changes are stored separately from the files: as deletion vectors in version 3 of the format, and as position
-# delete files in version 2. Every commit writes a metadata file, and only the newest metadata files are kept.
+# Row changes are stored separately from the files: as deletion vectors in format version 3, and as position delete
+# files in version 2. Every commit writes a metadata file, and only the newest metadata files are kept.
 _FIXED = {
     **{f"write.{statement}.mode": "merge-on-read" for statement in ("delete", "update", "merge")},
     "write.metadata.delete-after-commit.enabled": "true",
@@ -32,12 +32,12 @@ _FIXED = {
 }
 
 
-# Events are looked up by position. The first characters of all positions are equal, so statistics keep the whole text.
+# Events are looked up by position. All positions start with the same characters, so statistics keep the whole text.
 _OF_CHANGELOGS = {f"write.metadata.metrics.column.{POS}": "full"}
 
 
 class IcebergDdl:
-    """Creates and changes the Iceberg tables of a catalog."""
+    """Creates and changes the Iceberg tables in a catalog."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class IcebergDdl:
             self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} ADD COLUMNS ({declared})")
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
-        """See `TableAlterations`. Nothing is rewritten, because every Iceberg table can have files of both types."""
+        """See `TableAlterations`. Nothing is rewritten, because every Iceberg table can have files with both types."""
         for column in columns:
             self._spark.sql(
                 f"ALTER TABLE {quoted(self._catalog, name)} ALTER COLUMN `{column.name}` TYPE {column.type}"
@@ -120,7 +120,7 @@ class IcebergDdl:
 
 def _parted(shape: TableShape, buckets: int | None) -> str:
     """Return the clause that partitions by buckets of the first key column that is a number or a text. The source
-    column is skipped, because it is the same in many rows.
+    column is skipped, because it has the same value in many rows.
     """
     if buckets is None or shape.mode == Mode.CHANGELOG:
         return ""

@@ -1,4 +1,4 @@
-"""An Iceberg table of versions in a worker: read through pyiceberg, and written by Spark's orders."""
+"""An Iceberg table of row versions in a worker: read through pyiceberg, and written by orders to Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from spark_sink.tables.staging import Staging, bounds_of, values_of
 
 
 class IcebergHistory(HistoryReader, IcebergOpened):
-    """One table with the versions of a source table's rows."""
+    """One table with the row versions for a source table."""
 
     def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         IcebergOpened.__init__(self, table, shape, choice)

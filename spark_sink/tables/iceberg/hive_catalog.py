@@ -1,4 +1,4 @@
-"""The tables of a Hive metastore. Spark uses the same protocol to access them."""
+"""Tables in a Hive metastore. Spark uses the same protocol to access them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class MetastoreCatalog(HiveCatalog):
 
 
 class _Connection(_HiveClient, threading.local):
-    """A connection for each thread, open for the duration of a request."""
+    """A connection per thread, open for the duration of a request."""
 
     def __init__(self, uri: str, ugi: str | None) -> None:
         self._addresses = uri.split(",")

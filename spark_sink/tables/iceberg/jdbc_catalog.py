@@ -1,4 +1,4 @@
-"""The tables of an Iceberg catalog in a database, to which Spark writes through JDBC."""
+"""Tables in an Iceberg catalog that is stored in a database. Spark writes to it through JDBC."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from sqlalchemy import inspect
 
 class JdbcCatalog(SqlCatalog):
     """A client that accepts an empty database, which pyiceberg's own client treats as an error. Spark creates the
-    tables of the catalog.
+    catalog's tables.
     """
 
     def load_table(self, identifier: str | Identifier) -> Table:

@@ -1,4 +1,4 @@
-"""An Iceberg table of events in a worker: read through pyiceberg, and written by Spark's orders."""
+"""An Iceberg table of events in a worker: read through pyiceberg, and written by orders to Spark."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ GREATEST_PROPERTY = "cdc.greatest"
 
 
 class IcebergLog(IcebergOpened):
-    """One table that stores the events of a source table."""
+    """One table that stores a source table's events."""
 
     def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         super().__init__(table, shape, choice)

@@ -1,6 +1,4 @@
-"""Maintenance of the files of Iceberg tables. They are read through pyiceberg, and changed by Iceberg's actions in
-Spark.
-"""
+"""Maintain the files in Iceberg tables. They are read through pyiceberg, and changed by Iceberg's actions in Spark."""
 
 from __future__ import annotations
 
@@ -34,12 +32,12 @@ from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFile
 
 _DAY_MS = 86_400_000
 
-# No file counts as too large, so that large files are not rewritten to split them.
+# No file counts as too large, so large files are not rewritten just to split them.
 _NO_LIMIT = str(1 << 50)
 
 
 class IcebergMaintenance:
-    """Maintains the Iceberg tables of a catalog.
+    """Maintains the Iceberg tables in a catalog.
 
     Args:
         spark: None if files are only inspected.
@@ -56,7 +54,7 @@ class IcebergMaintenance:
             if table is None:
                 return None
             sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
-            # The metadata contain everything, and list a removed file as long as its snapshot exists.
+            # The metadata contains everything, and lists a removed file as long as its snapshot exists.
             version, parts = version_of(table.metadata), buckets_of(table.metadata)
             return TableFiles(version, sizes, unsaved=0, remembered_days=math.inf, parts=parts)
 
@@ -71,15 +69,15 @@ class IcebergMaintenance:
             return Compacted(done.rewrittenDataFilesCount(), done.addedDataFilesCount())
 
     def checkpoint(self, name: str) -> None:
-        """Do nothing, because the metadata contain everything."""
+        """Do nothing, because the metadata contains everything."""
 
     def remember(self, name: str, days: int) -> None:
-        """Do nothing, because the table knows the files of all its snapshots."""
+        """Do nothing, because the table knows the files in all its snapshots."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Expire old snapshots, and delete equally old files of failed commits. An active writer has newer files, and
-        no kept snapshot contains the deleted ones. If the catalog does not allow snapshots to expire, nothing is done,
-        because Iceberg then removes no file.
+        """Expire old snapshots, and delete files that failed commits left behind if they are equally old. An active
+        writer's files are newer, and no kept snapshot contains the deleted files. If the catalog does not allow
+        snapshots to expire, do nothing, because Iceberg then removes no file.
         """
         with _maintaining(name):
             self._copy_markers(name)
@@ -115,9 +113,9 @@ class IcebergMaintenance:
         return removed
 
     def _may_hold_tables(self, folder: str) -> bool:
-        """Return whether the folder of a table can contain other tables, whose names start with its name.
+        """Return whether a table's folder can contain other tables, whose names start with this table's name.
 
-        The table does not know the files of other tables. The folders of its own partitions have an equals sign in
+        The table does not know the files that belong to other tables. Its partition folders have an equals sign in
         their names.
         """
         files, path = hadoop_folder(self._session, folder)
@@ -148,8 +146,8 @@ class IcebergMaintenance:
 def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
     """Return the time (ms) of the oldest snapshot that must stay, or None if all must stay.
 
-    This is the snapshot that was the newest one at the limit. If the newest snapshot with markers is older, it is that
-    one.
+    This is the snapshot that was the newest one at the limit. If the newest snapshot with markers is older, return that
+    one's time.
     """
     kept = list(ancestors(metadata))
     then = next((one.timestamp_ms for one in kept if one.timestamp_ms <= limit), None)
@@ -161,7 +159,7 @@ def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
 
 @contextmanager
 def _maintaining(name: str) -> Iterator[None]:
-    """Convert errors of Spark, pyiceberg, the catalog and the storage to MaintenanceError."""
+    """Convert errors from Spark, pyiceberg, the catalog and the storage to MaintenanceError."""
     try:
         yield
     except SPARK_ERRORS as error:

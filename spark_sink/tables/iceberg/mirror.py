@@ -1,4 +1,4 @@
-"""An Iceberg mirror in a worker: read through pyiceberg, and written by Spark's orders."""
+"""An Iceberg mirror in a worker: read through pyiceberg, and written by orders to Spark."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The code that Iceberg tables of all modes share: metadata, the markers in snapshots, and columns in Arrow form."""
+"""Code shared by Iceberg tables in all modes: metadata, the markers in snapshots, and columns as Arrow data."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
 
-# The markers of all work, as JSON, in the summary of every snapshot that the sink creates. A table property of the same
-# name has a copy, with the sequence number of the snapshot from which the copy was made.
+# The markers for all work, as JSON, in the summary of every snapshot that the sink creates. A table property with the
+# same name has a copy, with the sequence number of the snapshot that the copy was made from.
 MARKERS_PROPERTY = "cdc.markers"
 
-# The version of a table without any commit.
+# The version of a table that has no commits.
 NO_SNAPSHOT = 0
 
 _SQL: Mapping[type[IcebergType], str] = {
@@ -61,7 +61,7 @@ _LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
 
 
 def types_of(metadata: TableMetadata) -> dict[str, str]:
-    """Return the Spark SQL type of each column. For types that no event can have, return the name in Iceberg."""
+    """Return each column's Spark SQL type. For types that no event can have, return the name in Iceberg."""
     return {field.name: _sql(field.field_type) for field in metadata.schema().fields}
 
 
@@ -85,9 +85,9 @@ def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def markers_of(metadata: TableMetadata) -> dict[str, int]:
-    """Return the greatest version of each app. The newest snapshot with markers has all of them; snapshots without
-    markers, such as those of a compaction, can follow it. If no snapshot has markers, the copy is used, which can lack
-    the newest ones.
+    """Return the greatest version per app. The newest snapshot with markers has all of them; snapshots without markers,
+    such as those from a compaction, can follow it. If no snapshot has markers, use the copy, which can lack the newest
+    ones.
     """
     told = summary_property(metadata, MARKERS_PROPERTY)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
@@ -95,8 +95,8 @@ def markers_of(metadata: TableMetadata) -> dict[str, int]:
 
 
 def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
-    """Return the copy of the markers. If the table was rolled back to a state before the copy, its rows are gone, so
-    there are no markers.
+    """Return the copy of the markers. If the table was rolled back to a state before the copy, the rows it covers are
+    gone, so return no markers.
     """
     copy, newest = metadata.properties.get(MARKERS_PROPERTY), metadata.current_snapshot()
     if copy is None or newest is None:
@@ -116,13 +116,13 @@ def copy_of_markers(metadata: TableMetadata) -> str | None:
 
 
 def summary_property(metadata: TableMetadata, name: str) -> str | None:
-    """Return the newest value of a snapshot property."""
+    """Return the newest value for a snapshot property."""
     summaries = (snapshot.summary for snapshot in ancestors(metadata))
     return next((found for one in summaries if one is not None and (found := one.get(name)) is not None), None)
 
 
 class IcebergOpened:
-    """An opened table of the sink.
+    """One of the sink's tables, opened.
 
     Args:
         snapshot: the snapshot to read; the newest by default.
@@ -149,11 +149,11 @@ class IcebergOpened:
             return True
         if metadata.snapshot_by_id(seen.version) is not None:
             return False
-        # A later commit expired the snapshot, or the metadata are a copy from before it.
+        # A later commit expired the snapshot, or the metadata is a copy from before the snapshot.
         return metadata.last_updated_ms * 1000 >= seen.at
 
     def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
-        """Return these columns, with the types of the table, for all requested rows and possibly for more."""
+        """Return these columns, with the table's types, for all requested rows and possibly for more."""
         types = {**self.shape.types, **OWN_COLUMNS[self.shape.mode]}
         fields = [(name, _LISTS.get(types[name]) or arrow_type(types[name])) for name in names]
         scan = self._table.scan(rows, tuple(dict.fromkeys(names)), snapshot_id=self._snapshot)
@@ -163,7 +163,7 @@ class IcebergOpened:
 
 
 def version_of(metadata: TableMetadata) -> int:
-    """The version with which readers can see the current state of the table: the id of its snapshot."""
+    """The version at which readers can see the table's current state: its snapshot id."""
     snapshot = metadata.current_snapshot()
     return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
 

@@ -1,7 +1,7 @@
-"""Test a catalog at the start, by creating a table and dropping it again, to see how the catalog behaves.
+"""At start, test how a catalog behaves by creating a table and dropping it again.
 
-Some catalogs silently create a table of another version than requested, show only the newest snapshot, or do not allow
-snapshots to expire.
+Some catalogs silently create a table with a different version from the one requested, show only the newest snapshot, or
+do not allow snapshots to expire.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _NO_CLASS = (
 
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
-    """Return the traits of a catalog, and log how they differ from what the sink wants. The catalog is only tested if
-    its traits are unknown.
+    """Return a catalog's traits, and log how they differ from what the sink wants. The catalog is only tested if its
+    traits are unknown.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
@@ -98,7 +98,7 @@ class _Probe:
             try:
                 self._session.sql(f"CREATE TABLE {self._quoted} (probed int) USING iceberg {properties}")
             except SPARK_ERRORS:
-                # If the table exists nevertheless, something other than its version failed.
+                # If the table exists nevertheless, the failure has a cause other than its version.
                 if version == _VERSIONS[-1] or self._catalog.exists(self._name):
                     raise
             else:

@@ -23,7 +23,7 @@ from spark_sink.spark.foreign_errors import reason
 # Hive databases cannot be nested.
 _OF_HIVE = re.compile(r"([A-Za-z0-9_]+\.)?[A-Za-z0-9_]+")
 
-# The namespace of a table whose name has no dot, because catalogs have no tables outside a namespace.
+# The namespace for a table whose name has no dot, because catalogs have no tables outside a namespace.
 _DEFAULT = "default"
 
 # The timeout for each response. A slower server counts as unavailable.
@@ -40,7 +40,7 @@ _RETRIES = Retry(
 
 
 class ServedCatalog:
-    """The tables of a catalog. This object is sent to the workers, and connects where it is used."""
+    """The tables in a catalog. This object is sent to the workers, and connects where it is used."""
 
     def __init__(self, access: CatalogAccess) -> None:
         self._access = access
@@ -102,7 +102,7 @@ class ServedCatalog:
 
 @contextmanager
 def _asking(access: CatalogAccess) -> Iterator[None]:
-    """Convert errors of pyiceberg and its clients to FatalError. The first line of their messages contains addresses,
+    """Convert errors from pyiceberg and its clients to FatalError. The first line of their messages contains addresses,
     users and tables, but no secrets.
     """
     try:
@@ -118,7 +118,7 @@ def _asking(access: CatalogAccess) -> Iterator[None]:
 
 @lru_cache(maxsize=4)
 def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, str]]) -> Catalog:
-    """Return one connection for all tables of a process."""
+    """Return one connection for all tables in a process."""
     given = dict(properties)
     match type:
         case CatalogType.REST:

@@ -35,7 +35,7 @@ from spark_sink.tables.spark_writer import SparkTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
-# The prefix of what Spark writes into the summary of the snapshot that a statement creates.
+# The prefix for what Spark writes into a statement's snapshot summary.
 _SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 # Iceberg's exceptions for a commit that conflicts with another commit.
@@ -43,10 +43,10 @@ _OVERTAKEN = re.compile(r"\borg\.apache\.iceberg\.exceptions\.(CommitFailedExcep
 
 
 class IcebergInSpark:
-    """The Iceberg tables of a catalog, written by Spark.
+    """The Iceberg tables in a catalog, written by Spark.
 
     Args:
-        traits: returns the traits of the catalog, which are known when the first rows are written.
+        traits: returns the catalog's traits, which are known when the first rows are written.
     """
 
     def __init__(self, catalog: TableCatalog, traits: Callable[[], CatalogTraits], staging: Staging) -> None:
@@ -69,7 +69,7 @@ class IcebergInSpark:
         return NO_SNAPSHOT if table is None else version_of(table.metadata)
 
     def refusal(self, error: str) -> str | None:
-        return None  # Iceberg tables have no constraints for rows
+        return None  # Iceberg tables have no row constraints
 
     def is_overtaken(self, error: str) -> bool:
         return _OVERTAKEN.search(error) is not None
@@ -130,7 +130,7 @@ class _Table:
         rejects it if another commit has added any row since that version. Iceberg does not reject a plain append.
         """
         validated = rows.writeTo(self._quoted).option("isolation-level", "serializable")
-        if version != NO_SNAPSHOT:  # otherwise since the creation of the table
+        if version != NO_SNAPSHOT:  # otherwise since the table was created
             validated = validated.option("validate-from-snapshot-id", str(version))
         validated.overwrite(lit(False))
 
@@ -138,7 +138,7 @@ class _Table:
         self._commit(partial(self._session.sql, statement), markers, {})
 
     def _commit(self, change: Callable[[], object], markers: Sequence[Marker], summary: Mapping[str, str]) -> None:
-        """Make a change whose commit contains the markers. If the table already has the first of them, do nothing."""
+        """Make a change whose commit contains the markers. If the table already has the first marker, do nothing."""
         table = self._catalog.load(self._name)
         stored = {} if table is None else markers_of(table.metadata)
         fresh = {app: version for app, version in markers if stored.get(app, -1) < version}

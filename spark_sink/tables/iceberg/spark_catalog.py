@@ -1,4 +1,4 @@
-"""Iceberg tables as objects of Iceberg's own Java API."""
+"""Iceberg tables as objects in Iceberg's own Java API."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
 
 
 def java_table(session: SparkSession, catalog: TableCatalog, name: str) -> Any:
-    """Return a table as an object of Iceberg's own API."""
+    """Return a table as an object in Iceberg's own API."""
     java: Any = session._jvm
-    # Iceberg finds the catalog through the active session of the thread, which only statements set.
+    # Iceberg finds the catalog through the thread's active session, which only statements set.
     java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     return java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, quoted(catalog, name))

@@ -1,4 +1,4 @@
-"""The Iceberg tables of a catalog, opened in a worker."""
+"""The Iceberg tables in a catalog, opened in a worker."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spark_sink.tables.staging import Staging
 
 @dataclass(frozen=True)
 class IcebergTables:
-    """The Iceberg tables of a catalog.
+    """The Iceberg tables in a catalog.
 
     Args:
         warehouse: the folder for staged files.
         app: pipeline and checkpoint, which identify the staged files.
-        buckets: the buckets of new tables, keyed by name or pattern.
+        buckets: the number of buckets for new tables, keyed by name or pattern.
     """
 
     warehouse: str
@@ -48,12 +48,12 @@ class IcebergTables:
         return IcebergMirror(table, shape, choice, name, self.staging)
 
     def shape(self, name: str) -> TableShape | None:
-        """Return the shape of a table, or None if it does not exist."""
+        """Return a table's shape, or None if the table does not exist."""
         table = self.catalog.load(name)
         return None if table is None else shape_of(table.metadata)
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, whether or not the sink created it."""
+        """Return whether the table exists, even if the sink did not create it."""
         return self.catalog.exists(name)
 
     def as_of(self, name: str, moment: datetime) -> IcebergMirror | None:
