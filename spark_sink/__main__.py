@@ -1,4 +1,4 @@
-"""`python -m spark_sink`, the program for spark-submit."""
+"""`python -m spark_sink`, the program that spark-submit runs."""
 
 from spark_sink.commands import main
 

@@ -1,4 +1,4 @@
-"""Assemble the sink. This is the only module that knows all of its parts."""
+"""Assemble the sink. No other module knows all of its parts."""
 
 from __future__ import annotations
 
@@ -36,18 +36,19 @@ log = structlog.get_logger()
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
-    """Write the canonical topic to tables until a signal (SIGTERM, SIGINT), or with `available_now` to the topic's end.
+    """Write the canonical topic to tables until a signal (SIGTERM, SIGINT), or with `available_now` until the topic
+    ends.
 
     Raises:
         FatalError: a batch could not be applied. It is not acknowledged, and the next start repeats it.
     """
     rules, topic = settings.tables.rules, settings.input.topic
-    # Checked before Spark starts, because Spark is slow to start and says less about an unreachable broker. This client
-    # only reads, so it needs no checkpoint.
+    # Checked before Spark starts, because Spark is slow to start and its error for an unreachable broker is less
+    # specific. This client only reads, so it needs no checkpoint.
     batches = BatchTable(settings.tables.warehouse, settings.pipeline, "", topic)
     written = batches.tables()
     catalog = settings.iceberg_catalog
-    # A rebuild brings these in line with the configuration.
+    # A rebuild makes these match the configuration.
     written -= RequestTable(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)

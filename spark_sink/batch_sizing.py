@@ -1,6 +1,6 @@
-"""Compute the maximum number of records in the next batch: fewer after an expensive batch, more after a cheap one.
+"""Limit the number of records in the next batch: fewer after an expensive batch, more after a cheap one.
 
-Each change of the limit restarts the query. Therefore the limit changes by factors, and there is a gap between "too
+Each change to the limit restarts the query. Therefore the limit changes by factors, and there is a gap between "too
 much" and "little": a halved cost is never "little", and a doubled one is never "too much". With a constant cost, the
 limit settles.
 """
@@ -10,14 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# The limit of the first batch, whatever `batches.max_offsets` is. A batch that exceeds the memory never gets smaller
+# The limit for the first batch, whatever `batches.max_offsets` is. A batch that exceeds the memory does not get smaller
 # when it is repeated, because Spark has recorded its content. This number of records takes a few hundred MiB.
 BEGIN = 50_000
 
-# Below this number, fewer records hardly cost less, because beginning and committing a batch dominates the cost.
+# Below this number, fewer records hardly cost less, because most of the cost is beginning and committing a batch.
 FLOOR = 1_000
 
-# A batch that reaches this share of the limit counts as full, because Spark divides a limit between partitions and
+# A batch that reaches this share of the limit counts as full, because Spark divides a limit among partitions and
 # rounds.
 FULL = 0.9
 _STALE = 1.1
@@ -31,7 +31,7 @@ _HELPED = 0.75
 
 
 class LimitChange(NamedTuple):
-    """A change of the limit, with the reason that is logged."""
+    """A change to the limit, with the reason that is logged."""
 
     before: int
     after: int
@@ -40,7 +40,7 @@ class LimitChange(NamedTuple):
 
 @dataclass
 class _Bound:
-    """The allowed cost of a batch, and the cost of the batch that last reduced the limit."""
+    """The maximum cost of a batch, and the cost of the batch that last reduced the limit."""
 
     most: float
     last: float | None = None
@@ -56,7 +56,7 @@ class _Bound:
 
 
 class Pace:
-    """Computes the limit of the next batch from the cost of the last one.
+    """Computes the limit for the next batch from what the last one cost.
 
     Args:
         most: the highest limit. The lowest is 1 000, or `most` if that is lower.
@@ -71,11 +71,11 @@ class Pace:
         self._megabytes = _Bound(megabytes)
 
     def after(self, taken: int, seconds: float, megabytes: float) -> LimitChange | None:
-        """Return the change of the limit after a batch, or None for no change.
+        """Return how the limit changes after a batch, or None if it does not change.
 
         Args:
-            taken: the number of records in the batch. Its duration only counts if the batch reached the limit. Memory
-                always counts, so that the limit shrinks before a larger batch arrives.
+            taken: the number of records in the batch. The batch's duration only counts if this reached the limit.
+                Memory always counts, so that the limit shrinks before a larger batch arrives.
             megabytes: 0 if unknown.
         """
         if taken > _STALE * self.limit:  # planned before the limit changed

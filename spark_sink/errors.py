@@ -1,10 +1,10 @@
-"""The errors of the sink. The class of an error, or the reason of a quarantined event, decides what continues.
+"""The sink's errors. The error class, or a quarantined event's reason, decides what continues.
 
 FatalError       continuing would lose or invent data: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
   Overtaken      another process wrote what only this sink may write
-Refused          one table cannot accept its events: it is parked with them, and other tables continue
-Reason           one event cannot be applied: it goes to quarantine, and its table continues
+Refused          one table cannot accept its events: it is parked with them, and other tables continue Reason
+one event cannot be applied: it goes to quarantine, and its table continues
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cdc_core.errors import unknown as unknown
 
 
 class Overtaken(FatalError):
-    """Another process wrote at the same time what only this sink may write. Nothing is lost.
+    """Another process wrote something at the same time that only this sink may write. Nothing is lost.
 
     Args:
         what: what was written, such as "the table shop.orders".
@@ -43,25 +43,25 @@ class Refused(Exception):
 
 
 class Reason(StrEnum):
-    """The reasons for a quarantined event or a parked table. This list is complete; it is the column `reason` of those
-    tables.
+    """The reasons for a quarantined event or a parked table. This list is complete. Those tables store it in the column
+    `reason`.
     """
 
     UNDECODABLE = "UNDECODABLE"  # not the Avro of this envelope version
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event without a table
     OPERATION_UNKNOWN = "OPERATION_UNKNOWN"
     KEY_UNKNOWN = "KEY_UNKNOWN"  # no key, or a key column that is null
-    KEY_DIFFERS = "KEY_DIFFERS"  # the columns of the key differ from those of the table's key
+    KEY_DIFFERS = "KEY_DIFFERS"  # the event's key columns differ from the table's
     KEY_INVALID = "KEY_INVALID"  # a key value that does not fit its column
     IMAGE_MISSING = "IMAGE_MISSING"  # the operation needs an `after` image, which is missing
     IMAGE_INVALID = "IMAGE_INVALID"  # `after` is not one JSON object
     COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` has a column that its own schema does not have
-    SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is not in the schemas topic
+    SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is missing from the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
-    ROW_OUTLIVED = "ROW_OUTLIVED"  # another scope deleted the row later, by the commit times of the source
+    ROW_OUTLIVED = "ROW_OUTLIVED"  # another scope deleted the row later, according to the source's commit times
     # The table cannot accept more events, and is parked with all of its following events:
     TABLE_CLASH = "TABLE_CLASH"  # another source table has its name in the lakehouse
-    TABLE_REFUSED = "TABLE_REFUSED"  # the sink cannot write this kind of table
+    TABLE_REFUSED = "TABLE_REFUSED"  # the sink cannot write such a table
     SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema change that the policy or the key forbids
     TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate of a table that several scopes feed
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch

@@ -1,4 +1,4 @@
-"""The lifecycle of the streaming query: start, restart, and stop between batches."""
+"""The streaming query's lifecycle: start, restart, and stop between batches."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()
 
-# A start that replays a batch runs into the metrics fault once. If it occurs more often, the cause is a different one.
+# A start that replays a batch hits the metrics fault once. If it occurs more often, the cause is a different one.
 MAX_RESTARTS = 3
 
 POLL_SECONDS = 1
 
-# This logger writes a stack trace for a batch that was rejected, and another one when that batch begins again.
+# This logger writes a stack trace when a batch is rejected, and another one when that batch begins again.
 _NOISY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 
@@ -47,11 +47,11 @@ class _TurnedAway(Exception):
 
 
 class _Order(enum.IntEnum):
-    """The next action of the query after the running batch."""
+    """What the query does after the running batch."""
 
     CONTINUE = 0
     RESTART = 1
-    """Restart the query. Only a restart can change the size of batches, or use executors that joined later."""
+    """Restart the query. Only a restart can change the batch size, or use executors that joined later."""
     STOP = 2
 
 
@@ -77,7 +77,7 @@ class _Orders:
             self._order = max(self._order, order)
 
     def restarted(self) -> None:
-        """Clear RESTART when the query starts, because that carries it out."""
+        """Clear RESTART when the query starts, because starting carries it out."""
         with self._lock:
             if self._order is _Order.RESTART:
                 self._order = _Order.CONTINUE
@@ -88,8 +88,8 @@ class _Run:
     """One start of the query.
 
     Args:
-        cores: the number of cores of all executors when Spark planned the query.
-        batches: the number of batches that began.
+        cores: how many cores all executors had together when Spark planned the query.
+        batches: how many batches began.
         ended_by: the exception that ended its last batch, if any.
     """
 
@@ -99,12 +99,12 @@ class _Run:
 
 
 def _unexpected(record: logging.LogRecord) -> bool:
-    """Suppress log lines of Py4J for two exceptions, because they are expected or reported elsewhere."""
+    """Suppress Py4J's log lines for two exceptions, because they are expected or reported elsewhere."""
     return record.exc_info is None or not isinstance(record.exc_info[1], _TurnedAway | FatalError)
 
 
 class Job:
-    """A streaming query over its whole life, including restarts."""
+    """A streaming query over its whole lifetime, including restarts."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class Job:
         # The last batch reached the limit, so more events are waiting, and maintenance is postponed.
         self._behind = False
         self._starting = starting
-        # The id of the checkpoint; cleared once the first batch has verified it.
+        # The checkpoint's id; cleared once the first batch has verified it.
         self._unverified: str | None = checkpoint
         # Held while tables are written, either by the query's thread during a batch or by the main thread for commands
         # between batches.
@@ -145,10 +145,10 @@ class Job:
         self._muted = False
 
     def run(self) -> None:
-        """Run until the end of the topic, a stop, or a failure."""
+        """Run until the topic ends, a stop, or a failure."""
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with signals.handled(self._on_signal):
-            # Execute the commands that were queued while the sink was down. With --available-now there may be no later
+            # Execute the commands that were queued while the sink was down. With --available-now, there may be no later
             # chance.
             with self._health.working():
                 while self._requests.run() and self._available_now and not self._orders.stop:
@@ -160,7 +160,7 @@ class Job:
         log.info("stopped" if self._orders.stop else "caught up")
 
     def stop(self) -> None:
-        """Let the running batch finish, and start no other."""
+        """Let the running batch finish, and do not start another one."""
         self._orders.give(_Order.STOP)
 
     def _on_signal(self, name: str) -> None:
@@ -223,7 +223,7 @@ class Job:
         If Spark has already planned a batch, that batch keeps the old size and runs after the restart.
         """
         if any(report.counters.skipped for report in reports):
-            return  # A part of the batch was done before a crash, so its total time is unknown.
+            return  # Part of the batch was done before a crash, so its total time is unknown.
         taken = merge_spans(report.extent for report in reports).offsets
         self._behind = taken >= FULL * self._pace.limit
         change = self._pace.after(taken, seconds, max((report.counters.megabytes for report in reports), default=0))
@@ -240,7 +240,7 @@ class Job:
             self._orders.give(_Order.RESTART)
 
     def _mute_spark_log(self, muted: bool) -> None:
-        """Mute Spark's log of a rejected batch until that batch has begun again."""
+        """Mute Spark's log for a rejected batch until that batch has begun again."""
         if muted != self._muted:
             spark_session.log_level(self._spark, _NOISY_LOGGER, "OFF" if muted else "ERROR")
             self._muted = muted

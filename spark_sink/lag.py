@@ -1,4 +1,4 @@
-"""The size of a batch, and the lag of the tables behind the topic after it."""
+"""Compute the size of a batch, and the tables' lag behind the topic after it."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from spark_sink.spark.checkpoint import planned_offsets
 
 log = structlog.get_logger()
 
-# The timeout for querying the end of the topic. The batch waits for the answer.
+# The timeout for querying where the topic ends. The batch waits for the answer.
 PATIENCE_SECONDS = 2.0
 
 
 class Lag:
-    """Compares the planned end of a batch with the previous batch and with the end of the topic.
+    """Compares the planned end of a batch with the previous batch and with the topic's end.
 
     It uses the plan instead of the last record that was read, because transaction markers after that record have
-    offsets too, and because partitions without records are in no batch.
+    offsets too, and because partitions without records do not appear in any batch.
 
     Args:
         entry: returns what Spark recorded before it began a batch.
-        ends: returns the offset after the last readable record of each partition.
-        begins: returns the offset of each partition at which the first batch begins; None if it is not needed.
+        ends: returns the offset after the last readable record in each partition.
+        begins: returns the offset in each partition at which the first batch begins; None if it is not needed.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class Lag:
             return None
 
     def after(self, batch: int) -> int | None:
-        """Return how many records the topic has after a batch, or None if this is unknown."""
+        """Return how many records follow a batch in the topic, or None if this is unknown."""
         try:
             planned = self._planned(batch)
             ends = self._ends()

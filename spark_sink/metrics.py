@@ -1,4 +1,4 @@
-"""All metrics of the sink, with their labels and help texts.
+"""All of the sink's metrics, with their labels and help texts.
 
 Events are counted when their batch is applied. If a batch is applied again after a failure, it is counted again.
 """
@@ -22,15 +22,15 @@ from spark_sink.table_report import (
     TableReport,
 )
 
-# The shared label of all tables beyond the limit.
+# The label that all tables beyond the limit share.
 OTHER = "other"
 
 
 class Metrics:
-    """The metrics of the process, in a separate registry.
+    """The metrics for the process, in a separate registry.
 
     Args:
-        tables: the number of tables with a label of their own. The first tables get one.
+        tables: how many tables have a label of their own. The first tables get one.
     """
 
     def __init__(self, tables: int) -> None:
@@ -121,7 +121,7 @@ class Metrics:
         self._waiting.set(sum(cause.events for cause in held.values()))
 
     def statement(self, table: str, note: str) -> None:
-        """Count a statement that affects all tables of a database or a source."""
+        """Count a statement that affects all tables in a database or a source."""
         self._statements.labels(table, note).inc()
 
     def maintained(self, step: str, seconds: float) -> None:
@@ -134,7 +134,7 @@ class Metrics:
         self._maintenance_failed.inc()
 
     def columns_beside(self, count: int) -> None:
-        """Count columns for which another version was added."""
+        """Count columns that got another version."""
         self._beside.inc(count)
 
     def registration_failed(self) -> None:

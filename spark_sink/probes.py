@@ -1,4 +1,4 @@
-"""The HTTP pages of the driver: /livez and /readyz for probes, /metrics for Prometheus."""
+"""The driver's HTTP pages: /livez and /readyz for probes, /metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _ADDRESS = "0.0.0.0"  # noqa: S104  the kubelet and Prometheus ask from outside
 class Health:
     """Knows whether the process is alive, and whether it is ready.
 
-    A batch can take any time, and so can a command or maintenance between batches. During those the process counts as
-    alive. Otherwise, if the query has not been checked for a long time, Spark's JVM no longer answers, and the process
-    counts as dead.
+    A batch can take any amount of time, and so can a command or maintenance between batches. Meanwhile, the process
+    counts as alive. At any other time, a query that has not been checked for long means that Spark's JVM no longer
+    answers, and the process counts as dead.
 
     Args:
         clock: returns seconds.
@@ -74,7 +74,7 @@ class _Server(ThreadingMixIn, WSGIServer):
 
 class _SilentHandler(WSGIRequestHandler):
     def log_message(self, format: str, *args: object) -> None:
-        """Log nothing. Otherwise, requests of probes would fill the log."""
+        """Log nothing. Otherwise, probe requests would fill the log."""
 
 
 def serve(port: int, registry: CollectorRegistry, health: Health) -> int:

@@ -1,4 +1,4 @@
-"""Handling of SIGTERM and SIGINT, which stop the sink."""
+"""Handle SIGTERM and SIGINT, which stop the sink."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ ASKED = (signal.SIGTERM, signal.SIGINT)
 def end_at_once() -> None:
     """Exit with code 0 on a signal. Use this while no batch runs and nothing needs cleaning up.
 
-    Call it again when Spark has started, because PySpark sets its own handler. It does not raise an exception. That
-    would leave a response from Java unread, and the next request would get it.
+    Call it again when Spark has started, because PySpark sets its own handler. The handler does not raise an exception.
+    That would leave a response from Java unread, and the next request would get it.
     """
     for number in ASKED:
         signal.signal(number, lambda *_: os._exit(0))
@@ -23,7 +23,7 @@ def end_at_once() -> None:
 
 @contextmanager
 def handled(on_signal: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, call the handler with the name of the signal instead."""
+    """Within the block, call the handler with the signal name instead."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         on_signal(signal.Signals(number).name)

@@ -1,4 +1,4 @@
-"""The report of a worker to the driver about one table's events in a batch: an outcome, and separate counters."""
+"""What a worker reports to the driver about one table's events in a batch: an outcome, and separate counters."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Parked(Struct, frozen=True, tag=True):
 
 
 class Deferred(Struct, frozen=True, tag=True):
-    """The table was already parked before the batch. This many further events were parked."""
+    """The table was already parked before the batch. This many more events were parked."""
 
     events: int
 
@@ -62,12 +62,12 @@ Unfinished = NeedsDdl | NeedsRecords | NeedsSpark
 Outcome = Done | Unfinished | Parked | Deferred | Conflict
 
 
-# Upper bounds of the histogram's buckets, in seconds. There is one more bucket beyond the last bound.
+# The upper bounds of the histogram buckets, in seconds. There is one more bucket beyond the last bound.
 LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 
 
 class Latency(Struct, frozen=True):
-    """The latency of events in seconds: how many are within each of LATENCY_BOUNDS, their number, and their sum.
+    """Event latency in seconds: how many events are within each of LATENCY_BOUNDS, their number, and their sum.
 
     Events with a latency beyond the last bound, a day, are historical events that are read again. `live` is the sum of
     all other latencies, and `greatest` is the greatest of those.
@@ -81,10 +81,10 @@ class Latency(Struct, frozen=True):
 
     @classmethod
     def of(cls, committed: pa.ChunkedArray, now: int) -> Latency:
-        """Return the latency of events that the source committed at one time and that became visible at another; both
+        """Return the latency for events that the source committed at one time and that became visible at another; both
         in microseconds.
 
-        Clocks of other machines can be ahead, so a negative latency counts as zero.
+        Clocks on other machines can be ahead, so a negative latency counts as zero.
         """
         known = committed.drop_null()
         if not len(known):
@@ -110,12 +110,11 @@ NO_LATENCY = Latency()
 
 
 class TableCounters(Struct, frozen=True):
-    """Counters for one table in a batch, or for a part of the work. They are informational: no decision depends on
-    them.
+    """Counters for one table in a batch, or for part of the work. They are informational: no decision depends on them.
 
     Args:
         skipped: commits that an earlier attempt at the batch made.
-        stale: events that changed nothing, by reason; `late` ones only changed older versions of a history.
+        stale: events that changed nothing, by reason; `late` ones only changed older versions in a history.
         undecided: removals of a key that two rows may have had: see `fold.Folded`.
         truncated: time values that were truncated to the microsecond.
         rejected: events in quarantine, by reason.
@@ -124,7 +123,7 @@ class TableCounters(Struct, frozen=True):
         latency: the latency of events that the task itself committed.
         fold_ms: milliseconds spent folding.
         write_ms: milliseconds spent writing.
-        megabytes: memory of the worker's process (MiB); 0 if unknown.
+        megabytes: the worker process's memory (MiB); 0 if unknown.
     """
 
     events: int = 0
@@ -146,7 +145,7 @@ class TableCounters(Struct, frozen=True):
     megabytes: int = 0
 
     def __add__(self, other: TableCounters) -> TableCounters:
-        """Return the counters of both parts of the work. The memory is that of the larger part."""
+        """Return the counters for both parts of the work. The memory is the larger part's."""
         sums: dict[str, object] = {}
         for name in self.__struct_fields__:
             one, two = getattr(self, name), getattr(other, name)
@@ -158,7 +157,7 @@ class TableCounters(Struct, frozen=True):
 
 
 class WideStatement(Struct, frozen=True):
-    """A statement that affects all tables of a database, or of a source if `db` is null. `note` is the note in the
+    """A statement that affects all tables in a database, or in a source if `db` is null. `note` is the note in the
     envelope.
     """
 
@@ -168,15 +167,15 @@ class WideStatement(Struct, frozen=True):
 
 
 class TableReport(Struct, frozen=True):
-    """The outcome and counters of one table's events in a batch.
+    """The outcome and counters for one table's events in a batch.
 
     Args:
         table: its name in the lakehouse. If another table has or had it, the name under which the events are parked.
-        source: the source table, which distinguishes the tables of a route; "" if there is none.
+        source: the source table, which distinguishes the tables on a route; "" if there is none.
         choice: the engine that writes the table; None if the table does not exist yet.
-        version: the version of the table afterwards. After orders, the driver sets it.
-        extent: the extent of the whole route, set only in the first of its reports.
-        wide: statements without a table, which the driver handles at the end of the batch.
+        version: the table version afterwards. After orders, the driver sets it.
+        extent: what the whole route covers, set only in the first of its reports.
+        wide: statements without a table, which the driver handles when the batch ends.
     """
 
     table: str

@@ -39,10 +39,10 @@ ARROW = pa.schema(
 
 
 class BatchTable(ControlTable):
-    """The table `_cdc.batches`, with a row for every batch.
+    """The table `_cdc.batches`, with one row per batch.
 
-    The row is written after the commits of the batch and before the batch is acknowledged. A change of tables between
-    batches (a resume, a sweep) is a row without offsets.
+    The row is written after the batch's commits and before the batch is acknowledged. If tables change between batches
+    (a resume, a sweep), the change is a row without offsets.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
@@ -53,7 +53,7 @@ class BatchTable(ControlTable):
         self._last_seen: dict[str, LastSeen] | None = None
 
     def write(self, batch: int | None, reports: Sequence[TableReport], parked: int = 0) -> None:
-        """Write the row of a batch. Tables and partitions without changes are omitted.
+        """Write a batch's row. Tables and partitions without changes are omitted.
 
         Args:
             reports: if a table has several, the last one counts.
@@ -79,19 +79,19 @@ class BatchTable(ControlTable):
             self._last_seen |= _seen(versions, row["ended_at"] if batch is not None else 0)
 
     def last_seen(self) -> Mapping[str, LastSeen]:
-        """Return the newest state of each table. Only this process writes rows, so it reads them once."""
+        """Return each table's newest state. Only this process writes rows, so it reads them once."""
         if self._last_seen is None:
             self._last_seen = {}
             rows = self.read(["batch", "ended_at", "versions"]).sort_by("ended_at")
             times = rows.column("ended_at").cast(pa.int64()).to_pylist()
             batches, versions = rows.column("batch").to_pylist(), rows.column("versions").to_pylist()
             for batch, at, named in zip(batches, times, versions, strict=True):
-                # A row without a batch can summarize many rows. Its time is that of the last one.
+                # A row without a batch can summarize many rows. Its time comes from the last one.
                 self._last_seen |= _seen(dict(named), at if batch is not None else 0)
         return self._last_seen
 
     def ended(self) -> int | None:
-        """Return the number of the newest finished batch under this checkpoint, or None if there is no such batch."""
+        """Return the number of the newest finished batch under this checkpoint, or None if no batch has finished."""
         rows = self.read(["batch"], checkpoint=self._checkpoint)
         newest: int | None = pc.max(rows.column("batch")).as_py()
         return newest
@@ -108,8 +108,8 @@ class BatchTable(ControlTable):
         return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
-        """Return a time later than that of every existing row, whatever the clock says, because only times order the
-        rows.
+        """Return a time later than that of every existing row, whatever the clock says, because rows are ordered only
+        by time.
         """
         if self._ended_at is None:
             ended = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
@@ -118,9 +118,7 @@ class BatchTable(ControlTable):
         return self._ended_at
 
     def reached(self) -> Mapping[int, int]:
-        """Return, for each partition, the offset after the last finished batch of this pipeline, under any
-        checkpoint.
-        """
+        """Return, for each partition, the offset after this pipeline's last finished batch, under any checkpoint."""
         reached: dict[int, int] = {}
         for offsets in self.read(["to_offsets"], topic=self._topic).column("to_offsets").to_pylist():
             for partition, offset in offsets:
@@ -130,8 +128,8 @@ class BatchTable(ControlTable):
     def fold_before(self, moment: float) -> int:
         """Merge old rows into one row per topic, and return the number of removed rows.
 
-        Old rows ended before a moment (seconds since 1970) and before the newest batch. Cuts after these batches are no
-        longer available; all later cuts stay the same.
+        Old rows ended before a moment (seconds since 1970) and before the newest batch. Cuts after the merged batches
+        are no longer available; all later cuts stay the same.
         """
         rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
         newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)
@@ -145,7 +143,7 @@ class BatchTable(ControlTable):
         return len(old) - len(folded)
 
     def tables(self) -> set[str]:
-        """Return the tables that any batch of this pipeline has written."""
+        """Return the tables written in any of this pipeline's batches."""
         names: set[str] = set()
         for chunk in self.read(["versions"]).column("versions").chunks:
             names.update(pc.unique(chunk.keys).to_pylist())
@@ -163,8 +161,8 @@ def _seen(versions: Mapping[str, int], at: int) -> dict[str, LastSeen]:
 
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return one row per topic that replaces these ordered rows. The last one has all versions, because the versions of
-    a table follow the order of times, whatever their topic.
+    """Return one row per topic that replaces these ordered rows. The last one has all versions, because a table's
+    versions increase with time, whatever their topic.
     """
     reached: dict[str, dict[int, int]] = {}
     positions: dict[str, dict[str, str]] = {}
@@ -172,7 +170,7 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     versions: dict[str, int] = {}
     for row in rows:
         topic = row["topic"]
-        # In the order of their last rows.
+        # In the order in which their last rows appear.
         last.pop(topic, None)
         last[topic] = row
         offsets, places = reached.setdefault(topic, {}), positions.setdefault(topic, {})
@@ -193,8 +191,8 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 class ControlTables:
-    """The sink's own tables for one pipeline. `begin` and `end` enclose a batch; `changed` records changes
-    between batches.
+    """The sink's own tables for one pipeline. `begin` and `end` enclose a batch; `changed` records changes between
+    batches.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
@@ -232,7 +230,7 @@ class ControlTables:
         return not done
 
     def begin(self, batch: int) -> Parking:
-        # After a start or a failure, the batch can be a repeated one.
+        # After a start or a failure, the batch may be a repeated one.
         again = self._ended is None or batch != self._ended + 1
         if again:
             self.changed()

@@ -1,7 +1,8 @@
-"""Consistent cuts through all tables and the topic: the version of each table, and the offsets of its next events.
+"""Consistent cuts through all tables and the topic: the version of each table, and the offset of its next event in each
+partition.
 
-A cut is computed from the rows of `_cdc.batches`, and describes the state after a batch. A resume or a sweep is
-included from the next batch on, because before it, another batch may have started and written more than the rows show.
+A cut is computed from the rows in `_cdc.batches`, and describes the state after a batch. A resume or a sweep is only
+included from the next batch on. Until then, another batch may have started and written more than the rows show.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from spark_sink.errors import FatalError
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """The fields of a manifest row that a cut needs. `batch` is missing for changes between batches."""
+    """The manifest row fields that a cut needs. `batch` is missing for changes between batches."""
 
     checkpoint: str
     batch: int | None
@@ -27,7 +28,7 @@ class ManifestRow:
 
 @dataclass(frozen=True)
 class Cut:
-    """The state of all tables after one batch. `offsets` has the first unread offset of each partition."""
+    """The state of all tables after one batch. `offsets` has the first unread offset in each partition."""
 
     checkpoint: str
     batch: int
@@ -37,11 +38,11 @@ class Cut:
 
 
 def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
-    """Return the cut after a batch. Without a number, it is the newest batch, under the checkpoint that ended it.
+    """Return the cut after a batch. Without a number, use the newest batch, under the checkpoint that ended it.
 
     Earlier batches under other checkpoints count as well. A table gets its last recorded version, because a table that
     is created again counts from the beginning. A partition gets its highest offset, because one checkpoint may have
-    read again what another one had read.
+    read the same records again as another one.
 
     Raises:
         FatalError: the batch does not exist.
@@ -70,7 +71,7 @@ def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, chec
 
 
 def resume_offsets(cut: Cut, waiting: Mapping[int, int]) -> dict[int, int]:
-    """Return the offsets at which the events of a parked table continue: in each partition, its first parked event."""
+    """Return the offsets at which a parked table's events continue: in each partition, its first parked event."""
     return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in cut.offsets.items()}
 
 

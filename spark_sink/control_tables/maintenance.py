@@ -1,4 +1,4 @@
-"""The record of maintenance steps by table and time, so that a restarted sink does not repeat them."""
+"""Record maintenance steps by table and time, so that a restarted sink does not repeat them."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ class MaintenanceTable(ControlTable):
         return {row["table"]: row["at_max"].timestamp() for row in rows.to_pylist()}
 
     def forget_before(self, moment: float) -> int:
-        """Delete the records of steps before a moment (seconds since 1970), and return their number."""
+        """Delete records for steps before a moment (seconds since 1970), and return how many were deleted."""
         return self.remove_before("at", moment)

@@ -1,7 +1,7 @@
-"""Commands of operators, stored as rows of `_cdc.commands`.
+"""Operator commands, stored as rows in `_cdc.commands`.
 
-The running job executes them between batches, because only the job writes the tables. It answers with further rows of
-the same id.
+The running job executes them between batches, because only the job writes the tables. It answers with more rows that
+have the same id.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ ARROW = pa.schema(
 
 
 class State(StrEnum):
-    """The states of a command, in order. The last of its rows has the current state."""
+    """The states of a command, in order. The command's last row has the current state."""
 
     QUEUED = "queued"
     RUNNING = "running"
@@ -101,8 +101,8 @@ class RequestTable(ControlTable):
         return {one.target for one in self.requests() if one.command == command and not one.ended}
 
     def forget_before(self, moment: float) -> int:
-        """Delete the rows of finished commands from before a moment (seconds since 1970), and return their number. Open
-        commands stay.
+        """Delete rows for finished commands from before a moment (seconds since 1970), and return how many were
+        deleted. Open commands stay.
         """
         if any(not request.ended for request in self.requests()):
             return 0
@@ -114,7 +114,7 @@ class RequestTable(ControlTable):
 
 @dataclass(frozen=True)
 class RequestAnswer:
-    """The result of a command. If `ended` is false, the command continues after the next batch."""
+    """What a command returned. If `ended` is false, the command continues after the next batch."""
 
     result: str
     ended: bool = True

@@ -1,1 +1,1 @@
-"""From Kafka records to the typed events of one table."""
+"""Turn Kafka records into typed events for one table."""

@@ -1,5 +1,4 @@
-"""Exact conversion of JSON values in images to Arrow columns. Values are never rounded; one that does not fit is an
-error.
+"""Convert JSON values in images to Arrow columns exactly. Values are never rounded; one that does not fit is an error.
 
 Conversion is vectorized by column. If a column fails, the caller tries its values one by one to find the invalid ones.
 """
@@ -28,7 +27,7 @@ Values = Sequence[Any]
 
 
 def image(text: str | bytes) -> dict[str, Any]:
-    """Return the columns of a row image.
+    """Return the columns in a row image.
 
     Raises:
         ValueError: it is not exactly one JSON object.
@@ -41,7 +40,7 @@ def image(text: str | bytes) -> dict[str, Any]:
 
 
 def without_members(text: bytes, names: Collection[str]) -> bytes:
-    """Return the row image without some of its columns. The text of the remaining columns does not change.
+    """Return the row image without some of its columns. The text of the other columns does not change.
 
     Raises:
         ValueError: it is not exactly one JSON object.
@@ -54,7 +53,7 @@ def without_members(text: bytes, names: Collection[str]) -> bytes:
 
 
 def column(values: Values, sql: str) -> pa.Array:
-    """Return the values as a column of a type. None becomes null.
+    """Return the values as a column of the given type. None becomes null.
 
     Raises:
         ValueError: some value does not fit exactly. The message contains no value.
@@ -69,7 +68,7 @@ def column(values: Values, sql: str) -> pa.Array:
 
 
 def image_value(value: Any) -> Any:
-    """Return a column value in the form that images use. `column` converts it back to the same value."""
+    """Return a column value in the format that images use. `column` converts it back to the same value."""
     if isinstance(value, float):
         text = repr(value)
         return _NAMES_OF_FLOATS.get(text, text)
@@ -112,9 +111,7 @@ def fits(value: Any, sql: str) -> bool:
 
 
 def is_exactly(value: Any, sql: str) -> bool:
-    """Return whether one numeric value fits the type, including its sign, because integer types have no
-    negative zero.
-    """
+    """Return whether a numeric value fits the type, including its sign, because integer types have no negative zero."""
     return fits(value, sql) and not (isinstance(value, str | Decimal) and _NEGATIVE_ZERO.fullmatch(str(value)))
 
 
@@ -134,7 +131,7 @@ def _integers(values: Values, arrow: pa.DataType) -> pa.Array:
     return pa.array([_integer(value) for value in values], arrow)
 
 
-# No integer column has more digits, and int() of a large exponent would take forever.
+# No integer column has more digits, and int() would take forever for a large exponent.
 _LONGEST_INTEGER = 20
 
 
@@ -198,7 +195,7 @@ def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Ar
 def _number(value: Any) -> Decimal:
     if isinstance(value, bool) or not isinstance(value, str | int | Decimal):
         raise TypeError("not a number")
-    # Decimal() alone would also accept underscores, spaces, NaN and the digits of other scripts.
+    # Decimal() alone would also accept underscores, spaces, NaN and digits from other scripts.
     if isinstance(value, str) and not _NUMBER.fullmatch(value):
         raise ValueError("not a number")
     return Decimal(value)

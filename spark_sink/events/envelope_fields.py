@@ -1,5 +1,5 @@
-"""Fields of an event that few tables need. They are decoded on demand from the raw record, so that other tables do not
-pay for them.
+"""Event fields that few tables need. They are decoded on demand from the raw record, so that other tables do not pay
+for them.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from spark_sink.model.event import Event
 
 _SCHEMA = reader_schema("id", "before")
 
-# The columns of an image, each with its value as text.
+# The columns in an image, each with its value as text.
 _MEMBERS = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Details(NamedTuple):
-    """Fields of the envelope (docs/design.md §4.1)."""
+    """Envelope fields (docs/design.md §4.1)."""
 
     id: str
     before: str | None
 
 
 def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
-    """Return the requested fields of each event.
+    """Return each event's requested fields.
 
     Raises:
         RawRecordMissing: the records were not sent along.
@@ -44,7 +44,7 @@ def _read(value: bytes | None) -> Details:
 
 
 def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
-    """Return the columns of an image, or no columns if it is missing or invalid."""
+    """Return the columns in an image, or no columns if the image is missing or invalid."""
     try:
         return _MEMBERS.decode(image) if image else {}
     except (msgspec.DecodeError, RecursionError):
@@ -52,8 +52,8 @@ def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
 
 
 def with_full_after_image(event: Event, before: str | None) -> Event:
-    """Return the event with everything known about its row in `after`: the key, and for a delete also the
-    before image.
+    """Return the event with everything known about its row in `after`: the key, and for a delete also the before
+    image.
     """
     image: str | bytes | None = before if event.op == "d" else event.after
     columns = image_columns(image)

@@ -1,4 +1,4 @@
-"""The valid events of one table as columns, so that operations on all events need no object per event."""
+"""One table's valid events as columns, so that operations on all events need no object per event."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class EventColumns(Sequence[Event]):
     objects.
 
     Args:
-        columns: one row per event and one column per field of `Event`, with the same names and order. `index` and the
+        columns: one row per event and one column per `Event` field, with the same names and order. `index` and the
             times are int64, `after` is binary, `full` and `withholds` are booleans, and the others are text.
     """
 
@@ -69,7 +69,7 @@ def operations(events: Sequence[Event]) -> set[str]:
 
 
 def apart(events: Sequence[Event]) -> list[int]:
-    """Return the indexes of the events that need a commit of their own."""
+    """Return the indexes of the events that need a separate commit."""
     if isinstance(events, EventColumns):
         is_truncate = pc.equal(events.columns["op"], "t").combine_chunks()
         return list(pc.indices_nonzero(is_truncate).to_pylist())
@@ -77,21 +77,21 @@ def apart(events: Sequence[Event]) -> list[int]:
 
 
 def schema_ids(events: Sequence[Event]) -> list[str]:
-    """Return the schema ids of the events, in order of appearance."""
+    """Return the events' schema ids, in order of appearance."""
     if isinstance(events, EventColumns):
         return [id for id in pc.unique(events.columns["schema_id"]).to_pylist() if id is not None]
     return list(dict.fromkeys(event.schema_id for event in events if event.schema_id is not None))
 
 
 def newest(events: Sequence[Event]) -> int:
-    """Return the latest record time of the events, in microseconds."""
+    """Return the latest record time among the events, in microseconds."""
     if isinstance(events, EventColumns):
         return int(pc.max(events.columns["ts"]).as_py())
     return max(event.ts for event in events)
 
 
 def latest(events: Sequence[Event]) -> dict[str, Latest]:
-    """Return the greatest position of each scope."""
+    """Return the greatest position in each scope."""
     if isinstance(events, EventColumns):
         columns = events.columns.combine_chunks()
         found = {}

@@ -1,6 +1,4 @@
-"""Times finer than a microsecond, which lakehouse tables cannot store. This module finds the columns that contain them,
-and truncates the values.
-"""
+"""Find columns with times finer than a microsecond, which lakehouse tables cannot store, and truncate the values."""
 
 from __future__ import annotations
 
@@ -61,7 +59,7 @@ class Truncated(NamedTuple):
 
 
 def truncated(events: Sequence[Event], names: Collection[str]) -> Truncated:
-    """Truncate the times of these columns to the microsecond by removing digits.
+    """Truncate the times in these columns to the microsecond by removing digits.
 
     If a column name cannot be found as text in an image, the image does not change, and the value is quarantined.
     """

@@ -1,4 +1,4 @@
-"""Group the records of a task by table: row events that can be folded, other records, and invalid ones."""
+"""Group a task's records by table: row events that can be folded, other records, and invalid ones."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ NEED_AFTER = frozenset({"r", "c", "u"})
 LEAVE_GAPS = frozenset({Reason.OPERATION_UNKNOWN, Reason.IMAGE_MISSING})
 
 
-# The counter for events of excluded tables, next to the counters for kinds that are ignored.
+# Counts events for excluded tables. Other counters count the kinds that are ignored.
 EXCLUDED = "excluded"
 
 
 @dataclass(slots=True)
 class Intake:
-    """The records of one table: events in canonical order, records that cannot become events, and the number of records
-    of other kinds.
+    """One table's records: events in canonical order, records that cannot become events, and how many records of other
+    kinds there are.
 
-    `statements` counts statement notes. `wide` has the notes of statements that have no table: source, database and
+    `statements` counts statement notes. `wide` has the notes from statements that have no table: source, database and
     note.
     """
 
@@ -74,10 +74,10 @@ def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """Group the records of one route by source table. Records without a table are under None.
+    """Group one route's records by source table. Records without a table are under None.
 
-    Usually all of them are valid row events of one table. Then the common parts are checked once instead of per event,
-    and the events stay in columns.
+    Usually all of them are valid row events for one table. In that case, the common parts are checked once instead of
+    per event, and the events stay in columns.
     """
     table = _one_table(records)
     return plain_intake(records) if table is None else {table: Intake(_sound(records))}
@@ -118,7 +118,7 @@ def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
 
 
 class _Sent(NamedTuple):
-    """The fields of one record, named like the columns of `_fields`."""
+    """The fields in one record, named like the columns in `_fields`."""
 
     kind: str | None
     op: Any
@@ -140,7 +140,7 @@ class _Sent(NamedTuple):
     tx: str | None
 
     def event(self, index: int) -> Event:
-        """Return the event of the record, with its index in the batch."""
+        """Return the record as an event, with its index in the batch."""
         full = self.after_state == "full"
         return Event(
             *(index, self.op, self.key or "", self.key_old, self.pos_scope, self.pos),
@@ -163,7 +163,7 @@ _NOTES = msgspec.json.Decoder(list[str])
 
 
 def _one_table(records: pa.Table) -> TableId | None:
-    """Return the table if all records are valid events of a single table, else None."""
+    """Return the table if all records are valid events for a single table, else None."""
     distinct = [pc.unique(records.column(name)) for name in ("kind", "source", "db", "schema", "table")]
     if any(len(values) != 1 for values in distinct):
         return None
@@ -178,7 +178,7 @@ def _one_table(records: pa.Table) -> TableId | None:
 
 
 def _sound(records: pa.Table) -> EventColumns:
-    """Return the valid records of one table as events."""
+    """Return one table's valid records as events."""
     columns = _fields(records)
     columns["index"] = pa.chunked_array([counting(len(records))])
     columns["key"] = columns["key"].fill_null("")
@@ -188,7 +188,7 @@ def _sound(records: pa.Table) -> EventColumns:
 
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Return the columns of an event, by name."""
+    """Return an event's columns, by name."""
     fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "notes", "ts", "committed", "tx")}
     return fields | {"after": fields["after"].cast(pa.binary())}
 
@@ -206,7 +206,7 @@ def _wrong(kind: str | None, op: str | None, table: str | None, after: bytes | N
 
 
 def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
-    """Return the key columns of the first event with a key, in key order."""
+    """Return the key columns from the first event with a key, in key order."""
     # Search one by one, because usually the first event has a key.
     for event in (events[place] for place in range(len(events))):
         if event.op not in APART:
@@ -218,7 +218,7 @@ def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
 
 
 def named_columns(events: Sequence[Event]) -> list[str]:
-    """Return the columns of events without a schema, in order of appearance."""
+    """Return the columns in events without a schema, in order of appearance."""
     names: dict[str, None] = {}
     for event in without_schema(events):
         try:
@@ -229,7 +229,7 @@ def named_columns(events: Sequence[Event]) -> list[str]:
 
 
 def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
-    """Return the typed key for every key text, and the errors of the invalid texts."""
+    """Return the typed key for every key text, and the errors for the invalid texts."""
     texts = dict.fromkeys([event.key for event in events])
     texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))
     wrong: dict[str, tuple[Reason, str]] = {}

@@ -2,7 +2,7 @@
 fails.
 
 Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore it only gets images
-that are flat, compact objects without escapes in their names. In such an image every quote inside a text is escaped, so
+that are flat, compact objects without escapes in their names. In these images, every quote inside a text is escaped. So
 `"name":` occurs only where the image contains the column.
 """
 
@@ -23,7 +23,7 @@ _MEMBER = rf'"[^"\\\x00-\x1f]*":(?:{_TEXT}|-?[0-9][0-9.eE+-]*|true|false|null)'
 _FLAT = rf"^\{{(?:{_MEMBER}(?:,{_MEMBER})*)?\}}$"
 
 # A name that cannot be searched for as text, because it contains characters that JSON escapes, or begins with a
-# character that follows a text.
+# character that can follow a text.
 HIDDEN_NAME = re.compile(r'["\\\x00-\x1f]|^[,:}]|^$')
 
 # Types that are read as JSON numbers or literals. Columns of other types are read as text and converted as usual.
@@ -41,7 +41,7 @@ class NotInColumns(Exception):
 
 
 def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, pa.Array]:
-    """Return the columns of images, with a value or null for each image. No image may be null.
+    """Return the columns in the images, with a value or null for each image. No image may be null.
 
     Args:
         types: Spark SQL type by column. An image can omit columns, but must not have others.
@@ -90,7 +90,7 @@ def _typed(read: pa.Array, sql: str) -> pa.Array:
         return text_column(read, sql)
     if not pa.types.is_floating(read.type):
         return read
-    # The conversion of a single value also goes through a double.
+    # Single values are also converted through a double.
     array = read.cast(arrow_type(sql), safe=False)
     if pc.any(pc.is_inf(array), min_count=0).as_py():
         raise NotInColumns

@@ -1,4 +1,4 @@
-"""The values of after images, by table column. Each image is read with the schema of its event."""
+"""Read the values in after images, by table column. Each image is read with its event's schema."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ class Examined(NamedTuple):
 
 
 class ImageReader:
-    """Reads the images of one table in a batch."""
+    """Reads one table's images in a batch."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        # Usually a value goes to the column of the same name, and need not be moved.
+        # Usually a value goes to the column with the same name, and need not be moved.
         self._unmoved = {
             schema_id: frozenset(places)
             for schema_id, places in plan.places.items()
@@ -57,12 +57,12 @@ class ImageReader:
             place = self._place(event, name, value)
             if place is not None:
                 values[place] = value
-                # The value is stored in one version of its column.
+                # The value is stored in one of its column's versions.
                 values.update(dict.fromkeys(self._plan.versions.get(place, ())))
         return values
 
     def _place(self, event: Event, name: str, value: Any) -> str | None:
-        """Return the table column for a value of an image, or None if the value is not stored."""
+        """Return the table column for a value in an image, or None if the value is not stored."""
         places = self._plan.places[event.schema_id]
         if name not in places:
             raise Unreadable(Reason.COLUMN_UNKNOWN, f"the column {name} is not in the schema of the event")
@@ -75,7 +75,7 @@ class ImageReader:
         return next((name for name in self._plan.narrower.get(place, ()) if is_exactly(value, types[name])), place)
 
     def examined(self, event: Event) -> Examined | None:
-        """Check each value of an event's image. Return None if all values can be written.
+        """Check each value in an event's image. Return None if all values can be written.
 
         If only some values fit, the event is applied without the others. An unreadable image leaves its row incomplete.
         """

@@ -1,4 +1,4 @@
-"""The extent of a batch: its offsets in the topic, and its positions in each scope."""
+"""What a batch covers: its offsets in the topic, and its positions in each scope."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 
 
 class OffsetSpan(Struct, frozen=True):
-    """The extent of some records: the first offset and the one after the last for each partition, and the greatest
-    position for each scope.
+    """What some records cover: in each partition, the first offset and the one after the last; in each scope, the
+    greatest position.
     """
 
     begin: Mapping[int, int] = {}
@@ -25,7 +25,7 @@ class OffsetSpan(Struct, frozen=True):
 
     @classmethod
     def of(cls, records: pa.Table) -> OffsetSpan:
-        """Return the extent of records. Each has a partition and an offset, and row events also have pos and
+        """Return what the records cover. Each has a partition and an offset, and row events also have pos and
         pos_scope.
         """
         offsets = records.select(["partition", "offset"]).group_by("partition")
@@ -40,7 +40,7 @@ class OffsetSpan(Struct, frozen=True):
 
 
 def merge_spans(extents: Iterable[OffsetSpan]) -> OffsetSpan:
-    """Return the extent that covers all of these."""
+    """Return the span that covers all of these."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}
     positions: dict[str, str] = {}

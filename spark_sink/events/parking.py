@@ -1,12 +1,12 @@
 """Parked tables. A parked table does not change, and its events are stored in order until it is resumed.
 
-They are stored in the table `_cdc.parked`, and a table is parked as long as it has rows there. No other place records
-this, so nothing can disagree. One append parks a table together with its first events, and deleting its last row ends
-the parking.
+They are stored in the table `_cdc.parked`, and a table is parked as long as it has rows there. Nothing else records
+this, so there is nothing that can disagree. One append parks a table together with its first events, and deleting its
+last row ends the parking.
 
-Parked rows are grouped in *turns*, one for each batch. The number of a turn is the version that `_cdc.parked` had when
-the batch began. It rises with every turn, whatever checkpoint or clock is used. A turn never changes, so its number can
-mark the commits that replay it.
+Parked rows are grouped in *turns*, one per batch. A turn's number is the version that `_cdc.parked` had when the batch
+began. It rises with every turn, whatever checkpoint or clock is used. A turn never changes, so its number can mark the
+commits that replay it.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """The cause of parking a table: `errors.Reason`, a sentence without row data, the time, the number of parked
-    events, and their source tables.
+    """Why a table is parked: `errors.Reason`, a sentence without row data, the time, the number of parked events, and
+    their source tables.
     """
 
     reason: str
@@ -51,12 +51,12 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Parking:
-    """The parked tables, as far as a batch needs to know them. This object is sent to the workers.
+    """What a batch needs to know about the parked tables. This object is sent to the workers.
 
     Args:
         turn: the turn under which this batch parks events.
         at: when the batch began, in microseconds.
-        held: the parked tables by name. If another table owns a name, the name is that of the source table.
+        held: the parked tables by name. If another table owns a name, events are under the source table's name.
         again: the batch may be a repeated one, and may have parked tables that have been resumed since.
     """
 
@@ -75,7 +75,7 @@ class Parking:
         return {name.lower(): cause.sources for name, cause in self.held.items()}
 
     def name_of(self, table: TableId) -> str | None:
-        """Return the name under which events of a source table are parked."""
+        """Return the name under which a source table's events are parked."""
         return self._names.get(table)
 
     def sources(self, name: str) -> tuple[TableId, ...]:
@@ -85,7 +85,7 @@ class Parking:
     def rows(
         self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]
     ) -> pa.Table:
-        """Convert these `records` to rows of `_cdc.parked`."""
+        """Convert these `records` to rows for `_cdc.parked`."""
         rows = quarantine.rows(records, table, parked)
         ours = {
             "pipeline": self.pipeline,

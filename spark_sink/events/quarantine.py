@@ -79,6 +79,6 @@ def _event_id(value: bytes | None) -> str | None:
     try:
         event = fastavro.schemaless_reader(io.BytesIO(body), WRITER_SCHEMA, None)
     except Exception:
-        # The event may be here because it is not Avro. fastavro has no common base class for its errors.
+        # The event may be here because it is not Avro. fastavro's errors have no common base class.
         return None
     return str(event["id"]) if isinstance(event, dict) else None

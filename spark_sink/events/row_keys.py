@@ -1,4 +1,4 @@
-"""The row key of each event: its own key, or the columns that `tables.keys` declares."""
+"""Each event's row key: its own key, or the columns that `tables.keys` declares."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NULL = msgspec.Raw(b"null")
 
 
 def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
-    """Return the events of a table with the row key that it requires. Events of unknown rows are rejected.
+    """Return a table's events with the row key that the table requires. Events for unknown rows are rejected.
 
     A changelog needs no key, but everything that an event contains about its row.
 
@@ -85,7 +85,7 @@ def _names_no_row(key: str, form: TableSpec) -> bool:
 
 
 def _by_commit(events: Sequence[Event]) -> Iterator[Event]:
-    """Return the events with their commit time at the source, if it is known, because readers need it."""
+    """Return the events with the time at which the source committed them, if known, because readers need it."""
     for event in events:
         yield event if event.committed is None else msgspec.structs.replace(event, ts=event.committed)
 

@@ -1,4 +1,4 @@
-"""Number the rows of a batch, so that events are matched by integers instead of keys."""
+"""Number the rows in a batch, so that events are matched by integers instead of keys."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from spark_sink.events.arrow_values import counting
 from spark_sink.events.image_table import NotInColumns, read_images
 from spark_sink.schema.evolution import TableShape
 
-# The number of a composite key is computed from products of the column numbers.
+# A composite key's number is computed from products of the column numbers.
 _LARGEST = 2**62
 
 
 class RowNumbers(NamedTuple):
-    """The numbers of rows, starting at 0.
+    """Row numbers, starting at 0.
 
     Args:
-        of_events: the row of each event.
-        before: the row that a key change of the event removes; null for all other events.
-        keys: the typed key of each row, by table column.
+        of_events: each event's row.
+        before: the row that the event removes by changing a key; null for all other events.
+        keys: each row's typed key, by table column.
     """
 
     of_events: pa.Int64Array
@@ -31,7 +31,7 @@ class RowNumbers(NamedTuple):
     keys: pa.RecordBatch
 
     def of_stored(self, stored: pa.Table) -> pa.Int64Array:
-        """Return the number of each row in a table that has the key columns; null for rows without events."""
+        """Return each row's number in a table that has the key columns; null for rows without events."""
         known = [pc.unique(column) for column in self.keys.columns]
         wanted, found = (
             _combined([pc.index_in(one, value_set=of) for one, of in zip(columns, known, strict=True)], known)
@@ -41,7 +41,7 @@ class RowNumbers(NamedTuple):
 
 
 def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShape) -> RowNumbers:
-    """Number the rows of events by the texts of their current and previous keys.
+    """Number the events' rows by the texts of their current and previous keys.
 
     Raises:
         NotInColumns: some key cannot be read in columns.
@@ -55,7 +55,7 @@ def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShap
 
 
 def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, pa.RecordBatch]:
-    """Return the row number of each text, and the keys by row number. Several texts can be the same key."""
+    """Return each text's row number, and the keys by row number. Several texts can be the same key."""
     types = {sent: shape.types[name] for sent, name in zip(shape.key_sent_as, shape.key, strict=True)}
     read = read_images(texts.cast(pa.binary()), types)
     columns = [read[name] for name in shape.key_sent_as]
@@ -72,7 +72,7 @@ def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, p
 
 
 def _combined(codes: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.Int64Array:
-    """Combine the numbers of all columns into one number; null if any of them is null."""
+    """Combine the numbers from all columns into one number; null if any of them is null."""
     if prod(map(len, values)) > _LARGEST:
         raise NotInColumns
     whole: pa.Array = pa.array([0] * len(codes[0]), pa.int64())

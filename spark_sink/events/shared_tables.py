@@ -1,7 +1,7 @@
 """Lakehouse tables that several source tables share, as declared in `tables.shared` (docs/sink-design.md, R16).
 
-A key column with the name of the source table separates their rows. Scopes also contain that name, because a partition
-of a raw topic can have events of many tables, and a truncate of one of them must not affect the others.
+A key column with the source table's name separates their rows. Scopes also contain that name. A raw topic partition can
+have events for many tables, and truncating one of them must not affect the others.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import SOURCE
 
-# Replaces the source of a shared table. No source can have this name.
+# Stands in for the source name of a shared table. No source can have this name.
 SEVERAL = "*"
 
 # Separates a scope from the source table. Topic and task names can contain it, so it is only used in shared tables.
@@ -41,7 +41,7 @@ def target_of(table: TableId, pattern: TablePattern) -> str:
 def pooled(
     taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog, pattern: TablePattern, rules: TableRules
 ) -> tuple[dict[TableId | None, Intake], SchemaCatalog]:
-    """Group the events of tables by destination, in order, and return a catalog with all of their schemas."""
+    """Group table events by destination, in order, and return a catalog with all of their schemas."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
     together: dict[TableId, list[Event]] = {}
@@ -82,7 +82,7 @@ def _marked(events: Iterable[Event], table: TableId) -> list[Event]:
 
 
 def _with_source(key: str, source: str) -> str:
-    """Add the source table to the key of a row. An unknown key stays unknown."""
+    """Add the source table to a row key. An unknown key stays unknown."""
     columns = image_columns(key)
     if key and not columns:
         return key  # not a key: reported when it is read
@@ -90,5 +90,5 @@ def _with_source(key: str, source: str) -> str:
 
 
 def of_one_table(scope: str, other: str) -> bool:
-    """Return whether two scopes of a shared table belong to the same source table."""
+    """Return whether two scopes in a shared table belong to the same source table."""
     return scope.partition(_OF)[2] == other.partition(_OF)[2]

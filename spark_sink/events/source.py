@@ -1,4 +1,4 @@
-"""The canonical topic as a DataFrame of decoded envelopes. Only this file uses Spark's Kafka source."""
+"""Read the canonical topic as a DataFrame of decoded envelopes. Only this file uses Spark's Kafka source."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ BUCKETS = 512
 _FETCH_BYTES = str(16 * 2**20)
 
 # The connector asks the broker for the offset range after every poll. With Kafka's default of 500 records per poll,
-# this is three quarters of the cost of reading.
+# these requests make up three quarters of the reading cost.
 _TUNING = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
     "kafka.fetch.max.bytes": _FETCH_BYTES,
-    # A broker delays an empty response for this time, half a second by default. Every batch receives one after its last
+    # A broker delays an empty response by this time, half a second by default. Every batch receives one after its last
     # record.
     "kafka.fetch.max.wait.ms": "10",
 }
 
 
 # Whether an event omits a column that it may have changed. If an update lists its changed columns, it changed no
-# others. An issue can also affect only the old value of a column, while its new value is good.
+# others. An issue can also affect only a column's old value, while its new value is good.
 WITHHOLDS_SQL = """
     case
         when event.unavailable is null and event.issues is null then false
@@ -46,8 +46,8 @@ WITHHOLDS_SQL = """
 
 
 def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -> DataFrame:
-    """Return the canonical topic in batches of at most `limit` records. It begins at the offsets of the checkpoint, or
-    at `starting` if there are none.
+    """Return the canonical topic in batches of at most `limit` records. It begins at the checkpoint's offsets, or at
+    `starting` if the checkpoint has none.
     """
     options = {
         **_TUNING,
@@ -65,10 +65,10 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
 
 
 class TopicRange:
-    """The canonical topic, for reading ranges of it again.
+    """Reads ranges of the canonical topic again.
 
     Args:
-        begins: returns the first available offset of each partition.
+        begins: returns the first available offset in each partition.
     """
 
     def __init__(self, spark: SparkSession, settings: Settings, begins: Callable[[], Mapping[int, int]]) -> None:
@@ -77,7 +77,7 @@ class TopicRange:
         self.begins = begins
 
     def read(self, begin: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
-        """Return the records of each partition from `begin` up to but excluding `end`."""
+        """Return the records in each partition from `begin` up to but excluding `end`."""
         topic = self._settings.input.topic
         options = {
             **_TUNING,
@@ -93,7 +93,7 @@ class TopicRange:
 
 
 def _fields(names: Collection[str]) -> Column:
-    """Return these envelope fields of the column `value`; null if it cannot be decoded."""
+    """Return these envelope fields from the `value` column; null if it cannot be decoded."""
     options = {"avroSchema": reader_schema_text(names), "mode": "PERMISSIVE"}
     return from_avro(expr(DATUM_SQL), writer_schema_text(), options)
 
@@ -103,12 +103,12 @@ def decoded(
 ) -> DataFrame:
     """Return the records with the fields that the sink needs. `kind` is null if a record cannot be decoded.
 
-    `value` is the raw record for the quarantine. It is present if a record cannot be decoded, and for rows of the
+    `value` is the raw record for the quarantine. It is present if a record cannot be decoded, and for rows on the
     routes in `carried` (None: all routes). All records with the same `route` or `bucket` must be in one task.
     `extra_columns` are passed through.
     """
     opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *extra_columns)
-    # Few events need the changed columns, so only those decode them.
+    # Few events need the changed columns, so only those events decode them.
     names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
     opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
     # Only statements, which are rare, need their notes.

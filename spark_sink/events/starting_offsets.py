@@ -1,4 +1,4 @@
-"""The offsets at which a new checkpoint begins: where its pipeline stopped, or as configured."""
+"""Choose the offsets at which a new checkpoint begins: where its pipeline stopped, or as configured."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from spark_sink.errors import ConfigError
 
 log = structlog.get_logger()
 
-# The name of the first available offset in Spark's Kafka source.
+# What Spark's Kafka source calls the first available offset.
 _EARLIEST = -2
 
 Starting = str | Mapping[int, int]
 
 
 def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int], ends: Mapping[int, int]) -> str:
-    """Return the option `startingOffsets`. Spark ignores it once the checkpoint has offsets.
+    """Return the `startingOffsets` option. Spark ignores it once the checkpoint has offsets.
 
     Args:
         configured: `earliest`, `latest`, or offsets by partition; other partitions are read from their beginning.
         reached: the offset that the pipeline has reached in each partition; empty for a new pipeline.
-        ends: the end offset of every partition of the topic.
+        ends: the end offset for every partition in the topic.
 
     Raises:
         ConfigError: an offset or partition is not in the topic.

@@ -1,4 +1,4 @@
-"""The identity of the canonical topic. Offsets become invalid when a topic is deleted and created again."""
+"""Identify the canonical topic. Offsets become invalid when a topic is deleted and created again."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
-    """Return the id that Kafka assigned to a topic at its creation, or None if the topic does not exist or has no id.
+    """Return the id that Kafka assigned to a topic when it was created, or None if the topic does not exist or has no
+    id.
 
     Args:
-        connection: settings of librdkafka.
+        connection: librdkafka settings.
 
     Raises:
         FatalError: the brokers do not answer.

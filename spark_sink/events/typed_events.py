@@ -18,7 +18,7 @@ from spark_sink.model.event import Event
 
 class Entries(NamedTuple):
     """The `events` with their values. `columns` has a value or null for each event; `sets` lists the columns that each
-    event carried.
+    event contains.
     """
 
     events: list[Event]
@@ -28,7 +28,7 @@ class Entries(NamedTuple):
 
 
 def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, str], *, partly: bool = False) -> Entries:
-    """Return the events with the values of their after images, by column.
+    """Return the events with the values in their after images, by column.
 
     Args:
         partly: apply an event without the values that do not fit, as if it had withheld them. If false, omit the whole

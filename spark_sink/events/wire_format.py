@@ -1,4 +1,4 @@
-"""The fields that the sink reads from records of the canonical topic, and access to the raw records."""
+"""The fields that the sink reads from canonical records, and access to the raw records."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from cdc_core.envelope import avro_schema
 
 _FULL = avro_schema()
 
-# Fields of the envelope that are used unchanged.
+# Envelope fields that are used unchanged.
 PLAIN_FIELDS = (
     *("kind", "op", "source", "db", "schema", "table", "pos", "pos_scope"),
     *("key", "key_old", "after", "after_state", "schema_id"),
 )
 
-# The fields of an event that the sink needs. The decoder skips all others, which halves its cost.
+# The event fields that the sink needs. The decoder skips all others, which halves its cost.
 NEEDED = frozenset({"unavailable", "issues", "ts_origin_us", "ts_commit_us", "tx"}.union(PLAIN_FIELDS))
 
 
 def reader_schema(*fields: str) -> Schema:
-    """Return a fastavro schema with these fields of the envelope, and with times as numbers."""
+    """Return a fastavro schema with these envelope fields, and with times as numbers."""
     whole = avro_schema(logical=False)
     return fastavro.parse_schema({**whole, "fields": [field for field in whole["fields"] if field["name"] in fields]})
 
@@ -39,8 +39,8 @@ def reader_schema_text(fields: Collection[str] = NEEDED) -> str:
     return json.dumps({**_FULL, "fields": [field for field in _FULL["fields"] if field["name"] in fields]})
 
 
-# Raw records are half of the data sent to the workers, and few tables need them. Therefore they are only sent along for
-# the tables that requested them.
+# Raw records make up half of the data sent to the workers, and few tables need them. Therefore they are only sent along
+# for the tables that requested them.
 class RawRecordMissing(Exception):
     """A table needs raw records that were not sent along with its events. The driver runs its task again with them."""
 

@@ -1,4 +1,4 @@
-"""A row event for the fold, and the meaning of its position. This module uses neither Spark nor tables."""
+"""A row event for the fold, and what its position means. This module uses neither Spark nor tables."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from cdc_core.position import has_native, is_in_order
 from cdc_core.transaction import SourceTransaction
 
-# The typed values of the key columns, in key order. A key text does not identify a row, because "1.0" and "1.00" can be
-# the same key.
+# The typed key column values, in key order. A key text does not identify a row, because "1.0" and "1.00" can be the
+# same key.
 Key = tuple[Any, ...]
 
 RESETS = frozenset({"c", "r"})
@@ -26,20 +26,20 @@ STATEMENT = "statement"
 # A statement that parks its table. Its `after` is a JSON value with the reason and a sentence.
 REFUSAL = "refusal"
 
-# Each of these operations is a separate commit, between the commits of rows.
+# Each of these operations is a separate commit, between the row commits.
 APART = frozenset({"t", STATEMENT, REFUSAL})
 
-# The complete list of reasons why an event changes nothing, for `stale` in the log.
+# All reasons why an event can change nothing, for `stale` in the log.
 DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 
 
 class Event(Struct, frozen=True, gc=False):
     """A row event, with the fields that the sink needs.
 
-    `index` is the index of its record. `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, if
-    known. An unknown key is empty. `withholds` means that the event may have changed a column whose new value it does
-    not contain (read.WITHHOLDS_SQL). `after` is JSON in UTF-8. As a str it took 0.5 us more per event, because
-    non-ASCII text is encoded twice on its way to the JSON decoder (33 000 images of bench.sink, CPU, best of seven).
+    `index` is its record's index. `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, if known.
+    An unknown key is empty. `withholds` means that the event may have changed a column whose new value it does not
+    contain (read.WITHHOLDS_SQL). `after` is JSON in UTF-8. As a str it took 0.5 us more per event, because non-ASCII
+    text is encoded twice on its way to the JSON decoder (33 000 images from bench.sink, CPU, best of seven).
     """
 
     index: int
@@ -63,15 +63,15 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def transaction(self) -> SourceTransaction:
-        """The source transaction to which the event belongs."""
+        """The source transaction that the event belongs to."""
         return SourceTransaction.of(self.scope, self.tx, self.committed)
 
     @property
     def leaves_gaps(self) -> bool:
-        """Return whether the event leaves a column unknown. It can withhold the column, or a new row can lack a column
-        of its schema.
+        """Return whether the event leaves a column unknown: it can withhold the column, or a new row can lack a column
+        from its schema.
 
-        A full image lacks no column; its issues only affect the before image.
+        A full image contains every column; its issues only affect the before image.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
 
@@ -84,25 +84,25 @@ def gap(event: Event) -> Event:
 def withholding(event: Event, after: bytes) -> Event:
     """Return the event with an image that lacks some values, as if the source had not sent them.
 
-    An update then keeps the stored values of these columns, as for any column that an event withholds.
+    An update then keeps the stored values in these columns, as for any column that an event withholds.
     """
     return replace(event, after=after, full=False, withholds=True)
 
 
 class Latest(NamedTuple):
-    """The greatest position of a scope in a batch, and the transaction at this position."""
+    """A scope's greatest position in a batch, and the transaction at this position."""
 
     pos: str
     transaction: SourceTransaction
 
 
 class StatementImage(Struct, frozen=True):
-    """The part of a statement that the sink uses: the notes of its event, and the text of its after image."""
+    """The part of a statement that the sink uses: its event's notes, and the text of its after image."""
 
     notes: tuple[str, ...]
     after: str | None = None
 
 
 def is_loaded(scope: str, pos: str) -> bool:
-    """Return whether this is the position of a snapshot row under native order, which has no native part."""
+    """Return whether a snapshot row under native order has this position, which has no native part."""
     return not is_in_order(scope) and not has_native(pos)

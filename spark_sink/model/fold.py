@@ -1,4 +1,4 @@
-"""Fold many changes of rows into one change per row. This module decides which images make up a row, but reads no
+"""Fold many row changes into one change per row. This module decides which images make up a row, but reads no
 values.
 """
 
@@ -22,7 +22,7 @@ from spark_sink.model.row import (
 
 @dataclass(slots=True)
 class Folded:
-    """The changed rows of a batch by key, and the special cases that occurred.
+    """The changed rows in a batch by key, and the special cases that occurred.
 
     Args:
         undecided: removals of a key that two rows may have had, if it is unknown which of them left.
@@ -48,10 +48,10 @@ def fold(
     """Return the rows after applying `events`, which are in canonical order.
 
     Args:
-        keys: the typed key of every key text in `events`.
-        marks: the stored markers of every key in `events` that is stored.
+        keys: the typed key for every key text in `events`.
+        marks: the stored markers for every key in `events` that is stored.
         floors: the position of the last truncate, by scope.
-        latest: the position that each scope has reached in this batch, including events of other rows.
+        latest: the position that each scope has reached in this batch, including events for other rows.
         is_repeat: see `IsRepeat`.
 
     Raises:
@@ -108,8 +108,8 @@ def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded, is_repea
     """Apply a key change: delete the old row and insert the new one. If the event is partial, the new row takes the
     missing values from the old one.
 
-    Each side is checked separately, because one of the two rows may have changed since. If two rows had the old key in
-    one transaction, the older one is moved.
+    The delete and the insert are checked separately, because one of the two rows may have changed since. If two rows
+    had the old key in one transaction, the older one is moved.
     """
     old_stale, new_stale = old.stale(event), new.stale(event)
     if old_stale and new_stale:
@@ -139,8 +139,8 @@ def _leave(row: Row, event: Event, folded: Folded, is_repeat: IsRepeat) -> Row |
 
 
 def check_epoch(event: Event, last: str) -> None:
-    """Reject a snapshot row that arrives after the row has changed, unless it is the one with which the row began. Its
-    position does not show whether it is newer.
+    """Reject a snapshot row that arrives after the row has changed, unless it is the snapshot row with which the row
+    began. Its position does not show whether it is newer.
 
     Raises:
         Refused: it has to be rejected.

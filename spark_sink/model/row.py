@@ -1,13 +1,12 @@
-"""The state of one row: its events, merged by position (docs/sink-design.md). This module uses neither Spark nor
-tables.
+"""A row's state: its events, merged by position (docs/sink-design.md). This module uses neither Spark nor tables.
 
 A row has a reset, which is the last event that set all of it: an insert, a full update or a delete. It can also have
 patches after the reset. Each column is stored with the position that wrote it, and the later position wins. Therefore
 the order of arrival does not matter within a scope. Between scopes it does: when another scope writes the row, a new
 turn begins, which takes precedence over everything before it.
 
-Under arrival order, a scope delivers the events of a row in order. An event at or before its last position is therefore
-a repetition. Only the last position is stored. This is the same merge, without additional state.
+Under arrival order, a scope delivers a row's events in order. An event at or before its last position is therefore a
+repetition. Only the last position is stored. This is the same merge, without additional state.
 """
 
 from __future__ import annotations
@@ -37,7 +36,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
     Args:
         reset: the position of the last reset, if patches follow it; otherwise "".
         columns: the position of each column that was patched after the reset.
-        seen: the greatest positions of other scopes.
+        seen: the greatest positions in other scopes.
         loaded: the snapshot row with which the row began, if changes followed.
         gap: the greatest position of an event that left the row incomplete: a quarantined event, or a patch that
             withholds a column.
@@ -56,7 +55,7 @@ NOTHING = Memory()
 
 
 class RowMark(Struct, frozen=True, gc=False):
-    """The sink's own columns of a stored row: the scope that wrote it last, its position in that scope, and when the
+    """The sink's own columns in a stored row: the scope that wrote it last, its position in that scope, and when the
     source committed the event at this position (microseconds, UTC; None if unknown).
     """
 
@@ -79,14 +78,14 @@ class Image(NamedTuple):
 
 
 class Content(NamedTuple):
-    """The columns of a row to write, and the positions to store with them."""
+    """A row's columns to write, and the positions to store with them."""
 
     sent: Mapping[str, Any]
     columns: dict[str, str]
 
 
 class SetAside(NamedTuple):
-    """The row that had the key before: see `Aside`. `row` has the state in which the transaction's event found it."""
+    """The row that had the key before: see `Aside`. `row` is in the state in which the transaction's event found it."""
 
     transaction: SourceTransaction
     row: Row
@@ -94,8 +93,8 @@ class SetAside(NamedTuple):
 
 
 IsRepeat: TypeAlias = Callable[["Row", "Row"], bool]
-"""Returns whether a row has exactly the values of the row that was set aside for it. Then both are the same row, and
-the insert was sent twice.
+"""Returns whether a row has exactly the same values as the row that was set aside for it. If so, both are the same row,
+and the insert was sent twice.
 """
 
 
@@ -110,11 +109,11 @@ class Row:
 
     Args:
         stored: the stored row from which columns are taken, if any.
-        whole: the stored row provides all columns that no image has; otherwise only the columns of `held`.
-        held: the positions of stored columns that patches wrote; they compare with images of turn `held_turn`.
+        whole: the stored row provides all columns that no image has; otherwise only the columns in `held`.
+        held: the positions of stored columns that patches wrote; they compare with images from turn `held_turn`.
         images: the images on top of the stored columns, in order.
-        positions: the greatest position of each scope.
-        committed: the time of the event at the greatest position of the current scope.
+        positions: the greatest position in each scope.
+        committed: the time of the event at the greatest position in the current scope.
         reset: no event up to this position can change the row in the current turn.
         last: for a deleted row, its previous state.
         known: values below all images, for a row that was set aside in an earlier batch.
@@ -164,7 +163,7 @@ class Row:
         )
 
     def stale(self, event: Event) -> str | None:
-        """Return the reason why the event changes nothing, or None if it can change the row."""
+        """Return why the event changes nothing, or None if it can change the row."""
         last = self.positions.get(event.scope, "")
         if event.pos > last:
             return None
@@ -200,7 +199,7 @@ class Row:
         self.aside = aside
 
     def write(self, event: Event) -> None:
-        """Apply a snapshot row or an update of the row. Afterwards no other row has its key."""
+        """Apply a snapshot row or an update to the row. Afterwards no other row has its key."""
         self.aside = None
         if event.resets:
             self._cut(event.pos)
@@ -228,7 +227,7 @@ class Row:
         self.deleted_at = event.ts
 
     def release(self, latest: Mapping[str, Latest]) -> None:
-        """Drop the row that was set aside if its transaction has ended, which is when its scope has reached another
+        """Drop the row that was set aside if its transaction has ended. It has ended when its scope has reached another
         transaction.
         """
         if self.aside is not None:
@@ -249,14 +248,14 @@ class Row:
     def set_aside(self, event: Event) -> SetAside | None:
         """Return the row that has the key before the event's row takes it, or None if there is no row.
 
-        Only the latest event of the row knows which row it overwrites.
+        Only the row's latest event knows which row it overwrites.
         """
         if not self.exists or event.pos < self.positions[event.scope]:
             return None
         return SetAside(event.transaction, replace(self, last=None, aside=None), event.op == "c")
 
     def leave(self, event: Event, is_repeat: IsRepeat) -> Row | None:
-        """Remove the row of this key, because it is deleted or moves to another key. Return the removed row, or None.
+        """Remove the row with this key, because it is deleted or moves to another key. Return the removed row, or None.
 
         If two rows had the key in one transaction, the older one is removed. If the source does not report whether it
         was one transaction, the newer row stays and is marked as incomplete, and None is returned.
@@ -284,13 +283,13 @@ class Row:
                 self.gap = max(self.gap, event.pos)
 
     def become(self, old: Row, event: Event) -> None:
-        """Return the row `old` with the columns of the event on top. No later event may be known."""
+        """Return the row `old` with the event's columns on top. No later event may be known."""
         self._cut(event.pos)
         self.stored, self.whole, self.held, self.held_turn = old.stored, old.whole, old.held, old.held_turn
         self.known = old.known
         self.turn = max(self.turn, old.turn) + 1
         self.images = [*old.images, Image(self.turn, event.pos, event)]
-        # If events can arrive in any order, a change of the old row can still arrive, and would not be found here.
+        # If events can arrive in any order, a change to the old row can still arrive, and would not be found here.
         self.exists, self.incomplete = True, old.incomplete or event.leaves_gaps or not is_in_order(event.scope)
 
     def _cut(self, pos: str) -> None:
@@ -303,7 +302,7 @@ class Row:
             self.stored = None
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
-        """Return the columns of the images. Later images replace earlier ones, and no image replaces a stored column
+        """Return the columns from the images. Later images replace earlier ones, and no image replaces a stored column
         with a later position.
         """
         sent: dict[str, Any] = dict(self.known)
@@ -347,7 +346,7 @@ class Row:
 
 
 def has_ended(transaction: SourceTransaction, pos: str, latest: Mapping[str, Latest]) -> bool:
-    """Return whether the transaction that wrote at `pos` has ended, because its scope has reached another
+    """Return whether the transaction that wrote at `pos` has ended. It has ended when its scope has reached another
     transaction.
     """
     reached = latest.get(transaction.scope)

@@ -1,4 +1,4 @@
-"""The versions of one row, in order. Each is the result of an event, with a beginning and an end. This module uses
+"""The versions of one row, in order. Each results from an event, and has a beginning and an end. This module uses
 neither Spark nor tables.
 
 A version is identified by the scope and position of the event that began it. Therefore a repeated event adds nothing. A
@@ -36,16 +36,16 @@ class Truncate(Struct, frozen=True):
     floors: dict[str, str]
 
     def covers(self, scope: str, pos: str) -> bool:
-        """Return whether the position is covered by the truncate."""
+        """Return whether the truncate covers the position."""
         return pos <= self.floors.get(scope, "")
 
 
 class TakenKey(Struct, frozen=True):
-    """A version of a row that took the key of another row, in a transaction that may not have ended (see `Aside`).
+    """A version of a row that took over another row's key, in a transaction that may not have ended (see `Aside`).
 
     Args:
-        key: the values of the key columns, in the form of images.
-        transaction: the transaction of the event that made the version, which is at `pos` of its scope.
+        key: the key column values, in the format that images use.
+        transaction: the transaction of the event that made the version, which is at `pos` in its scope.
     """
 
     key: tuple[Any, ...]
@@ -55,7 +55,7 @@ class TakenKey(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """The end of a version: the next event, or a truncate (`t`), with a position in the scope of the version."""
+    """What ended a version: the next event, or a truncate (`t`), with a position in the version's scope."""
 
     op: str | None
     scope: str
@@ -65,12 +65,12 @@ class End(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Version:
-    """The state of a row from one event on.
+    """A row's state from one event on.
 
     Args:
-        op: the operation of the event; None if the event was quarantined.
-        sets: the columns that the event carried; None if it set the whole row.
-        values: the values that the event carried. After `Timeline.settle`, all columns.
+        op: the event's operation; None if the event was quarantined.
+        sets: the columns that the event contains; None if it set the whole row.
+        values: the values in the event. After `Timeline.settle`, all columns.
         gap: whether the event itself leaves the row incomplete.
     """
 
@@ -92,7 +92,7 @@ class Version:
 
     @property
     def stored_sets(self) -> Sequence[str | None] | None:
-        """Return `sets` in its stored form, which contains a null if the event is a patch that withholds a column."""
+        """Return `sets` as it is stored: with a null if the event is a patch that withholds a column."""
         withholds = self.gap and self.op is not None
         return self.sets if self.sets is None or not withholds else (*self.sets, None)
 
@@ -114,7 +114,7 @@ class Timeline:
         self._truncates = truncates
         self._known = {(version.scope, version.pos) for version in self.versions}
         self._seen: dict[str, str] = {}
-        # The position that the scope of the current turn had when the turn began.
+        # The current turn's scope had this position when the turn began.
         self._reached = ""
         for number, version in enumerate(self.versions):
             self._enter(version, None if number == 0 else self.versions[number - 1])
@@ -122,7 +122,7 @@ class Timeline:
         self._stale_from = len(self.versions)
 
     def turn_of(self, event: Event) -> int | str:
-        """Return the turn to which the event belongs, or the reason why it changes nothing."""
+        """Return the turn that the event belongs to, or the reason why it changes nothing."""
         if (event.scope, event.pos) in self._known:
             return DUPLICATE
         last = self.versions[-1] if self.versions else None
@@ -139,7 +139,7 @@ class Timeline:
         return TRUNCATED if over else last.turn + 1
 
     def greatest(self, scope: str) -> str:
-        """Return the greatest known position of a scope in versions and truncates."""
+        """Return a scope's greatest known position in versions and truncates."""
         floor = max((one.floors.get(scope, "") for one in self._truncates), default="")
         return max(floor, self._seen.get(scope, ""))
 
@@ -173,7 +173,7 @@ class Timeline:
         return found if alive else None
 
     def outlives(self, event: Event) -> bool:
-        """Like `Row.outlives`, but with the time of the record, because a history stores no commit times."""
+        """Like `Row.outlives`, but with the record's time, because a history stores no commit times."""
         last = self.versions[-1] if self.versions else None
         if last is None or last.exists or last.scope == event.scope:
             return False

@@ -1,4 +1,4 @@
-"""The actions behind the operators' commands. The job runs them between batches."""
+"""The actions behind operator commands. The job runs them between batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ log = structlog.get_logger()
 
 
 class Actions:
-    """The actions behind the operators' commands. Each can be repeated after a crash, and skips finished work.
+    """The actions behind operator commands. Each can be repeated after a crash, and skips finished work.
 
     Args:
         limit: approximate number of parked events to replay before the next batch.
@@ -64,7 +64,7 @@ class Actions:
         self._metrics = metrics
         self._limit = limit
         self._replayed: Counter[str] = Counter()
-        # Statements in the topic because of which a rebuilt table differs from its source.
+        # Statements in the topic that make a rebuilt table differ from its source.
         self._unaccounted: Counter[str] = Counter()
 
     def by_name(self) -> Mapping[str, Action]:
@@ -104,7 +104,7 @@ class Actions:
             accepts: accept the table in its current state, even if the manifest has another state.
         """
         self._check_sources(target)
-        # The operator accepts the state to which someone else changed the table.
+        # Someone else changed the table, and the operator accepts its current state.
         accepts = accepts or self._control.held()[target].reason in CHANGED_BY_OTHERS
         task = self._applier.task(0)
         task = replace(task, last_seen={}) if accepts else task
@@ -113,8 +113,8 @@ class Actions:
         self._applier.discard()
         reports = resumed.reports or (self._as_it_is(target) if accepts else [])
         if reports:
-            # Written before the events are removed, so that a reader of the manifest finds them in the table or among
-            # the parked events.
+            # Written before the events are removed, so that anyone who reads the manifest finds them in the table or
+            # among the parked events.
             self._control.batches.write(None, reports)
         if resumed.through is not None:
             self._control.parked.remove(target, resumed.through)
@@ -172,7 +172,7 @@ class Actions:
         return self._rebuild_read(target, str(turn), begins)
 
     def _ends_of(self, target: str) -> Mapping[int, int]:
-        """Return, for each partition, the offset of the first parked event of a table. The rebuild reads up to it."""
+        """Return the offset of a table's first parked event in each partition. The rebuild reads up to it."""
         waiting = self._control.parked.first_waiting().get(target, {})
         reached = self._control.batches.reached()
         return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in reached.items()}
@@ -193,8 +193,8 @@ class Actions:
             )
             log.warning("rebuilt table may lack rows", table=target, begins=late)
         if is_new:
-            # Written before the table is resumed, so that a reader of the manifest finds each event in the table or
-            # among the parked events.
+            # Written before the table is resumed, so that anyone who reads the manifest finds each event in the table
+            # or among the parked events.
             self._control.batches.write(None, self._as_it_is(target))
         self._control.parked.end_rebuild(target, turn)
         self._changed()
@@ -277,8 +277,8 @@ class Actions:
         """Park the tables that were rolled back to a state before the one in the manifest. This runs before the first
         batch.
 
-        A table that was removed is only parked by the first event that would create it again, because it may have no
-        source any more.
+        A removed table is only parked by the first event that would create it again, because it may no longer have a
+        source.
         """
         seen, held = self._control.batches.last_seen(), self._control.held()
         for name, refusal in changed_by_others(seen, held, self._tables.open).items():
@@ -302,7 +302,7 @@ class Actions:
                 raise FatalError(f"events of {source} go to {name}, which is also parked: resume that table first")
 
     def discard(self, target: str, argument: str | None) -> RequestAnswer:
-        """Discard the parked events of excluded source tables."""
+        """Discard the parked events from excluded source tables."""
         cause = self._control.held().get(target)
         if cause is None:
             return self._not_parked(target)
@@ -339,7 +339,7 @@ class Actions:
         return RequestAnswer(f"{count} rows deleted")
 
     def maintain(self, target: str, argument: str | None) -> RequestAnswer:
-        """Maintain the files of one or all tables. Many tables take several rounds."""
+        """Maintain the files in one or all tables. With many tables, this takes several rounds."""
         if target != ALL_TABLES and target not in OWN_TABLES:
             self._known(target)
         names = self._left.get(target) or (self._maintenance.tables() if target == ALL_TABLES else [target])
@@ -379,7 +379,7 @@ def parse_source(text: str) -> TableId:
     """Parse a source table written as `source/db/schema/table`. A part that a source does not have is empty.
 
     Raises:
-        ConfigError: the text has another form.
+        ConfigError: the text has another format.
     """
     source, *levels = text.split("/")
     if not source or len(levels) != 3 or not levels[2]:
@@ -389,8 +389,8 @@ def parse_source(text: str) -> TableId:
 
 
 def _is_source(name: str) -> bool:
-    """Return whether this is the name of a source table. Events are parked under it if another table has its lakehouse
-    name.
+    """Return whether this is a source table's name. Events are parked under it if another table has its
+    lakehouse name.
     """
     return "/" in name
 

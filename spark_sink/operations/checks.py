@@ -1,4 +1,4 @@
-"""The checks of everything that `spark-sink run` depends on. A failed check does not stop the independent ones."""
+"""Check everything that `spark-sink run` depends on. If a check fails, the independent ones still run."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from spark_sink.schema.catalog import SchemaReader
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.formats import FormatTables
 
-# The timeout for one answer of a broker.
+# The timeout for one broker response.
 _SECONDS = 10.0
 
 _BROKERS = "brokers"
 
 
 class Question(NamedTuple):
-    """A check of something that the sink needs.
+    """A check for something that the sink needs.
 
     Args:
         ask: returns what it found, or raises an error if that is wrong.
-        advice: what to do if the error comes from a library and does not say so.
+        advice: what to do, in case the error comes from a library and does not say so.
         needs: the subject that this check depends on; "" for independent checks.
     """
 
@@ -84,7 +84,7 @@ def _answer(question: Question, wrong: Container[str]) -> Answer:
 
 
 def questions(settings: Settings, check_java: Callable[[], None]) -> list[Question]:
-    """Return the checks of everything outside the configuration file.
+    """Return the checks for everything outside the configuration file.
 
     Args:
         check_java: starts and stops a JVM in the same way as Spark.
@@ -114,8 +114,8 @@ def _catalog_question(settings: Settings) -> Question:
 
 
 def _catalog(settings: Settings) -> str:
-    """Ask the catalog of the Iceberg tables for its namespaces. Whether it can create tables is only tested when the
-    sink starts.
+    """Ask the catalog for the Iceberg tables which namespaces it has. Whether it can create tables is only tested when
+    the sink starts.
     """
     catalog = settings.iceberg_catalog
     FormatTables(settings.tables.warehouse, catalog=catalog).iceberg_catalog.reach()
@@ -143,7 +143,7 @@ def _schemas_topic(settings: Settings) -> str:
 
 
 def _partitions(settings: Settings, topic: str) -> int:
-    """Return the number of partitions of a topic, and make sure that the user can read it."""
+    """Return how many partitions a topic has, and make sure that the user can read it."""
     admin = AdminClient({**librdkafka_options(settings.kafka), "log_level": 0})
     (future,) = admin.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=_SECONDS
@@ -182,8 +182,7 @@ def _store(settings: Settings, folder: str) -> str:
             )
         return f"{folder} does not exist yet, and can be created"
     name = f"_cdc_check.{uuid.uuid4().hex}"
-    # The environment of this process gives access to the bucket of the warehouse. The checkpoint can be in another
-    # bucket.
+    # This process's environment gives access to the warehouse bucket. The checkpoint can be in another bucket.
     store = dict(settings.storage.environment(folder))
     DeltaTable.create(f"{folder.rstrip('/')}/{name}", pa.schema([("checked", pa.int64())]), storage_options=store)
     if local is not None:

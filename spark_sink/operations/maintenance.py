@@ -1,4 +1,4 @@
-"""Maintenance of table files between batches, in runs of limited duration.
+"""Maintain table files between batches, in runs with a time limit.
 
 A table is due when it has as many new commits as `small_files`, and once after each start.
 """
@@ -37,7 +37,7 @@ UNSAVED = 50
 
 _DAY = 86_400.0
 
-# How much longer the log remembers a removed file than the file is kept. If a sink is stopped for less than this, it
+# How much longer the log remembers a removed file than the file is kept. A sink that is stopped for less than this
 # leaves no files behind.
 _MARGIN_DAYS = 14
 
@@ -52,11 +52,11 @@ class Step(StrEnum):
     """The steps that a table can need, in this order."""
 
     EXPIRE = "expire"
-    """Delete rows of the sink's own tables that are no longer needed."""
+    """Delete rows that are no longer needed from the sink's own tables."""
     COMPACT = "compact"
     CHECKPOINT = "checkpoint"
     REMEMBER = "remember"
-    """Set how long the log of the table remembers removed files."""
+    """Set how long the table's log remembers removed files."""
     VACUUM = "vacuum"
 
 
@@ -81,7 +81,7 @@ def by_hand(rules: MaintenanceRules) -> MaintenanceRules:
 
 
 def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now: float) -> list[DueStep]:
-    """Return the steps that the files of a table need. If maintenance does not support a feature of the table, it needs
+    """Return the steps that a table's files need. If maintenance does not support a feature of the table, it needs
     none.
 
     Args:
@@ -107,7 +107,7 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
 
 
 class Maintenance:
-    """The maintenance of a pipeline's tables. The caller holds the lock for writing tables.
+    """Maintains a pipeline's tables. The caller holds the lock for writing tables.
 
     Args:
         clock: seconds since 1970.
@@ -156,7 +156,7 @@ class Maintenance:
         self._turn_at = time.monotonic() + self._rules.every_seconds
 
     def by_hand(self, names: Iterable[str]) -> HandDone:
-        """Do everything that reduces the files of these tables, within the budget of a run."""
+        """Do everything that reduces the number of files in these tables, within one run's budget."""
         queue = dict.fromkeys(names)
         done = self._take(queue, by_hand(self._rules))
         return HandDone(done, list(queue))
@@ -165,7 +165,7 @@ class Maintenance:
         """Return the steps that `by_hand` would do for these tables without a budget.
 
         Raises:
-            FatalError: the files of a table cannot be listed.
+            FatalError: a table's files cannot be listed.
         """
         try:
             yield from ((name, step) for name in names for step in self._due(name, by_hand(self._rules)))
@@ -199,7 +199,7 @@ class Maintenance:
                 # If a step fails, the earlier steps are already done.
                 done.extend(self._do(name, step) for step in self._due(name, rules))
             except MaintenanceError as error:
-                # The table is unchanged, and is checked again after further commits.
+                # The table is unchanged, and is checked again after more commits.
                 self._metrics.maintenance_failed()
                 log.warning("table not maintained", table=name, reason=str(error))
         if done:

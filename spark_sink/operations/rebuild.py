@@ -1,7 +1,7 @@
 """Rebuild one table from the canonical topic, in slices between batches, with the code that applies batches.
 
-The table is parked during the rebuild. The new table is marked with the number of the rebuild, and each slice has a
-marker like a batch. Therefore an interrupted rebuild resumes where it stopped.
+The table is parked during the rebuild. The new table is marked with the rebuild's number, and each slice has a marker
+like a batch. Therefore an interrupted rebuild resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -36,27 +36,29 @@ Offsets = Mapping[int, int]
 # A character that cannot occur in folder names: see TablePattern.
 _ESCAPED = re.compile(r"~([0-9a-f]+)~")
 
-# The approximate number of records in a slice, over all partitions: twice as many as in a first batch.
+# The approximate number of records per slice, over all partitions: twice as many as in a first batch.
 SLICE = 100_000
 
 
 class TopicAgain(Protocol[Records]):
-    """The canonical topic, for reading ranges of it again."""
+    """Reads ranges of the canonical topic again."""
 
     def begins(self) -> Offsets:
-        """Return the first available offset of each partition."""
+        """Return the first available offset in each partition."""
 
     def read(self, begin: Offsets, end: Offsets) -> Records:
-        """Return the records of each partition from `begin` up to but excluding `end`, in the form of a batch."""
+        """Return the records in each partition from `begin` up to but excluding `end`, in the same format as a
+        batch.
+        """
 
 
 @dataclass(frozen=True)
 class RebuildTask(Task):
-    """The task that rebuilds one table, which is created by its first event.
+    """The task that rebuilds one table. The table's first event creates it.
 
     Args:
         target: the table; records for other tables are ignored.
-        built: the marker of the new table. A table without it is the old one, and counts as missing.
+        built: the new table's marker. A table without it is the old one, and counts as missing.
     """
 
     target: str = ""
@@ -88,10 +90,10 @@ class RebuildTask(Task):
 
 
 def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """Cut the offsets between `begin` and `end` at multiples of `size`. Return the number and the first and last
-    offsets of each slice.
+    """Cut the offsets between `begin` and `end` at multiples of `size`. Return each slice's number and its first and
+    last offsets.
 
-    The cuts do not depend on the end of the topic, so the number of a slice can mark its commits.
+    The cuts do not depend on where the topic ends, so a slice's number can mark its commits.
     """
     open = {partition: last for partition, last in end.items() if last > begin.get(partition, 0)}
     first = min((begin.get(partition, 0) // size for partition in open), default=0)
@@ -112,17 +114,17 @@ def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task:
 
 
 class SliceDone(msgspec.Struct, frozen=True):
-    """The reports of a slice, and the reason if the table rejected it."""
+    """The reports for a slice, and the reason if the table rejected it."""
 
     reports: Sequence[TableReport]
     refused: str | None
 
 
 def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil: Fulfil) -> SliceDone:
-    """Apply the records of a slice to the table.
+    """Apply a slice's records to the table.
 
     Args:
-        task: a task with the number of the slice instead of a batch.
+        task: a task with the slice number instead of a batch number.
         fulfil: does the work that reports request.
     """
     route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()

@@ -19,7 +19,7 @@ _AGAIN_SECONDS = 60.0
 
 
 class Registration:
-    """Registers tables in the catalog, and remembers in this process which tables are registered.
+    """Registers tables in the catalog, and remembers which tables this process has registered.
 
     Args:
         clock: returns seconds since any fixed moment.

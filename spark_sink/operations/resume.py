@@ -1,4 +1,4 @@
-"""Replay parked events with the usual algorithm, one turn at a time, before newer events of their table."""
+"""Replay parked events with the usual algorithm, one turn at a time, before newer events for their table."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 @dataclass(frozen=True)
 class Replay(Task):
-    """A task for the parked turns of one name. The number of a turn takes the place of the batch number, so a turn that
-    any process has replayed is not replayed again.
+    """A task for one name's parked turns. The turn number replaces the batch number, so a turn that any process has
+    replayed is not replayed again.
     """
 
     parking: Parking | None = None
@@ -43,7 +43,7 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """The progress of a table. `through` is the last turn up to which the table contains everything; the turns up to it
+    """How far a table has been replayed. The table contains everything up to the turn `through`, so the turns up to it
     can be removed.
     """
 
@@ -56,7 +56,7 @@ class Resumed:
 def resume(
     runner: TaskRunner[Any], parked: ParkedTables, target: str, task: Task, fulfil: Fulfil, limit: int
 ) -> Resumed:
-    """Replay turns of a table, oldest first: at least one turn, and about `limit` events.
+    """Replay a table's turns, oldest first: at least one turn, and about `limit` events.
 
     Args:
         task: the task with which the next batch would be applied.

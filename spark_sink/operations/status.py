@@ -21,7 +21,7 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedTables, rows_of
 from spark_sink.tables.formats import FormatTables
 
-# Opening a table is mostly waiting for storage.
+# Most of opening a table is waiting for storage.
 _LOOKS = 8
 
 
@@ -106,7 +106,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
 
 
 def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, Any]]:
-    """Return the last batches, newest first: when each ended, the offsets it applied, and the versions of tables."""
+    """Return the last batches, newest first: when each ended, the offsets it applied, and the table versions."""
     columns = ["batch", "checkpoint", "ended_at", "from_offsets", "to_offsets", "versions"]
     written = BatchTable(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
     return [
@@ -124,7 +124,7 @@ def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, A
 
 
 def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, dict[str, str]]:
-    """Return, for each table, the columns added with a suffix, each with the name of its source column."""
+    """Return each table's columns that were added with a suffix, each with its source column's name."""
 
     def of(name: str) -> dict[str, str]:
         try:

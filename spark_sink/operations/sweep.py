@@ -31,8 +31,8 @@ _JUST_AFTER = "+"
 
 
 class Swept(NamedTuple):
-    """The rows to delete by the scope that wrote them last, and the position of the delete in each scope. Events before
-    that position do not bring the rows back.
+    """The rows to delete by the scope that wrote them last, and the delete's position in each scope. Events before that
+    position do not bring the rows back.
     """
 
     keys: Mapping[Key, str]
@@ -40,7 +40,7 @@ class Swept(NamedTuple):
 
 
 def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTable | None]) -> int:
-    """Delete the rows and return their number. If Spark writes the table, the delete is only requested
+    """Delete the rows and return how many were deleted. If Spark writes the table, the delete is only requested
     (`MirrorTable.orders`).
 
     Args:
@@ -48,7 +48,7 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
         as_of: returns the table at that time, or None if it did not exist.
 
     Raises:
-        FatalError: `before` has another form, or does not determine the rows.
+        FatalError: `before` has another format, or does not determine the rows.
     """
     said = parse_before(before)
     swept = _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of)
@@ -68,10 +68,10 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
 
 
 def parse_before(before: str) -> str | datetime:
-    """Parse a time, or a position or epoch, which stays text.
+    """Parse a time. A position or epoch stays text.
 
     Raises:
-        ConfigError: it has another form, or is a time in the future.
+        ConfigError: it has another format, or is a time in the future.
     """
     if _POSITION.fullmatch(before):
         return before

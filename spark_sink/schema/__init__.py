@@ -1,1 +1,1 @@
-"""The structure of tables, their names and their engines."""
+"""Table structure, table names and engines."""

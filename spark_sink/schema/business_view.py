@@ -1,4 +1,4 @@
-"""The view of a table for readers: each source column once, and only the live rows."""
+"""A table view for readers: each source column once, and only the live rows."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
 
     Args:
         view, table: names in the engine, with dots between their parts. `table` is set if the engine reads it by name.
-        path: the path of the table's folder; None if no engine can read it.
+        path: the path to the table's folder; None if no engine can read it.
 
     Raises:
         ConfigError: the table has no such view, or the engine does not read folders.
@@ -81,7 +81,7 @@ def _name(name: str, dialect: _Dialect) -> str:
 
 
 def _versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
-    """Return the columns of a table, with all versions of a source column combined."""
+    """Return a table's columns, with all versions of a source column combined."""
     found: dict[str, list[TableColumn]] = {}
     for column in columns:
         found.setdefault(column.source or column.name, []).append(column)

@@ -1,4 +1,4 @@
-"""The table schemas that the translator announced: the catalog, and the reader of the compacted schemas topic."""
+"""The table schemas that the translator announced: the catalog, and a reader for the compacted schemas topic."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from spark_sink.errors import ConfigError, FatalError
 
 log = structlog.get_logger()
 
-# Permanent errors, in librdkafka's words. An unavailable token endpoint is not one, because it may recover.
+# Permanent errors, as librdkafka names them. An unavailable token endpoint is not one, because it may recover.
 _REFUSED = re.compile(
     r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
     r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
@@ -71,11 +71,11 @@ class SchemaCatalog:
         return next(reversed(known.values())) if known else None
 
     def known(self, table: TableId) -> list[TableSchema]:
-        """Return all schemas of the table, in the order in which they were announced."""
+        """Return all of the table's schemas, in the order in which they were announced."""
         return list(self._by_table.get(table, {}).values())
 
     def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:
-        """Return a catalog that also contains `table`, with the schemas of all of `parts`."""
+        """Return a catalog that also contains `table`, with all schemas from `parts`."""
         copy = SchemaCatalog()
         copy._by_table = {**self._by_table, table: {}}
         for part in parts:
@@ -99,7 +99,7 @@ class SchemaReader:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            # The end of the topic is only reported by an empty response, which the broker delays for this time.
+            # The topic's end is only reported by an empty response, which the broker delays by this time.
             "fetch.wait.max.ms": 10,
             # The sink itself reports why it cannot reach a broker. librdkafka's log would repeat it twenty times per
             # second.
@@ -143,7 +143,7 @@ class SchemaReader:
             self._complaint = _TAIL.sub("", error.str())
 
     def refresh(self) -> SchemaCatalog:
-        """Return the catalog with the current content of the topic.
+        """Return the catalog with the topic's current content.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -160,10 +160,10 @@ class SchemaReader:
         return self.catalog
 
     def ends(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """Return the offset after the last record of each partition of another topic; empty if the topic does not
+        """Return the offset after the last record in each partition of another topic; empty if the topic does not
         exist.
 
-        Records of open transactions are not counted, because consumers cannot read them yet.
+        Records from open transactions are not counted, because consumers cannot read them yet.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -171,7 +171,7 @@ class SchemaReader:
         return self._bounds(topic, OFFSET_END, patience)
 
     def begins(self, topic: str, patience: float = PATIENCE_SECONDS) -> dict[int, int]:
-        """Return the offset of the first available record of each partition.
+        """Return the offset of the first available record in each partition.
 
         Raises:
             FatalError: the brokers do not answer.
@@ -191,7 +191,7 @@ class SchemaReader:
 
     def _ask_bounds(self, topic: str, which: int, timeout: float) -> dict[int, int]:
         partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions
-        # Kafka converts the special time for the end of a partition to an offset, for all partitions in one request.
+        # Kafka converts the special time for a partition's end to an offset, for all partitions in one request.
         places = [TopicPartition(topic, number, which) for number in partitions]
         found = self._consumer.offsets_for_times(places, timeout=timeout) if places else []
         for place in found:
@@ -226,7 +226,7 @@ class SchemaReader:
                 self._next = message.offset() or 0
                 return False
             if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                return True  # an error of the unused group
+                return True  # an error about the unused group
             raise KafkaException(error)
         value = message.value()
         if value is not None:

@@ -1,4 +1,4 @@
-"""The column rules of each format: types of new columns, type changes in place, and reserved names."""
+"""Each format's column rules: types for new columns, type changes in place, and reserved names."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from spark_sink.schema.table_spec import Format
 
 
 class ColumnRules(NamedTuple):
-    """The column rules of a format.
+    """A format's column rules.
 
     Args:
-        type_of: returns the Spark SQL type of a column for its canonical type.
+        type_of: returns the Spark SQL type that a column gets for its canonical type.
         widens: tells whether Spark can change a column from one type to another in place.
         reserved: lower-case names that the format uses for its own columns.
     """

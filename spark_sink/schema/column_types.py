@@ -1,4 +1,4 @@
-"""Column types: from canonical types to the types of Delta columns and Arrow (docs/sink/types.md)."""
+"""Map canonical types to Delta column types and Arrow types (docs/sink/types.md)."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ _BY_SQL: Mapping[str, str] = {sql: delta for delta, sql in _BY_DELTA.items()}
 _DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 
 # The minimum and maximum of these types are unreliable. In the log, decimals are float64 (by deltalake) and times are
-# in milliseconds, both of which are inexact. NaN has a different order in the log than in readers. A filter could skip
-# files that contain the row.
+# in milliseconds, both of which are inexact. The log also sorts NaN differently from readers. A filter could skip files
+# that contain the row.
 _NO_STATISTICS = ("decimal", "float", "double", "binary", "boolean", "timestamp")
 
 
 def sql_type(canonical: str) -> str:
-    """Return the Spark SQL type of a column with a canonical type.
+    """Return the Spark SQL type that a column gets for its canonical type.
 
     Values that no column can store exactly, and all types from later releases, are stored as the text in the event.
     """
@@ -69,7 +69,7 @@ def sql_type(canonical: str) -> str:
 TIMES = frozenset({"timestamp", "timestamptz"})
 """Canonical types for points in time. Table columns store them in microseconds."""
 
-# `datetime2` and `datetimeoffset` of SQL Server have seven digits by default.
+# SQL Server's `datetime2` and `datetimeoffset` have seven digits by default.
 _FINE = re.compile(r"(?i)(datetime2|datetimeoffset)|.*\(([7-9])\).*")
 
 
@@ -81,7 +81,7 @@ def is_finer_than_microseconds(native: str | None) -> bool:
 # The number of digits before the decimal point in the greatest value.
 _DIGITS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
-# For each type except decimals, the types whose values it can store without a change of their text.
+# For each type except decimals, the types whose values it can store without changing their text.
 _HOLDS: Mapping[str, frozenset[str]] = {
     "smallint": frozenset({"tinyint"}),
     "int": frozenset({"tinyint", "smallint"}),
@@ -91,10 +91,10 @@ _HOLDS: Mapping[str, frozenset[str]] = {
 
 
 def holds(sql: str, other: str) -> bool:
-    """Return whether a column of the type `sql` can store every value of the type `other` exactly.
+    """Return whether a column with the type `sql` can store every value of the type `other` exactly.
 
-    A text column can store everything that events carry as text. It cannot store bytes, because their base64 would look
-    like text.
+    A text column can store everything that events contain as text. It cannot store bytes, because their base64 would
+    look like text.
     """
     if sql == other or other in _HOLDS.get(sql, ()):
         return True
@@ -117,7 +117,7 @@ def is_narrower(sql: str, other: str) -> bool:
     return (sql in _DIGITS or _DECIMAL.fullmatch(sql) is not None) and other != "string" and holds(other, sql)
 
 
-# The digits before the decimal point that Delta's type widening requires of a decimal that replaces an integer type.
+# The digits before the decimal point that Delta's type widening requires in a decimal that replaces an integer type.
 _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 
 
@@ -131,7 +131,7 @@ def widens(sql: str, wanted: str) -> bool:
     return True
 
 
-# The types that Iceberg widens, in addition to the precision of a decimal.
+# The types that Iceberg can widen, in addition to a decimal's precision.
 _ICEBERG_WIDENS = frozenset({("int", "bigint"), ("float", "double")})
 
 
@@ -152,7 +152,7 @@ def sql_type_of_delta(delta: str) -> str:
 
 
 def delta_type(sql: str) -> str:
-    """Convert the Spark SQL type of an event column to its name in the Delta log."""
+    """Return what the Delta log calls an event column's Spark SQL type."""
     return _BY_SQL.get(sql, sql)
 
 
@@ -170,5 +170,5 @@ def is_known(sql: str) -> bool:
 
 
 def has_statistics(sql: str) -> bool:
-    """Return whether the minimum and maximum of such a column are reliable in the Delta log."""
+    """Return whether such a column has a reliable minimum and maximum in the Delta log."""
     return is_known(sql) and not sql.startswith(_NO_STATISTICS)

@@ -33,18 +33,18 @@ class Choice(NamedTuple):
 
 @dataclass(frozen=True)
 class EngineRules:
-    """The configured rules for engines.
+    """The configured engine rules.
 
     Args:
         named: the engine, keyed by table name or pattern.
-        fused_megabytes: Spark writes tables with more data in their files than this.
+        fused_megabytes: if a table's files have more data than this, Spark writes the table.
     """
 
     named: Mapping[str, Engine] = field(default_factory=dict)
     fused_megabytes: int = 1000
 
 
-# Features that deltalake can write. It rejects any other feature only at the commit, when the work is done.
+# Features that deltalake can write. It rejects any other feature only at the commit, after the work is done.
 FUSED_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
 
 # Features that Spark also writes and deltalake reads. DataFusion reads tables with these (tables/delta/files.py).
@@ -83,16 +83,16 @@ _NAMED_FEATURES = 7
 
 
 def features(writer_version: int, named: frozenset[str]) -> frozenset[str]:
-    """Return the features of a table according to its protocol."""
+    """Return a table's features according to its protocol."""
     implied = (use for version, use in _BY_WRITER_VERSION.items() if version <= writer_version < _NAMED_FEATURES)
     return named.union(*implied)
 
 
 def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], rules: EngineRules) -> Choice:
-    """Return the engine of a table.
+    """Return a table's engine.
 
     Args:
-        has: the features of the table.
+        has: the table's features.
         size: returns the bytes in its files; only called if the size decides.
 
     Raises:
@@ -130,11 +130,11 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
 
 
 def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: int | None = None) -> Choice:
-    """Return the engine of an Iceberg table.
+    """Return an Iceberg table's engine.
 
     Args:
-        buckets: the buckets of the table.
-        wanted: the buckets that the configuration sets for new tables of this name.
+        buckets: the table's buckets.
+        wanted: the buckets that the configuration sets for new tables with this name.
 
     Raises:
         Refused: the configuration sets another engine.

@@ -36,15 +36,15 @@ _VERSION = re.compile(r"__v[0-9]+$")
 class Policy(StrEnum):
     """The policy for a schema change (docs/sink-design.md §5.2; the names come from Flink CDC)."""
 
-    FAIL = "fail"  # the table accepts no more events
+    FAIL = "fail"  # the table does not accept any more events
     EVOLVE = "evolve"  # change the column in place if the table's engine can; otherwise like lenient
     LENIENT = "lenient"  # remove nothing; a value that does not fit goes to another column
     IGNORE = "ignore"  # leave the table unchanged
 
 
 class ShapeChange(StrEnum):
-    """A kind of schema change. The sink sees a rename as a drop and an add. A new table under an old name can appear as
-    any kind.
+    """The kind of a schema change. The sink sees a rename as a drop and an add. A new table under an old name can
+    appear as any kind.
     """
 
     ADD = "add"  # a column that the table does not have
@@ -66,7 +66,9 @@ DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT)
 
 
 class TableColumn(Struct, frozen=True):
-    """A column of a lakehouse table. `type` is a Spark SQL type; `source` is its name in events, if that differs."""
+    """A lakehouse table column. `type` is a Spark SQL type; `source` is the column's name in events, if that
+    differs.
+    """
 
     name: str
     type: str
@@ -83,7 +85,7 @@ class TableColumn(Struct, frozen=True):
 
 
 class TableShape(Struct, frozen=True, dict=True):
-    """The columns of a table without the sink's own columns, and which of them are the key. A changelog has no key.
+    """A table's columns without the sink's own columns, and which of them are the key. A changelog has no key.
 
     `lacks` lists the sink's own columns that the table does not have yet. `built` is the rebuild that created the
     table, or "". `foreign` lists columns that someone else added; no event writes them.
@@ -99,18 +101,18 @@ class TableShape(Struct, frozen=True, dict=True):
 
     @cached_property
     def types(self) -> dict[str, str]:
-        """The types by column name, in the order of the columns."""
+        """The types by column name, in column order."""
         return {column.name: column.type for column in self.columns}
 
     @cached_property
     def key_sent_as(self) -> tuple[str, ...]:
-        """The names of the key columns in events, in key order."""
+        """The key columns' names in events, in key order."""
         names = {column.name: column.sent_as for column in self.columns}
         return tuple(names.get(name, name) for name in self.key)
 
 
 class Create(Struct, frozen=True, tag=True):
-    """Create the table, or replace it with that of a rebuild (`shape.built`)."""
+    """Create the table, or replace it with the one from a rebuild (`shape.built`)."""
 
     shape: TableShape
 
@@ -122,10 +124,10 @@ class AddColumns(Struct, frozen=True, tag=True):
 
 
 class Widen(Struct, frozen=True, tag=True):
-    """Widen the types of columns. Other changes are requested afterwards.
+    """Widen column types. Other changes are requested afterwards.
 
     Args:
-        rewrites: write every row again, because the engine of the table does not support files with different types.
+        rewrites: write every row again, because the table's engine does not support files with different types.
     """
 
     columns: tuple[TableColumn, ...]
@@ -134,16 +136,16 @@ class Widen(Struct, frozen=True, tag=True):
 
 Step = Create | AddColumns | Widen
 
-# For each column name in the events of one schema, the table column; None if the values are not stored.
+# For each column name in one schema's events, the table column; None if the values are not stored.
 Places = Mapping[str, str | None]
 
 
 class Plan(NamedTuple):
-    """The shape that fits every schema, the step that leads to it, and the columns for the values of each schema.
+    """The shape that fits every schema, the step that leads to it, and the columns for each schema's values.
 
     `versions`: for each column with several versions, the other versions of the same source column. Writing one version
     empties the others. `narrower`: the earlier versions whose values this column can also store. A value goes to the
-    first version that can store it, so a reader of the old column sees all values that fit.
+    first version that can store it, so anyone who reads the old column sees all values that fit.
     """
 
     shape: TableShape
@@ -166,16 +168,16 @@ def evolve(
     in_place: bool = False,
     fine: Collection[str] | None = (),
 ) -> Plan:
-    """Plan the change from `current` to a table to which the events of a batch can be written.
+    """Plan the change from `current` to a table to which the events in a batch can be written.
 
     Args:
-        current: the shape of the table; None if it does not exist.
-        schemas: the schemas of the events in the batch, in order.
-        latest: the newest schema of the table. It applies to events without a schema, and its types are used first.
+        current: the table's shape; None if it does not exist.
+        schemas: the schemas for the events in the batch, in order.
+        latest: the table's newest schema. It applies to events without a schema, and its types are used first.
         named: columns in events without a schema; if nothing else is known about such a column, it becomes a string.
         key: the key columns in the events, for a table whose schemas have no key.
         form: its mode and format, and the key columns that take precedence.
-        in_place: whether the engine of the table can change the types of stored rows. Otherwise only key columns get
+        in_place: whether the table's engine can change the types of stored rows. Otherwise only key columns get
             wider types, and all rows are written again, because a key cannot have a second column.
         fine: time columns that need text, because a value is finer than a microsecond. None if no column needs it,
             because the values are truncated.
@@ -251,7 +253,7 @@ class _Layout:
         }
 
     def _type_of(self, column: Column) -> str:
-        """Return the type that a column of a schema needs. It is text for times that no time column can store."""
+        """Return the type that a column in a schema needs. It is text for times that no time column can store."""
         if column.type in TIMES and self._fine is not None:
             is_new = column.name not in self._versions
             if column.name in self._fine or (is_new and is_finer_than_microseconds(column.native)):
@@ -259,7 +261,7 @@ class _Layout:
         return self._rules.type_of(column.type)
 
     def place(self, name: str, wanted: str | None) -> str | None:
-        """Return the column for values of a source column. If `wanted` is None, any type is accepted."""
+        """Return the column for a source column's values. If `wanted` is None, any type is accepted."""
         versions = self._versions.get(name, [])
         for column in reversed(versions):
             if wanted is None or holds(column.type, wanted):
@@ -359,7 +361,7 @@ def _kind(present: str | None, wanted: str) -> ShapeChange:
 
 
 def _legal(name: str, reserved: Collection[str]) -> str:
-    """Return the name in a form that both formats accept, and that neither the sink nor the format reserves."""
+    """Return the name changed so that both formats accept it, and neither the sink nor the format reserves it."""
     legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
     if legal.lower().startswith(META_PREFIX) or legal.lower() in reserved:
         return f"~{ord(legal[0]):x}~{legal[1:]}"

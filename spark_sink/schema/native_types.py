@@ -1,7 +1,7 @@
 """Compare types by their names at the source: can one type store every value of another without changing it?
 
-This decides whether a statement that changed the type of a column also changed values of existing rows. Types that this
-module does not know are assumed to have changed them.
+This shows whether a statement that changed a column's type also changed values in existing rows. Types that this module
+does not know are assumed to have changed them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 _TYPE = re.compile(r"\s*([a-z][a-z0-9_ ]*)(?:\((.*)\)([a-z ]*))?\Z", re.IGNORECASE | re.DOTALL)
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
-# Bits including the sign. Upper-case names are those of DTS for MySQL. PostgreSQL's int8 has 64 bits.
+# Bits including the sign. DTS for MySQL has the upper-case names. PostgreSQL's int8 has 64 bits.
 _DTS_INTEGERS: Mapping[str, int] = {"INT8": 8, "INT16": 16, "INT24": 24, "INT32": 32, "INT64": 64}
 _INTEGERS: Mapping[str, int] = {
     **dict.fromkeys(("tinyint", "int1", "bool", "boolean"), 8),
@@ -43,7 +43,7 @@ _TIMES = frozenset({"datetime", "datetime2", "timestamp", "time"})
 
 
 class _Native(NamedTuple):
-    """A type, parsed into its parts. The name is in lower case, except for the integers of DTS."""
+    """A type, parsed into its parts. The name is in lower case, except for DTS integers."""
 
     name: str
     numbers: tuple[int, ...]

@@ -21,7 +21,7 @@ from cdc_core.statement_notes import (
 from spark_sink.errors import Reason
 from spark_sink.schema.native_types import holds_native
 
-# Notes after which a table certainly differs from its source, whatever its columns.
+# Notes after which a table certainly differs from its source, whatever its columns are.
 ROWS_DIFFER = frozenset({STATEMENT_NOT_APPLIED, TABLE_DROPPED, COLUMN_REWRITTEN, CASCADE_NOT_LOGGED})
 
 # These also park a table that is empty or does not exist, because no event contains the rows that
@@ -48,7 +48,7 @@ class StatementRules:
     park_cascades: bool = False
 
     def parks(self, word: str) -> Reason | None:
-        """Return the reason for which this note parks its table, or None if it does not park it."""
+        """Return why this note parks its table, or None if it does not park it."""
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops == "park" else None
         parked = {
@@ -60,9 +60,9 @@ class StatementRules:
         return Reason.ROWS_UNACCOUNTED if parked.get(word) else None
 
     def parks_all(self, word: str) -> Reason | None:
-        """Return the reason for which this note parks all tables of a database or a source, or None.
+        """Return why this note parks all tables in a database or a source, or None.
 
-        Not all of these tables can be emptied or marked at one position, so those policies park the tables as well.
+        No single position fits all of these tables, so the policies that empty or mark tables park them as well.
         """
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops != "keep" else None
@@ -73,7 +73,7 @@ class StatementRules:
 
 @dataclass
 class StatementAnswer:
-    """The response to the statement of one event.
+    """How to respond to one event's statement.
 
     Args:
         parks: the reason to park the table, and the notes that require it.
@@ -96,8 +96,8 @@ def answer_to(
     """Decide how to respond to a statement.
 
     Args:
-        filled: the columns in the image of its event.
-        known: every announced schema of the table.
+        filled: the columns in its event's image.
+        known: every schema announced for the table.
     """
     found = StatementAnswer()
     for note in statement_notes(notes):
@@ -117,11 +117,11 @@ def answer_to(
 
 
 def is_wider(note: StatementNote, known: Sequence[TableSchema]) -> bool:
-    """Return whether the new type kept all values. It must be able to store the type of every schema that has the
+    """Return whether the new type kept all values. It must be able to store the type in every schema that has the
     column.
 
-    The statement does not contain the previous type, and a schema that is newer than the statement does not either. So
-    a column that was made narrower and then wider again counts as rewritten.
+    The statement does not contain the previous type. A schema that is newer than the statement does not contain it
+    either. So a column that was made narrower and then wider again counts as rewritten.
     """
     natives = [column.native for schema in known for column in schema.columns if column.name == note.column]
     return bool(natives) and all(holds_native(note.type or "", native) for native in natives)

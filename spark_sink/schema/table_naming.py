@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from cdc_core.table_id import TableId
 
 FIELDS = ("source", "db", "schema", "table")
-# The folder of the sink's own tables. A pattern that starts with it would put tables among them.
+# The folder for the sink's own tables. A pattern that starts with it would put other tables in the same folder.
 RESERVED = "_cdc"
 
 

@@ -1,4 +1,4 @@
-"""The configured kind of each table: `tables.modes`, `.keys` and `.shared`."""
+"""What kind of table each one is configured to be: `tables.modes`, `.keys` and `.shared`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = "_cdc_source"
 
 
 class Mode(StrEnum):
-    """The meaning of the rows in a table (docs/sink-design.md)."""
+    """What a table's rows mean (docs/sink-design.md)."""
 
     MIRROR = "mirror"  # current rows of the source table
     HISTORY = "history"  # versions of these rows, each with a beginning and an end
@@ -33,7 +33,7 @@ Formats = Mapping[str, Format]
 
 
 class TableSpec(NamedTuple):
-    """The specification of one table.
+    """The specification for one table.
 
     Args:
         key: the key columns as named in events, if the configuration declares them.
@@ -50,7 +50,7 @@ PLAIN = TableSpec()
 
 
 def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
-    """Return the rule of a table: the rule for its name, or else for the first pattern that matches. Case is
+    """Return the rule for a table: the rule for its name, or else for the first pattern that matches. Case is
     ignored.
     """
     name = target.lower()
@@ -61,5 +61,5 @@ def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
 
 
 def format_of(target: str, formats: Formats) -> Format:
-    """Return the format of a table."""
+    """Return a table's format."""
     return match_rule(target, formats) or Format.DELTA

@@ -1,1 +1,1 @@
-"""Spark: the session, the checkpoint of the query, the workers, and the interpretation of Spark's errors."""
+"""Spark: the session, the query's checkpoint, the workers, and what Spark's errors mean."""

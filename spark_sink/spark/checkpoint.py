@@ -1,4 +1,4 @@
-"""The checkpoint folder of the query: the id that the sink adds, and Spark's offset log."""
+"""The query's checkpoint folder: the id that the sink adds, and Spark's offset log."""
 
 from __future__ import annotations
 
@@ -13,15 +13,13 @@ from pyspark.sql import SparkSession
 from spark_sink.errors import ConfigError, FatalError, Overtaken
 from spark_sink.spark.session import hadoop_folder
 
-# The file with the id of the checkpoint, which is part of every commit's marker. A new checkpoint numbers its batches
-# from the beginning, so markers from an old checkpoint must not make it skip a batch.
+# The file with the checkpoint id, which is part of every commit marker. A new checkpoint numbers its batches from the
+# beginning, so markers from an old checkpoint must not make it skip a batch.
 ID_FILE = "_sink_id"
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """Return the id of a checkpoint folder. It is written at the first use, and replaced as long as the folder has no
-    batch.
-    """
+    """Return a checkpoint folder's id. It is written on first use, and replaced as long as the folder has no batch."""
     jvm: Any = spark._jvm
     folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
@@ -47,8 +45,8 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
     """Make sure that a checkpoint still has the id with which its batches are marked.
 
-    If two sinks begin with the same empty folder at the same time, either can replace the id of the other. The sink
-    that writes the first offsets continues, and that can be either of them. This is checked before a commit.
+    If two sinks begin with the same empty folder at the same time, either can replace the other's id. The sink that
+    writes the first offsets continues, and that can be either of them. This is checked before a commit.
 
     Raises:
         Overtaken: it has another id.
@@ -74,8 +72,8 @@ def has_progress(spark: SparkSession, checkpoint: str) -> bool:
 
 
 class CheckpointProgress(NamedTuple):
-    """The numbers of the newest batch that Spark has planned and of the newest that it has acknowledged; None if there
-    is no such batch.
+    """The numbers of the newest batch that Spark has planned and of the newest one that it has acknowledged; None if
+    there is no such batch.
     """
 
     planned: int | None
@@ -83,7 +81,7 @@ class CheckpointProgress(NamedTuple):
 
 
 def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
-    """Return the newest batches of a checkpoint folder."""
+    """Return the newest batches in a checkpoint folder."""
     files, folder = hadoop_folder(spark, checkpoint)
 
     def newest(log: str) -> int | None:
@@ -102,7 +100,7 @@ def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None
     checkpoint or the manifest is detected.
 
     Args:
-        ended: the newest batch of this checkpoint in the manifest; None if it has none.
+        ended: this checkpoint's newest batch in the manifest; None if it has none.
 
     Raises:
         ConfigError: the checkpoint or the manifest was rolled back, so events would silently be missing.
@@ -130,7 +128,7 @@ _EMPTY_CHECKPOINT = (
 
 
 def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
-    """A batch in the offset log of a checkpoint folder."""
+    """A batch in a checkpoint folder's offset log."""
     files, folder = hadoop_folder(spark, checkpoint)
     stored = files.open(folder.suffix(f"/offsets/{batch}"))
     try:
@@ -141,7 +139,7 @@ def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
 
 
 def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
-    """Return the offset of each partition that a batch reaches, from the last line of an entry of Spark's offset log.
+    """Return the offset that a batch reaches in each partition, from the last line in an entry of Spark's offset log.
 
     Raises:
         ValueError: the offset log is not version 1.

@@ -1,7 +1,7 @@
-"""Report failures of Spark jobs to the operator in one line.
+"""Report failed Spark jobs to the operator in one line.
 
-Spark returns the text of an error with stack traces, and these texts often contain row values. Therefore a message is
-only repeated for kinds of errors that concern machines. For all other errors the line has the kind and the location.
+Spark returns error texts with stack traces, and these texts often contain row values. Therefore a message is only
+repeated if its error class concerns machines. For all other errors the line has the class and the location.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_sink.errors import FatalError, Overtaken
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
 """The errors that PySpark raises for a failed job."""
 
-# Kinds of Python errors whose messages are about files, networks, packages and memory.
+# Python error classes whose messages are about files, networks, packages and memory.
 _TELLING = frozenset(
     {
         *("OSError", "FileNotFoundError", "PermissionError", "ConnectionError", "ConnectionRefusedError"),
@@ -33,7 +33,7 @@ _TELLING = frozenset(
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)$', re.MULTILINE)
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 
-# The last failure of a task, as the scheduler reports it, and the kinds of failures that concern machines.
+# A task's last failure, as the scheduler reports it, and the failure kinds that concern machines.
 _LOST_TASK = re.compile(r"most recent failure: (?:Lost task [^(]*\(TID \d+\) )?\((?P<where>[^)]*)\): (?P<why>[^\n]+)")
 _OF_MACHINES = re.compile(
     r"ExecutorLostFailure|FetchFailed|Cannot run program|Python worker (?:exited|failed)|OutOfMemoryError"
@@ -51,12 +51,12 @@ _TABLE_OVERTAKEN = re.compile(
 )
 _COMMIT_OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# The number of stack frames that is enough to find the location.
+# The location can be found within this many stack frames.
 _FRAMES = 3
 
 
 def failure(error: Exception) -> FatalError:
-    """Convert an error from PySpark to the sink's error. The batch is not acknowledged."""
+    """Convert a PySpark error to the sink's error. The batch is not acknowledged."""
     text = str(error)
     if table := _TABLE_OVERTAKEN.search(text):
         return Overtaken(table["what"])
@@ -66,7 +66,7 @@ def failure(error: Exception) -> FatalError:
 
 
 def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
-    """Return the sink's error if another query took over the checkpoint of this one, or None for any other error."""
+    """Return the sink's error if another query took over this query's checkpoint, or None for any other error."""
     return Overtaken(f"the checkpoint {checkpoint}") if _CHECKPOINT_OVERTAKEN.search(str(error)) else None
 
 

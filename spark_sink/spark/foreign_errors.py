@@ -1,4 +1,4 @@
-"""Report errors of deltalake and of object stores to the operator in one line."""
+"""Report errors from deltalake and from object stores to the operator in one line."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 def reason(error: Exception) -> str:
     """Return the first line of an error, and of its last cause in deltalake's message.
 
-    Only the reason is taken from the response of an S3 server, because the rest contains the signed request.
+    From an S3 server's response, only the reason is used, because the rest contains the signed request.
     """
     causes = _CAUSE.split(str(error).strip())
     if found := _S3_REASON.search(causes[-1]):

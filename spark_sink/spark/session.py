@@ -1,4 +1,4 @@
-"""The Spark session, with the settings on which the sink's correctness and speed depend."""
+"""The Spark session, with the settings that the sink's correctness and speed depend on."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ _FIXED = {
     "spark.speculation": "false",
     # The number of tasks that read a Delta log. With the default of 50, every statement on a small table is slow.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # With a limit in bytes, Spark recomputes the size of every column after every row, which takes 15 % of its time.
-    # This number of records of 4 MiB each stays below the 2 GiB limit of Arrow's columns.
+    # With a limit in bytes, Spark recomputes every column's size after every row, which takes 15 % of its time. This
+    # number of records with 4 MiB each stays below the 2 GiB limit for Arrow columns.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # With the default, other readers misread years before 1677 and after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # With a smaller code cache, the Java compiler turns itself off in long runs. The parallel collector saves about a
-    # tenth of the JVM's CPU time in a batch of 500 000 changes. Its pauses are longer, but nothing depends on short
+    # With a smaller code cache, the Java compiler turns itself off in long runs. In a batch of 500 000 changes, the
+    # parallel collector saves about a tenth of the JVM's CPU time. Its pauses are longer, but nothing depends on short
     # pauses.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark's own setting, extended to the secrets of catalogs: values that Spark hides in its web UI and its event log.
+    # Spark's own setting, extended to catalog secrets: values that Spark hides in its web UI and its event log.
     "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|credential|authorization|[.]header[.]",
     # A supervisor that stops the sink may signal all of its processes, but the running batch still needs its workers.
     "spark.python.daemon.module": "spark_sink.spark.worker_daemon",
@@ -63,7 +63,7 @@ _NEEDED: Mapping[str, str] = {
     "org.apache.spark.sql.avro.AvroDataToCatalyst": "Spark's Avro functions",
 }
 
-# What tables or a checkpoint on S3 also need. Without the second one, two writers of a table lose commits.
+# What tables or a checkpoint on S3 also need. Without the second component, two writers to a table lose commits.
 _NEEDED_BY_S3: Mapping[str, str] = {
     "org.apache.hadoop.fs.s3a.S3AFileSystem": "Hadoop's S3A",
     LOG_STORE: "the sink (cdc-sink-*.jar)",
@@ -78,7 +78,7 @@ def build(
     """Return a session. If spark-submit has started one, return that.
 
     Args:
-        store: settings with which Spark finds the object store of tables and checkpoint (`config/storage.py`).
+        store: settings with which Spark finds the object store for tables and checkpoint (`config/storage.py`).
         iceberg: whether some tables are Iceberg tables.
 
     Raises:
@@ -123,8 +123,7 @@ def build(
 
 
 def follow_cores(session: SparkSession) -> int:
-    """Distribute shuffles over the current cores of the executors, unless configured otherwise. Return the number of
-    cores.
+    """Distribute shuffles over the executors' current cores, unless configured otherwise. Return the number of cores.
 
     On a cluster, executors can register during the first batch or later.
     """
@@ -136,7 +135,7 @@ def follow_cores(session: SparkSession) -> int:
 
 
 def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = False) -> None:
-    """Start a JVM in the same way as a session, and stop it. `store` and `iceberg` are those of the session.
+    """Start a JVM in the same way as a session, and stop it. `store` and `iceberg` are the same as for the session.
 
     Raises:
         ConfigError: Java does not start, or does not have the jars.
@@ -158,7 +157,7 @@ def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) ->
     """Start the JVM before the session does, because the session's error would be hundreds of lines of Java."""
     gateway = _java(conf, needed)
     if gateway.proc is not None:
-        # The JVM belongs to the sink, not to spark-submit. A signal to the whole process group, or to all processes of
+        # The JVM belongs to the sink, not to spark-submit. A signal to the whole process group, or to all processes in
         # a service, must not stop the JVM directly. It stops after the running batch, or when the sink has exited.
         signals = gateway.jvm.sun.misc
         signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
@@ -195,7 +194,7 @@ def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return another session with settings and views of its own, and with the sink's settings of the given session."""
+    """Return another session with its own settings and views, and with the sink's settings from the given session."""
     fresh = session.newSession()
     set_there = {name: session.conf.get(name) for name in _FIXED if session.conf.isModifiable(name)}
     for name, value in {**set_there, **settings}.items():
@@ -206,7 +205,7 @@ def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
 
 @contextmanager
 def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iterator[None]:
-    """Set additional settings of a session within the block."""
+    """Set additional settings on a session within the block."""
     for name, value in settings.items():
         session.conf.set(name, value)
     try:
@@ -217,7 +216,7 @@ def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iter
 
 
 def log_level(spark: SparkSession, logger: str, level: str) -> None:
-    """Set the level of one of Spark's own loggers: `OFF`, `ERROR`."""
+    """Set the level for one of Spark's own loggers: `OFF`, `ERROR`."""
     log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
     log4j.core.config.Configurator.setLevel(logger, log4j.Level.toLevel(level))
 

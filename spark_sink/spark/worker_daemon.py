@@ -1,4 +1,5 @@
-"""A daemon for PySpark's worker processes that ignores SIGTERM. It ends with the JVM, from whose pipe it reads.
+"""A daemon for PySpark's worker processes that ignores SIGTERM. It reads from the JVM through a pipe, and exits when
+the JVM does.
 
 Spark runs it as a module (`spark.python.daemon.module`) on the driver and the executors. PySpark's own work before and
 after every task took 0.25 s of CPU time; here it takes almost none.
@@ -18,7 +19,7 @@ from zipimport import zipimporter
 from pyspark import daemon
 
 # Arrow reads this when it first needs memory, which is in the workers. With the default, mimalloc, a process that
-# folded a million changes of 50 tables reached 1.1 GB. With this allocator it reached 0.8 GB.
+# folded a million changes in 50 tables reached 1.1 GB. With this allocator it reached 0.8 GB.
 _MEMORY_POOL = ("ARROW_DEFAULT_MEMORY_POOL", "jemalloc")
 
 
@@ -36,8 +37,7 @@ def main() -> None:
 def reread_changed_archives_only() -> None:
     """Prevent `importlib.invalidate_caches` from reading unchanged archives again.
 
-    A worker calls it before every task. Python 3.11 then reads the directory of pyspark.zip once for each of its
-    packages,
+    A worker calls it before every task. Python 3.11 then reads the pyspark.zip directory once for each package in it,
     0.15 s each time (https://github.com/python/cpython/issues/103200; later versions read it when they need it).
     """
     reread = zipimporter.invalidate_caches
@@ -59,7 +59,7 @@ def reread_changed_archives_only() -> None:
 
 
 def _freeze_after_first_task() -> None:
-    """Hide the objects that exist after the first task of a worker from the garbage collector. They are mostly modules.
+    """Hide the objects that exist after a worker's first task from the garbage collector. They are mostly modules.
 
     The daemon scans all objects after every task, which takes 0.1 s.
     """
