@@ -28,11 +28,11 @@ class CommandGroup(click.Group):
 
 
 class LazyGroup(CommandGroup):
-    """A group that imports the module of a command only when the command runs, so that `--help` is fast.
+    """A group that imports a command's module only when the command runs, so that `--help` is fast.
 
     Args:
-        commands: the summary of each command, keyed by its name; tests compare them with the commands' own summaries.
-        modules: the module of each command that is not in a module of its own name.
+        commands: each command's summary, keyed by its name; tests compare them with the commands' own summaries.
+        modules: the module for each command that is not in a module of its own name.
         package: the package that contains the modules.
     """
 
@@ -70,7 +70,7 @@ json_option: Callable[[Command], Command] = click.option(
 
 
 def config_option(file: str, variable: str) -> Callable[[Command], Command]:
-    """Return the option `-c`.
+    """Return the `-c` option.
 
     Args:
         file: default file in the working directory, used if neither the option nor the variable is set.

@@ -1,7 +1,7 @@
-"""Read a YAML file into the typed settings of a program, with `${NAME}` for values from the environment.
+"""Read a YAML file into a program's typed settings, with `${NAME}` for values from the environment.
 
-Errors include the location but no text from the file, because it could be a secret. The reader follows two rules of
-YAML 1.2: only `true` and `false` are booleans (a column can be named NO), and a mapping cannot repeat a key.
+Errors include the location but no text from the file, because it could be a secret. The reader follows two YAML 1.2
+rules: only `true` and `false` are booleans (a column can be named NO), and a mapping cannot repeat a key.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _BOOLEAN, _MERGE = f"{_TAG}bool", f"{_TAG}merge"
 
 
 class _Loader(yaml.SafeLoader):
-    """PyYAML's safe loader with the booleans of YAML 1.2. Its only exceptions are YAMLErrors."""
+    """PyYAML's safe loader with YAML 1.2 booleans. Its only exceptions are YAMLErrors."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own declaration
         first: [(tag, pattern) for tag, pattern in resolvers if tag != _BOOLEAN]
@@ -79,7 +79,7 @@ _Loader.add_implicit_resolver(_BOOLEAN, re.compile(r"(?:true|True|TRUE|false|Fal
 
 
 def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
-    """Return the content of a file, together with the locations of its items."""
+    """Return a file's content, together with the locations of its items."""
     try:
         loader = _Loader(text)
         root = loader.get_single_node()
@@ -96,7 +96,7 @@ def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
 
 
 def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
-    """Yield an error for every repeated key of a mapping. Keys of a merged mapping (`<<`) can be overridden."""
+    """Yield an error for every repeated key in a mapping. Keys from a merged mapping (`<<`) can be overridden."""
     if node is None or id(node) in seen or isinstance(node, yaml.ScalarNode):
         return
     seen.add(id(node))  # an alias refers to a node that was already checked
@@ -137,7 +137,7 @@ _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 
 def _interpolate(node: Any, environment: Mapping[str, str], where: str) -> Any:
-    """Replace `${NAME}` in strings after parsing, so that a value can never change the structure of the file."""
+    """Replace `${NAME}` in strings after parsing, so that a value can never change the file's structure."""
     if isinstance(node, dict):
         return {name: _interpolate(value, environment, where) for name, value in node.items()}
     if isinstance(node, list):

@@ -15,7 +15,7 @@ Location: TypeAlias = tuple[int | str, ...]
 
 
 class Places:
-    """The line numbers of a file, and the names of list items, by location."""
+    """A file's line numbers, and the names of list items, by location."""
 
     def __init__(self, root: yaml.Node | None) -> None:
         self._lines: dict[Location, int] = {}
@@ -42,8 +42,8 @@ class Places:
         return location in self._lines
 
     def text(self, location: Location) -> str:
-        """Return a location in words, such as `line 5: sources[0] (erp).topics`. A missing setting is reported at the
-        line of its section.
+        """Return a location in words, such as `line 5: sources[0] (erp).topics`. A missing setting is reported at its
+        section's line.
         """
         known = location
         while known and known not in self._lines:
@@ -68,7 +68,7 @@ _NAME_CHARACTERS = 60
 
 
 class SettingsFile:
-    """The file from which settings were read, for mistakes that only surface when the settings are used."""
+    """The file that settings were read from, for mistakes that only surface when the settings are used."""
 
     def __init__(self, where: str, places: Places) -> None:
         self._where = where
@@ -140,7 +140,7 @@ def _words(expected: str) -> list[str]:
 
 
 def _names_at(model: Any, location: Location) -> list[str]:
-    """Return the known settings at a location of the file."""
+    """Return the known settings at a location in the file."""
     for part in location:
         if isinstance(part, str):
             model = _model_in(model.model_fields[part].annotation)

@@ -34,7 +34,7 @@ MICROS = Meta(extra={"avro": {"type": "long", "logicalType": "timestamp-micros"}
 
 
 # gc=False, here and for every class that is instantiated per message: their objects never form cycles, so the garbage
-# collector does not need to visit them. It would take a tenth of the run time (docs/benchmarks.md).
+# collector does not need to visit them. Visiting them would take a tenth of the run time (docs/benchmarks.md).
 
 
 class Tx(Struct, frozen=True, gc=False):
@@ -66,7 +66,9 @@ class Origin(Struct, frozen=True, gc=False):
 
 
 class Issue(Struct, frozen=True, gc=False):
-    """A value without a faithful form. It is left out of the image, and consumers treat the column as unavailable."""
+    """A value that cannot be represented exactly. It is left out of the image, and consumers treat the column as
+    unavailable.
+    """
 
     col: str
     code: str
@@ -74,7 +76,7 @@ class Issue(Struct, frozen=True, gc=False):
 
 
 class ChangeEvent(Struct, frozen=True, gc=False):
-    """One change of one row, or one announcement, from one source."""
+    """One row change, or one announcement, from one source."""
 
     v: Annotated[int, INT, Meta(description="Envelope version.")]
     id: Annotated[str, Meta(description="source/topic/partition/offset/n: unique and deterministic.")]
@@ -115,7 +117,7 @@ class ChangeEvent(Struct, frozen=True, gc=False):
 
     @classmethod
     def snapshot(cls, at: Context, key: Key, after: ImageText, detail: Detail) -> ChangeEvent:
-        """A row of a full load."""
+        """A row from a full load."""
         return _event("row", "r", at, key, None, after, None, detail)
 
     @classmethod
@@ -182,7 +184,7 @@ class Context(Struct, frozen=True, gc=False):
 
 
 class Key(Struct, frozen=True, gc=False):
-    """The key of a row as JSON text. If `text` is None, no key is known."""
+    """A row's key as JSON text. If `text` is None, no key is known."""
 
     text: str | None
     kind: str
@@ -197,7 +199,7 @@ class ImageText(Struct, frozen=True, gc=False):
 
 
 class Detail(Struct, frozen=True, gc=False):
-    """Optional fields of any change. An empty list is written as null, but a null `changed` means that the changed
+    """Optional fields for any change. An empty list is written as null, but a null `changed` means that the changed
     columns are unknown.
     """
 
@@ -264,7 +266,7 @@ def _event(
 
 
 class Column(Struct, frozen=True):
-    """A column of a TableSchema. `key` is its position in the key, from 1."""
+    """A TableSchema column. `key` is its position in the key, from 1."""
 
     name: str
     type: str
@@ -276,7 +278,7 @@ class Column(Struct, frozen=True):
 
 
 class TableSchema(Struct, frozen=True, dict=True):
-    """The complete column list of a table at one point in time, as declared by the source or the configuration."""
+    """A table's complete column list at one point in time, as declared by the source or the configuration."""
 
     source: str
     db: str | None
@@ -300,7 +302,7 @@ class TableSchema(Struct, frozen=True, dict=True):
 
     @cached_property
     def column_types(self) -> Mapping[str, str]:
-        """The canonical type of each column."""
+        """Each column's canonical type."""
         return {column.name: column.type for column in self.columns}
 
     @property
@@ -334,7 +336,7 @@ _SCALARS: Mapping[type, str] = {str: "string", int: "long", bool: "boolean"}
 
 
 def avro_schema(record: type[Struct] = ChangeEvent, *, logical: bool = True) -> dict[str, Any]:
-    """Return the Avro schema of a record class. `logical=False` omits logical types, so that times stay integers."""
+    """Return the Avro schema for a record class. `logical=False` omits logical types, so that times stay integers."""
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for field in msgspec.structs.fields(record):
@@ -380,7 +382,7 @@ def _named(plain: Any, extra: Mapping[str, Any], logical: bool) -> Any:
 
 
 def schema_text() -> str:
-    """Return the content of `envelope.avsc`, which `python -m cdc_core.envelope` writes."""
+    """Return the content for `envelope.avsc`, which `python -m cdc_core.envelope` writes."""
     return json.dumps(avro_schema(), indent=2) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""Errors shared by both programs. The class of an error determines how the caller reacts.
+"""Errors shared by both programs. The error class determines how the caller reacts.
 
 CdcError
   FatalError         continuing would lose or invent data: stop with exit code 1, acknowledge nothing
@@ -32,8 +32,8 @@ def quote(value: object, limit: int = 40) -> str:
 
 
 _COMPARED = 100
-"""Maximum length of a value that is compared with the known names. A value can have millions of characters, and the
-comparison needs memory for each of them.
+"""The longest value that is compared with the known names. A value can have millions of characters, and the comparison
+needs memory for each of them.
 """
 
 

@@ -1,4 +1,4 @@
-"""The section `kafka` of both programs: broker addresses, TLS and credentials.
+"""Both programs' `kafka` section: broker addresses, TLS and credentials.
 
 Contradictory settings are rejected, so that no connection is unprotected by mistake. Errors never quote a value.
 """
@@ -19,7 +19,7 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-# For each login mechanism, the required settings and the optional ones.
+# The required and optional settings for each login mechanism.
 _LOGIN: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"), ("sasl_username", "sasl_password")),
     "OAUTHBEARER": ("oauth_token_url", "oauth_client_id", "oauth_client_secret"),
@@ -112,7 +112,7 @@ def check_certificate(certificate: Path | None, key: Path | None) -> None:
 
 
 def checked_scheme(url: str, name: str, login: str) -> str:
-    """Return the scheme of a URL. Errors identify the setting and never quote the URL, which could contain a password.
+    """Return a URL's scheme. Errors identify the setting and never quote the URL, which could contain a password.
 
     Args:
         login: the settings to use for credentials, which must not be part of a URL.
@@ -147,11 +147,11 @@ LIBRDKAFKA: Mapping[str, str] = {
     "ssl_key_file": "ssl.key.location",
     "ssl_key_password": "ssl.key.password",
 }
-"""The librdkafka names of the settings."""
+"""The settings' librdkafka names."""
 
 
 def librdkafka_options(kafka: Kafka) -> dict[str, str]:
-    """Return the connection settings of confluent_kafka's clients. They contain secrets."""
+    """Return the connection settings for confluent_kafka clients. They contain secrets."""
     options = named_by(LIBRDKAFKA, kafka)
     if kafka.sasl_mechanism == "OAUTHBEARER":
         options["sasl.oauthbearer.method"] = "oidc"  # librdkafka requests tokens itself and renews them in time

@@ -1,7 +1,7 @@
-"""Notes of `schema` events that announce changes to existing rows (docs/envelope/statements.md).
+"""Notes in `schema` events that announce changes to existing rows (docs/envelope/statements.md).
 
-The translator writes them, and the sink and the reader act on them. A note applies to the table of its event. If the
-event has no table, the note applies to all tables of its `db`, or without a `db`, to all tables of its source.
+The translator writes them, and the sink and the reader act on them. A note applies to its event's table. If the event
+has no table, the note applies to all tables in its `db`, or without a `db`, to all tables in its source.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ hold every value of the previous type, which the statement does not include.
 """
 
 CASCADE_NOT_LOGGED = "CASCADE_NOT_LOGGED"
-"""Foreign keys change rows of the table when their parents change, and the source does not log those changes."""
+"""Foreign keys change the table's rows when their parents change, and the source does not log those changes."""
 
 NOTES = (
     STATEMENT_NOT_APPLIED,
@@ -45,7 +45,7 @@ _TYPED = frozenset({DEFAULT_FILLED, COLUMN_RETYPED})
 
 
 class StatementNote(Struct, frozen=True):
-    """A parsed note of `NOTES`. `column` and `type` are None if the note does not have them."""
+    """A parsed note from `NOTES`. `column` and `type` are None if the note does not have them."""
 
     word: str
     column: str | None = None
@@ -53,14 +53,14 @@ class StatementNote(Struct, frozen=True):
 
     @property
     def text(self) -> str:
-        """The note as text, in the form used in events."""
+        """The note as text, in the format that events use."""
         if self.column is None:
             return self.word
         return f"{self.word}={self.column}" if self.type is None else f"{self.word}={self.column}:{self.type}"
 
 
 def statement_notes(notes: Iterable[str] | None) -> list[StatementNote]:
-    """Return the notes of an event that announce changes to existing rows, in order."""
+    """Return the notes in an event that announce changes to existing rows, in order."""
     return [_taken_apart(note) for note in notes or () if note.partition("=")[0] in NOTES]
 
 
@@ -77,7 +77,7 @@ def _taken_apart(note: str) -> StatementNote:
 
 
 def _end_of_column(text: str) -> int:
-    """Return the index of the colon between column and type. Labels of a type are quoted and follow a parenthesis."""
+    """Return the index of the colon between column and type. Labels in a type are quoted and follow a parenthesis."""
     labels = text.find("('")
     cut = text.rfind(":", 0, labels if labels >= 0 else len(text))
     return cut if cut >= 0 else len(text)

@@ -1,4 +1,4 @@
-"""The identity of a source table, shared by events, settings and commands."""
+"""How events, settings and commands identify a source table."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from cdc_core.envelope import TableSchema
 
 
 def joined_name(db: str | None, schema: str | None, table: str | None) -> str:
-    """Return the name of a table: its levels, joined by dots, without levels that its source does not have."""
+    """Return a table's name: its levels, joined by dots, without levels that its source does not have."""
     return ".".join(part for part in (db, schema, table) if part)
 
 

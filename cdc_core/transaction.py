@@ -1,4 +1,4 @@
-"""The source transaction of an event, as far as its events reveal it."""
+"""An event's source transaction, as far as its events reveal it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from msgspec import Struct
 
 
 class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
-    """The transaction of an event within one scope, identified by `tx.id` or, without one, by its commit time.
+    """An event's transaction within one scope, identified by `tx.id` or, without one, by its commit time.
 
     `committed` is `ts_commit_us` and replaces an `id` that the source does not send.
     """
@@ -22,7 +22,7 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
         return cls(scope, id, None if id is not None else committed)
 
     def includes(self, other: SourceTransaction) -> bool | None:
-        """Return whether an event of `other` belongs to this transaction, or None if the source does not provide enough
+        """Return whether an event in `other` belongs to this transaction, or None if the source does not provide enough
         data.
 
         Without ids, two events can belong to one transaction if they were committed at the same time. If the commit
@@ -38,7 +38,7 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
 class Aside(Struct, frozen=True, omit_defaults=True):
     """A row whose key was taken by another row in a transaction that may not have ended yet.
 
-    Databases check keys at the end of a statement, so a row can move to a key before the row that had it leaves. If the
+    Databases check keys when a statement ends. So a row can move to a key before the row that had it leaves. If the
     same transaction removes the key later, the removal is for this row (docs/envelope/keys-that-move.md).
 
     Args:

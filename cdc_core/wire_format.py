@@ -1,8 +1,8 @@
-"""The value of a record of the canonical topic: its header and the event that follows (docs/envelope.md).
+"""The value of a canonical topic record: its header and the event that follows (docs/envelope.md).
 
-A value begins in one of three ways: with the header of Avro's single-object encoding, which contains the fingerprint of
-the schema; with Confluent's header, which contains the schema's registry id; or with a JSON brace. This module never
-queries a registry. Whatever the id is, the datum is an envelope of version 1 if its first field, `v`, says so. Within a
+A value begins in one of three ways: with the header from Avro's single-object encoding, which contains the schema's
+fingerprint; with Confluent's header, which contains the schema's registry id; or with a JSON brace. This module never
+queries a registry. Whatever the id is, the datum is a version 1 envelope if its first field, `v`, says so. Within a
 version, new fields are only added at the end. A newer record is therefore read without its new fields. An older record
 ends early, and the decoder reports that.
 """
@@ -32,7 +32,7 @@ _V1 = b"\x02"  # the number 1, encoded as Avro
 # have the same canonical form and therefore the same fingerprint.
 WRITER_SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
-# The datum in a record value, as SQL over the column `value`. Null if the value is not an envelope of version 1.
+# The datum in a record value, as SQL over the column `value`. Null if the value is not a version 1 envelope.
 DATUM_SQL = f"""
     case
         when startswith(value, x'{SINGLE_OBJECT.hex()}') then substring(value, {len(SINGLE_OBJECT) + 1})
@@ -42,7 +42,7 @@ DATUM_SQL = f"""
 """
 
 IMAGES = ("key", "key_old", "before", "after")
-"""The fields that contain JSON text in the event and objects in the JSON form."""
+"""The fields that contain JSON text in the event, and objects in the JSON format."""
 
 _MAY_BE_MISSING = [field["name"] for field in avro_schema()["fields"] if isinstance(field["type"], list)]
 _NULL = msgspec.Raw(b"null")
@@ -64,7 +64,7 @@ def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEven
         writer: the schema that the datum was written with, if it differs from this release's schema.
 
     Raises:
-        ValueError: not a datum of this envelope version.
+        ValueError: not a datum with this envelope version.
     """
     try:
         fields: Any = fastavro.schemaless_reader(body, writer or WRITER_SCHEMA, writer and WRITER_SCHEMA)
@@ -74,7 +74,7 @@ def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEven
 
 
 def event_of_json(value: bytes) -> ChangeEvent:
-    """Read an event in the JSON form. Nullable fields can be missing.
+    """Read an event in the JSON format. Nullable fields can be missing.
 
     Raises:
         msgspec.DecodeError: not this envelope.

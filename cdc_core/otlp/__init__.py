@@ -18,12 +18,12 @@ __all__ = ["Otlp", "Warn", "reports"]
 def reports(
     settings: Otlp | None, registry: CollectorRegistry, identity: Mapping[str, str], warn: Warn
 ) -> AbstractContextManager[None]:
-    """Report the metrics of a registry while the block runs, and once at its end. If the receiver is down, reports are
+    """Report a registry's metrics while the block runs, and once when it ends. If the receiver is down, reports are
     lost.
 
     Args:
         settings: None disables reporting.
-        identity: attributes of the process, including `service.name`.
+        identity: process attributes, including `service.name`.
         warn: called for each report that failed.
     """
     if settings is None:

@@ -1,4 +1,4 @@
-"""Push the metrics of a process to an OpenTelemetry receiver, under their Prometheus names.
+"""Push a process's metrics to an OpenTelemetry receiver, under their Prometheus names.
 
 This module is imported only if `metrics.otlp` is set. Options outside the settings, such as certificates and process
 attributes, come from OpenTelemetry's own variables (https://opentelemetry.io/docs/specs/otel/protocol/exporter/).
@@ -39,7 +39,8 @@ _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000
 
 _TRY_SECONDS = 5.0
-"""Timeout of one report, including the exporter's retries. It limits how long a process waits for its last report."""
+"""The timeout for one report, including the exporter's retries. It limits how long a process waits for its last report.
+"""
 
 _LOGGER = "opentelemetry.exporter"
 _REASON_CHARACTERS = 300
@@ -84,7 +85,7 @@ class Reports(threading.Thread):
 
 
 class _Reasons(logging.Handler):
-    """Captures the reason why a report failed, because the exporter only writes it to its own logger."""
+    """Captures why a report failed, because the exporter only writes the reason to its own logger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -103,11 +104,11 @@ class _Reasons(logging.Handler):
 
 
 def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[Metric]:
-    """Convert the metrics of a registry to OpenTelemetry. A NaN gauge means "unknown" and is omitted.
+    """Convert a registry's metrics to OpenTelemetry. A NaN gauge means "unknown" and is omitted.
 
     Args:
         begun_ns: start time for counters that have no start time, in nanoseconds since 1970.
-        now_ns: time of the values.
+        now_ns: when the values were read.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
 

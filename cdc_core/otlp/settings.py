@@ -1,4 +1,4 @@
-"""The section `metrics.otlp` of both programs: where to push metrics."""
+"""Both programs' `metrics.otlp` section: where to push metrics."""
 
 from __future__ import annotations
 
@@ -35,6 +35,6 @@ class Otlp(Section):
 
 
 class Warn(Protocol):
-    """Writes a line of the log."""
+    """Writes a log line."""
 
     def __call__(self, event: str, /, **fields: object) -> object: ...

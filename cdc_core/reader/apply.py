@@ -1,4 +1,4 @@
-"""Apply changes to rows in any store, by the rules of docs/envelope/applying.md."""
+"""Apply changes to rows in any store, following the rules in docs/envelope/applying.md."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from cdc_core.table_id import TableId
 
 
 class RowStore(Protocol):
-    """A store of rows. All writes of one `apply` call belong in one transaction, together with the offsets of the
+    """A row store. All writes from one `apply` call belong in one transaction, together with the offsets of the
     changes.
     """
 
@@ -44,7 +44,7 @@ class RowStore(Protocol):
         ...
 
     def floor(self, table: TableId, scope: str) -> str:
-        """Return the position of the last truncate of a scope, or "" if there was none."""
+        """Return the position of the last truncate in a scope, or "" if there was none."""
         ...
 
     def set_floor(self, table: TableId, scope: str, pos: str) -> None:
@@ -54,14 +54,14 @@ class RowStore(Protocol):
 
 @dataclass
 class AppliedChanges:
-    """The totals of one `apply` call. Every change is counted in exactly one of the first four numbers.
+    """Totals for one `apply` call. Every change is counted in exactly one of the first four numbers.
 
     Args:
-        keyless: changes of rows without a key. These rows are not in the store.
+        keyless: changes to rows without a key. These rows are not in the store.
         announcements: events other than row events.
         undecided: removals for which it is unknown which of two rows with the key was removed. See `incomplete`.
         outlived: ids of changes that would restore a row that another scope has deleted since. They count as stale.
-        filled: rows that received the default of a column that a statement added.
+        filled: rows that received the default for a column that a statement added.
         not_applied: ids of statement announcements whose row changes are in no event. Reload the tables of these events
             (docs/envelope/statements.md).
     """
@@ -77,12 +77,12 @@ class AppliedChanges:
 
 
 def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
-    """Apply changes, in the order of their canonical partition, to the rows of a store.
+    """Apply changes, in the order of their canonical partition, to the rows in a store.
 
     A change that was already applied has no effect.
 
     Raises:
-        ApplyError: an operation of a later release, a row without a known key, or a reload without a new epoch.
+        ApplyError: an operation from a later release, a row without a known key, or a reload without a new epoch.
     """
     account = AppliedChanges()
     for change in changes:

@@ -1,4 +1,4 @@
-"""A change: an event of the envelope, with its images as Python values."""
+"""A change: an envelope event, with its images as Python values."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from cdc_core.table_id import TableId
 from cdc_core.transaction import SourceTransaction
 
 RowKey: TypeAlias = tuple[Value, ...]
-"""Return the values of the key columns, in key order. Different spellings of the same number give equal keys."""
+"""Return the key column values, in key order. Different spellings of the same number give equal keys."""
 
 RowValues: TypeAlias = Mapping[str, Value]
 
 
 class Missing(Enum):
-    """The reason why an image has no value for a column. Neither reason means NULL."""
+    """Why an image has no value for a column. Neither reason means NULL."""
 
     ABSENT = "absent"
     """The column was not sent."""
@@ -36,9 +36,9 @@ class Missing(Enum):
 class Change(Struct, frozen=True, dict=True):
     """An event and its images. NULL is None, and a column that was not sent is missing from its image.
 
-    `event` has all fields of the envelope. `table` is None if the event has no table. `schema` is the schema to which
-    the event refers, or else the newest known schema of its table. Without a schema, values have the types of JSON, in
-    which a decimal is text.
+    `event` has all envelope fields. `table` is None if the event has no table. `schema` is the schema that the event
+    refers to, or else the newest known schema for its table. Without a schema, values have JSON types, in which a
+    decimal is text.
     """
 
     event: ChangeEvent
@@ -51,14 +51,14 @@ class Change(Struct, frozen=True, dict=True):
 
     @classmethod
     def of(cls, event: ChangeEvent, schemas: KnownSchemas | None) -> Change:
-        """Read the images of an event.
+        """Read an event's images.
 
         Args:
             schemas: None leaves all values in their JSON types.
 
         Raises:
             ReadError: an image does not match its schema.
-            UnknownSchema: the schema of the event has not been learned.
+            UnknownSchema: the event's schema has not been learned.
         """
         table = None if event.table is None else TableId(event.source, event.db, event.schema, event.table)
         schema, types = None, _NO_TYPES
@@ -66,7 +66,7 @@ class Change(Struct, frozen=True, dict=True):
             schema = _schema(event, table, schemas)
             types = _NO_TYPES if schema is None else schema.column_types
         elif event.kind == "schema" and schemas is not None:
-            # The types of the columns in a statement's image are in its notes.
+            # The notes contain the column types for a statement's image.
             types = {note.column: note.type for note in statement_notes(event.notes) if note.column and note.type}
         strict = event.schema_id is not None
         images = (
@@ -98,7 +98,7 @@ class Change(Struct, frozen=True, dict=True):
 
     @cached_property
     def withheld(self) -> frozenset[str]:
-        """The columns whose new value was withheld by the source, or cannot be represented exactly."""
+        """The columns whose new value the source withheld, or that cannot be represented exactly."""
         event = self.event
         named = {*(event.unavailable or ()), *(issue.col for issue in event.issues or ())}
         return frozenset(named - (self.after or {}).keys())
@@ -131,7 +131,7 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
 def _image(
     event_id: str, name: str, text: str | None, types: Mapping[str, str], strict: bool
 ) -> dict[str, Value] | None:
-    """Return the columns of an image. Unless `strict`, the types are a guess, and a value that does not match stays
+    """Return the columns in an image. Unless `strict`, the types are a guess, and a value that does not match stays
     unchanged.
     """
     if text is None:

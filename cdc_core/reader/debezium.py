@@ -1,7 +1,7 @@
-"""Read records of a Debezium projection as events, as far as the format allows (docs/debezium.md).
+"""Read records from a Debezium projection as events, as far as the format allows (docs/debezium.md).
 
-Fields that the format lacks are null or `none`: the kind of the key, the changed columns, issues, notes. A key change
-is written as two records, a delete and a create. They become two events with the same position, for different rows.
+Fields that the format lacks are null or `none`: the key kind, the changed columns, issues, notes. A key change is
+written as two records, a delete and a create. They become two events with the same position, for different rows.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class _Envelope(Struct):
 
 
 class _Members(Struct):
-    """The JSON members that distinguish the formats."""
+    """The JSON fields that distinguish the formats."""
 
     source: Raw | UnsetType = UNSET
     payload: Raw | UnsetType = UNSET
@@ -65,7 +65,7 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
 
     Raises:
         msgspec.DecodeError: not this format.
-        ValueError: the header `cdc-id` is missing or is not the id of an event.
+        ValueError: the header `cdc-id` is missing or is not an event id.
     """
     is_block = msgspec.json.decode(value, type=_Members).source is UNSET
     told: _Envelope = msgspec.json.decode(_payload(value) if is_block else value, type=_Envelope)
@@ -94,8 +94,7 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
         pos_native=None,
         ts_commit_us=told.source.ts_us,
         ts_capture_us=None,
-        # This is either the time when the tool wrote the change or the time of the raw record. The format does not
-        # distinguish them.
+        # Either when the tool wrote the change, or the raw record's time. The format does not distinguish them.
         ts_origin_us=told.ts_us,
         key=None if key is None else (_payload(key) if is_block else key).decode(),
         key_old=None,

@@ -37,12 +37,12 @@ _FOREIGN = (
 
 
 class ChangeReader:
-    """Reads values of canonical topic records, whatever codec and framing the translator used.
+    """Reads values from canonical topic records, whatever codec and framing the translator used.
 
     Args:
-        schemas: provides the column types of images. None leaves values in their JSON types.
-        later: Avro schemas of later releases, as JSON text. The keys are their fingerprints (16 hex digits) or
-            registry ids. The schema of this release is built in.
+        schemas: provides the column types for images. None leaves values in their JSON types.
+        later: Avro schemas from later releases, as JSON text. The keys are their fingerprints (16 hex digits) or
+            registry ids. This release's schema is built in.
     """
 
     def __init__(self, schemas: KnownSchemas | None = None, later: Mapping[str | int, str] | None = None) -> None:
@@ -52,18 +52,18 @@ class ChangeReader:
         }
 
     def read(self, value: bytes) -> Change:
-        """Return the change in the value of a record.
+        """Return the change in a record value.
 
         Raises:
-            ReadError: not an event of version 1, or its images do not match their schema.
-            UnknownSchema: the schema of the event was not learned.
+            ReadError: not a version 1 event, or its images do not match their schema.
+            UnknownSchema: the event's schema was not learned.
         """
         return Change.of(decode(value, self._later), self._schemas)
 
     def read_record(
         self, value: bytes | None, key: bytes | None = None, headers: Iterable[tuple[str, bytes | None]] = ()
     ) -> Change | None:
-        """Return the change in a record of any event topic of the translator, including Debezium projections.
+        """Return the change in a record from any of the translator's event topics, including Debezium projections.
 
         Returns None for a tombstone, which only repeats a delete. Upsert projections contain rows by key instead of
         changes, so they cannot be read.
@@ -85,10 +85,10 @@ class ChangeReader:
 
 
 def decode(value: bytes, later: Mapping[bytes, Schema] | None = None) -> ChangeEvent:
-    """Return the event in the value of a record.
+    """Return the event in a record value.
 
     Raises:
-        ReadError: not an event of version 1.
+        ReadError: not a version 1 event.
     """
     try:
         event = _event(value, later or {})
@@ -113,7 +113,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
     elif head == SINGLE_OBJECT:
         event = event_of_datum(body)
     elif head.startswith(CONFLUENT):
-        # The id can belong to another release's schema. A datum of version 1 begins with the fields that this release
+        # The id can belong to another release's schema. A version 1 datum begins with the fields that this release
         # knows.
         return event_of_datum(body)
     else:
@@ -124,7 +124,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the text of our own errors only, because the texts of library errors can quote values."""
+    """Return the text only if the error is our own, because library errors can quote values."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 

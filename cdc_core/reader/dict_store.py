@@ -1,4 +1,4 @@
-"""An in-memory store of rows."""
+"""An in-memory row store."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdc_core.table_id import TableId
 
 
 class DictStore:
-    """A store that keeps rows in dictionaries. `rows(table)` returns the rows of a table."""
+    """A store that keeps rows in dictionaries. `rows(table)` returns a table's rows."""
 
     def __init__(self) -> None:
         self._kept: dict[TableId, dict[RowKey, KeptRow]] = {}

@@ -1,4 +1,4 @@
-"""The errors of the reader. Their texts never contain row values."""
+"""Reader errors. Their texts never contain row values."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""A row as a reader stores it, and how a change affects it: the rules of docs/envelope/applying.md, by position.
+"""A row as a reader stores it, and how a change affects it: the rules in docs/envelope/applying.md, by position.
 
-Within a scope, the position decides. If a scope delivers the changes of a row in order, any change up to the last
-position was already applied. If it does not (`native:`), a row consists of a reset and patches. The reset is the last
-change that set all of its columns. Each column that a later patch wrote has a position of its own. The later position
+Within a scope, the position decides. If a scope delivers a row's changes in order, any change up to the last position
+was already applied. If it does not (`native:`), a row consists of a reset and patches. The reset is the last change
+that set all of the row's columns. Each column that a later patch wrote has a position of its own. The later position
 wins, whatever the order of arrival. Between scopes, the order of arrival decides: when another scope writes, its values
 replace earlier ones.
 """
@@ -26,11 +26,11 @@ class RowProgress(Struct, omit_defaults=True):
 
     Args:
         scope: the scope that last wrote the row.
-        positions: the greatest position of each scope.
+        positions: the greatest position in each scope.
         reset: changes up to this position can no longer affect the row, within the current scope.
-        columns: positions of the columns that patches after the reset wrote, in scopes that deliver in any order.
+        columns: the positions of columns that patches wrote after the reset, in scopes that deliver in any order.
         gap: the greatest position of a patch that withheld a column.
-        loaded: the position of the snapshot row with which the row began.
+        loaded: the position of the snapshot row that the row began with.
         deleted: when the source committed the delete, if the row is deleted and the time is known.
         aside: the row that had the key before this one.
     """
@@ -74,7 +74,7 @@ class KeptRow(Struct):
         return pos in progress.columns.values()
 
     def is_reloaded(self, change: Change) -> bool:
-        """Return whether a stale snapshot row differs from the snapshot row with which the row began, within the same
+        """Return whether a stale snapshot row differs from the snapshot row that the row began with, within the same
         epoch.
 
         Its position does not show whether it is newer than the changes since then.
@@ -138,7 +138,7 @@ class KeptRow(Struct):
         return left
 
     def write(self, change: Change) -> None:
-        """Apply a snapshot row or an update of this row. Afterwards no other row has the key."""
+        """Apply a snapshot row or an update to this row. Afterwards no other row has the key."""
         progress, pos = self.progress, change.event.pos
         progress.aside = progress.deleted = None
         sent = {**(change.key or {}), **(change.after or {})}
@@ -165,11 +165,11 @@ class KeptRow(Struct):
         self.progress.deleted = change.event.ts_commit_us if self.values is None else None
 
     def become(self, old: KeptRow, change: Change) -> None:
-        """Apply a key change: take the row `old`, and apply the columns of the change to it."""
+        """Apply a key change: take the row `old`, and apply the change's columns to it."""
         self._cut(change.event.pos)
         self.progress.deleted = None
         self.values = {**(old.values or {}), **(change.key or {}), **(change.after or {})}
-        # If changes arrive in any order, a change of the old row can still be in flight and would not be found here.
+        # If changes arrive in any order, a change to the old row can still be in flight and would not be found here.
         self.incomplete = old.incomplete or leaves_gaps(change) or not is_in_order(change.event.pos_scope)
 
     def _cut(self, pos: str) -> dict[str, Value]:
@@ -181,7 +181,7 @@ class KeptRow(Struct):
 
 
 def leaves_gaps(change: Change) -> bool:
-    """Return whether a column of the row is unknown after a change that does not include all columns."""
+    """Return whether one of the row's columns is unknown after a change that does not include all columns."""
     if change.is_full:
         return False
     if change.op in RESETS:

@@ -1,4 +1,4 @@
-"""The table schemas that a reader has learned from the schemas topic, by id, and the newest schema of each table."""
+"""The table schemas that a reader has learned from the schemas topic, by id, and the newest schema for each table."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class KnownSchemas:
         self._newest: dict[TableId, TableSchema] = {}
 
     def learn(self, value: bytes | None) -> None:
-        """Learn the value of a record from the schemas topic. A record without a value is ignored.
+        """Learn a record value from the schemas topic. A record without a value is ignored.
 
         Raises:
             ReadError: the value is not a table schema.
@@ -34,13 +34,13 @@ class KnownSchemas:
         self.add(schema)
 
     def add(self, schema: TableSchema) -> None:
-        """Learn a table schema and make it the newest of its table."""
+        """Learn a table schema and make it the newest one for its table."""
         table = TableId.of(schema)
         self._by_id[table, schema.id] = schema
         self._newest[table] = schema
 
     def get(self, table: TableId, schema_id: str) -> TableSchema | None:
-        """Return the schema with this id, to which an event refers, and make it the newest of its table.
+        """Return the schema with this id, which an event refers to, and make it the newest one for its table.
 
         Returns None if the schema has not been learned.
         """
@@ -50,5 +50,5 @@ class KnownSchemas:
         return found
 
     def newest(self, table: TableId) -> TableSchema | None:
-        """Return the schema of a table to which an event last referred, or else the schema that was last learned."""
+        """Return the table schema that an event last referred to, or else the one that was last learned."""
         return self._newest.get(table)

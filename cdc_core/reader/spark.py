@@ -1,5 +1,5 @@
-"""The canonical topic as a DataFrame. Requires PySpark and the jars of `spark-avro` and (for Kafka)
-`spark-sql-kafka`.
+"""Read the canonical topic as a DataFrame. Requires PySpark and the `spark-avro` and (for Kafka) `spark-sql-kafka`
+jars.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ KAFKA_COLUMNS = ("topic", "partition", "offset")
 
 
 def read_changes(spark: SparkSession, options: Mapping[str, str], *, stream: bool = False) -> DataFrame:
-    """Return the committed events of a topic in the format of `decoded`.
+    """Return a topic's committed events in the format of `decoded`.
 
     Args:
-        options: options of Spark's Kafka source, such as `kafka.bootstrap.servers` and `subscribe`.
+        options: options for Spark's Kafka source, such as `kafka.bootstrap.servers` and `subscribe`.
         stream: True for a streaming DataFrame.
     """
     reader = spark.readStream if stream else spark.read
@@ -31,8 +31,8 @@ def read_changes(spark: SparkSession, options: Mapping[str, str], *, stream: boo
 
 
 def decoded(records: DataFrame) -> DataFrame:
-    """Decode Kafka records, as Spark reads them, into one column per field of the envelope. The columns `topic`,
-    `partition` and `offset` come first, if present.
+    """Decode Kafka records, as Spark reads them, into one column per envelope field. The columns `topic`, `partition`
+    and `offset` come first, if present.
 
     Both Avro framings are supported. For anything else, including JSON, every field is null, and `undecoded` contains
     the value so that you can keep it.

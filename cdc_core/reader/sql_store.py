@@ -21,7 +21,8 @@ from cdc_core.reader.values import Value, canonical_text
 from cdc_core.table_id import TableId
 
 ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
-"""The store's columns in addition to those of the source: the key as text, and 1 if a column of the row is unknown."""
+"""The store's columns in addition to those from the source: the key as text, and 1 if a column in the row is unknown.
+"""
 
 
 class SqlCursor(Protocol):
@@ -39,12 +40,13 @@ class SqlConnection(Protocol):
 
 
 class SqlDialect(msgspec.Struct, frozen=True):
-    """The differences between databases. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in
-    double quotes, and its driver must accept question marks as parameters.
+    """How databases differ. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in double quotes,
+    and its driver must accept question marks as parameters.
 
     Args:
         column_type: the column types, keyed by canonical type; the key "" is for unknown types.
-        parameter_of: converts a value for the driver. Values that the driver returns must be accepted unchanged.
+        parameter_of: converts a value for the driver. The function must accept values that the driver returns, and
+            leave them unchanged.
     """
 
     column_type: Callable[[str], str]
@@ -52,9 +54,9 @@ class SqlDialect(msgspec.Struct, frozen=True):
 
 
 def _encoded(progress: RowProgress) -> str:
-    """Return the progress of a row as text.
+    """Return a row's progress as text.
 
-    The values of a row that was set aside are texts that the driver accepts again. JSON cannot represent bytes, so
+    The values in a row that was set aside are texts that the driver accepts again. JSON cannot represent bytes, so
     bytes are a list with one base64 text.
     """
     if progress.aside is None:
@@ -78,7 +80,7 @@ SQLITE = SqlDialect(lambda canonical: "", canonical_text)
 
 
 def default_name(table: TableId) -> str:
-    """Return the name levels of a source table, joined by `_`."""
+    """Return a source table's name levels, joined by `_`."""
     return "_".join(level for level in table if level)
 
 
@@ -86,8 +88,8 @@ class SqlStore:
     """A store in a database: one table per source table, created with its first row, and three tables of its own.
 
     `cdc_rows` and `cdc_floors` store positions, and `cdc_columns` stores the created columns. A column that appears
-    later is added, and unknown columns of a row are NULL. Errors of the driver are not caught. Create a new store for
-    each transaction, because a store caches what it created, and a rollback would undo that.
+    later is added, and a row's unknown columns are NULL. Driver errors are not caught. Create a new store for each
+    transaction, because a store caches what it created, and a rollback would undo that.
 
     Args:
         connection: a DB-API connection. The store never commits.
@@ -156,7 +158,7 @@ class SqlStore:
         self._put("cdc_floors", ("source_table", "scope"), (_table_text(table), scope), ("pos",), (pos,))
 
     def _known_columns(self, table: TableId) -> dict[str, str]:
-        """Return the columns of a table with their types, in the order in which they were created."""
+        """Return a table's columns with their types, in the order in which they were created."""
         if table not in self._columns:
             asked = "SELECT source_table, column_name, type FROM cdc_columns WHERE table_name = ? ORDER BY place"
             found = self._run(asked, self._name(table))
@@ -174,7 +176,7 @@ class SqlStore:
         return self._columns[table]
 
     def _with_columns(self, table: TableId, values: Mapping[str, Value], types: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the columns of a table after adding those of a row."""
+        """Return a table's columns after adding those in a row."""
         columns = self._known_columns(table)
         for column in values:
             wanted = self._dialect.column_type(types.get(column, ""))
@@ -207,7 +209,7 @@ class SqlStore:
         self._run(f"{into} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}", *of_row, *values)
 
     def _run(self, statement: str, *parameters: Any) -> list[Any]:
-        """Return the rows of a query. Names in it are quoted, and every value is a parameter."""
+        """Return a query's rows. Names in it are quoted, and every value is a parameter."""
         self._cursor.execute(statement, parameters)
         return self._cursor.fetchall() if statement.startswith("SELECT") else []
 

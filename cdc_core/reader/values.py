@@ -25,10 +25,10 @@ class ExactText(str):
 
 
 def python_value(canonical: str, value: Any) -> Value:
-    """Return the value of a column by its canonical type. Values of unknown types are returned unchanged.
+    """Return a column value by its canonical type. Values with unknown types are returned unchanged.
 
     Raises:
-        ValueError: the value does not have the form of its type. The message contains no value.
+        ValueError: the value's format does not match its type. The message contains no value.
     """
     if value is None:
         return None
@@ -42,7 +42,7 @@ def python_value(canonical: str, value: Any) -> Value:
 
 
 def plain_value(value: Any) -> Value:
-    """Return the value of a column that has no declared type.
+    """Return the value from a column that has no declared type.
 
     Raises:
         ValueError: a list or an object, which images never contain.

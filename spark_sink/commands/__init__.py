@@ -12,7 +12,7 @@ import click
 from cdc_core.command_line import LazyGroup
 from spark_sink.errors import ConfigError, FatalError
 
-# The packages of the extra `sink`, by import name.
+# The packages in the `sink` extra, by import name.
 _EXTRA = frozenset({"pyspark", "py4j", "deltalake", "pyiceberg", "pandas", "pyarrow"})
 
 _COMMANDS = {

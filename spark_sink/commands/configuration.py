@@ -1,4 +1,4 @@
-"""Find the configuration file of a command, and make its object store accessible to this process."""
+"""Find a command's configuration file, and make its object store accessible to this process."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ config_option = command_line.config_option(FILE, VARIABLE)
 
 
 def opened(loaded: settings.Settings) -> FormatTables:
-    """Return the tables of a configuration for reading."""
+    """Return a configuration's tables for reading."""
     # Imported here because help and configuration errors need no table library.
     from spark_sink.tables.formats import FormatTables
 

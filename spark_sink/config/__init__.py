@@ -1,1 +1,1 @@
-"""The settings of the sink."""
+"""The sink's settings."""

@@ -1,5 +1,5 @@
-"""The catalog of the Iceberg tables, configured once for two clients. Spark writes the tables, and workers and commands
-read them with pyiceberg.
+"""The catalog for the Iceberg tables, configured once for two clients. Spark writes the tables, and workers and
+commands read them with pyiceberg.
 
 Properties with the same name in both clients are passed on, and the others are translated here. Properties can contain
 tokens and passwords, so they are never shown.
@@ -44,13 +44,13 @@ class CatalogType(StrEnum):
 
 @dataclass(frozen=True)
 class CatalogAccess:
-    """The connection settings of a catalog for both clients. It is sent to the workers.
+    """A catalog's connection settings for both clients. It is sent to the workers.
 
     Args:
         name: its name in Spark. In a jdbc catalog, also the name under which it stores the tables.
         address: the address for messages, without secrets.
         spark: Spark settings that define the catalog.
-        reader: properties of pyiceberg's catalog.
+        reader: properties for pyiceberg's catalog.
     """
 
     name: str
@@ -120,13 +120,13 @@ class IcebergCatalog(BaseModel):
         """Return the connection settings for both clients.
 
         Args:
-            warehouse: the warehouse of the sink.
+            warehouse: the sink's warehouse.
             conf: Spark settings from the file. Settings for this catalog take precedence.
             store: properties with which pyiceberg finds the object store.
         """
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
         prefix = f"spark.sql.catalog.{self.name}"
-        # Always ask the catalog for the table, not the cache of a session.
+        # Always ask the catalog for the table, not a session's cache.
         spark = {f"{prefix}.cache-enabled": "false"}
         reader = {**store, **given}
         if self.type is not CatalogType.OTHER:
@@ -144,11 +144,11 @@ class IcebergCatalog(BaseModel):
 
 
 def whole_place(folder: str) -> str:
-    """Return a folder or URL that every reader can use, because metadata contain the location of every file."""
+    """Return a folder or URL that every reader can use, because the metadata contains every file's location."""
     return folder if urlsplit(folder).scheme else str(Path(folder).absolute())
 
 
-# The files are accessed with Spark's file systems, like those of the other tables.
+# The files are accessed with Spark's file systems, like those in the other tables.
 _HADOOP_IO = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
 _SPARK_DEFAULTS: Mapping[CatalogType, Mapping[str, str]] = {
     CatalogType.REST: _HADOOP_IO,
@@ -159,7 +159,7 @@ _SPARK_DEFAULTS: Mapping[CatalogType, Mapping[str, str]] = {
 
 
 def _postgres(uri: str) -> tuple[str, dict[str, str]]:
-    """Return the host, database and TLS parameters of a PostgreSQL address.
+    """Return the host, database and TLS parameters from a PostgreSQL address.
 
     Raises:
         ValueError: it is not a PostgreSQL address.
@@ -178,7 +178,7 @@ def _postgres(uri: str) -> tuple[str, dict[str, str]]:
 
 
 def _for_sqlalchemy(uri: str, user: str | None, password: str | None) -> str:
-    """Return the same address in SQLAlchemy's form, with which pyiceberg connects to the database."""
+    """Return the same address in SQLAlchemy's format, which pyiceberg uses to connect to the database."""
     place, words = _postgres(uri)
     login = "" if user is None else quote(user, safe="") + ("" if password is None else f":{quote(password, safe='')}")
     return f"postgresql+psycopg2://{login}{'@' if login else ''}{place}?{urlencode({'connect_timeout': '20', **words})}"

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MaintenanceRules:
-    """Rules for the maintenance of table files. The defaults are those of the settings.
+    """Rules for maintaining table files. The defaults are those of the settings.
 
     Args:
         enabled: maintain tables automatically between batches.
         every_seconds: pause between the end of one run and the start of the next.
-        budget_seconds: after this time a run starts no further step.
+        budget_seconds: after this time a run does not start another step.
         small_files: number of small files in a table that triggers a merge.
         keep_days: how far back cuts, sweeps and readers of old versions can go.
         commands_days: how long finished commands are kept.

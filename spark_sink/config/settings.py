@@ -1,4 +1,4 @@
-"""All settings of the sink, as types. cdc_core.config reads the file.
+"""All of the sink's settings, as types. cdc_core.config reads the file.
 
 An unknown name is an error at startup, which suggests the most similar known name.
 """
@@ -340,7 +340,7 @@ class Settings(_Section):
 
     @property
     def iceberg_catalog(self) -> CatalogAccess | None:
-        """The connection to the catalog of the Iceberg tables; None if they are folders."""
+        """The connection to the catalog for the Iceberg tables; None if they are folders."""
         catalog, warehouse = self.tables.iceberg_catalog, self.tables.warehouse
         if catalog is None:
             return None
@@ -363,7 +363,7 @@ class Settings(_Section):
 
 
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings of a YAML file.
+    """Return the settings in a YAML file.
 
     Raises:
         ConfigError: see cdc_core.config.
@@ -372,5 +372,5 @@ def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
-    """Return the settings of a YAML text; `where` identifies it in errors."""
+    """Return the settings in a YAML text; `where` identifies it in errors."""
     return config.parse(Settings, text, environment, where)

@@ -47,7 +47,7 @@ _JAAS: Mapping[str, str] = {
 
 
 class SparkKafka(kafka_settings.Kafka):
-    """The connection to the brokers. CA files must exist on every machine of the Spark cluster."""
+    """The connection to the brokers. CA files must exist on every machine in the Spark cluster."""
 
     options: dict[str, str] = Field(
         default_factory=dict,
@@ -55,7 +55,7 @@ class SparkKafka(kafka_settings.Kafka):
     )
 
     def spark_options(self) -> dict[str, str]:
-        """Return the options of Spark's Kafka source; they contain secrets.
+        """Return the options for Spark's Kafka source; they contain secrets.
 
         Raises:
             ConfigError: the certificate or the key cannot be read.
@@ -64,7 +64,7 @@ class SparkKafka(kafka_settings.Kafka):
         if self.ssl_ca_file is not None:
             options["ssl.truststore.type"] = "PEM"
         if self.ssl_certificate_file is not None and self.ssl_key_file is not None:
-            # Passed as text. Otherwise Java expects both in one file that exists on every machine of the Spark cluster.
+            # Passed as text. Otherwise Java expects both in one file that exists on every machine in the Spark cluster.
             options["ssl.keystore.type"] = "PEM"
             chain = _read(self.ssl_certificate_file, "ssl_certificate_file")
             options["ssl.keystore.certificate.chain"] = chain.decode("ascii", "replace")
@@ -81,11 +81,11 @@ class SparkKafka(kafka_settings.Kafka):
         return {f"kafka.{name}": value for name, value in options.items()} | self.options
 
     def _java_key(self, pem: bytes) -> str:
-        """Return the key in the only form that Java reads: PKCS 8, without a modern encryption."""
+        """Return the key in the only format that Java reads: PKCS 8, without modern encryption."""
         password = None if self.ssl_key_password is None else self.ssl_key_password.get_secret_value().encode()
         try:
             key = load_pem_private_key(pem, password)
-        except (TypeError, ValueError):  # TypeError: a password is missing or superfluous
+        except (TypeError, ValueError):  # TypeError: a password is missing or unnecessary
             raise ConfigError(
                 "kafka.ssl_key_file cannot be used: is it a PEM key, and is ssl_key_password correct?"
             ) from None

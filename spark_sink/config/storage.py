@@ -1,8 +1,8 @@
-"""The object store of tables and checkpoint, configured once for two clients: deltalake reads environment variables,
+"""The object store for tables and checkpoint, configured once for two clients: deltalake reads environment variables,
 and Spark reads its S3A settings.
 
 Credentials are not settings, because Spark's web UI shows settings. Both clients read them from the environment, or use
-the role of the machine or pod.
+the machine's or pod's role.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _one_scheme(location: str) -> str:
 
 
 Location = Annotated[str, AfterValidator(_one_scheme)]
-"""A folder, or a folder URL in an object store, in a form that both clients understand."""
+"""A folder, or a folder URL in an object store, in a format that both clients understand."""
 
 
 def _address(value: str) -> str:
@@ -68,7 +68,7 @@ class Storage(BaseModel):
         environment.update(self.environment(warehouse))
 
     def environment(self, warehouse: str) -> Mapping[str, str]:
-        """Return the environment variables with which deltalake finds the store of a warehouse; empty for a folder."""
+        """Return the environment variables with which deltalake finds a warehouse's store; empty for a folder."""
         if not is_s3(warehouse):
             return {}
         found = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self._by_path).lower()}
@@ -81,7 +81,7 @@ class Storage(BaseModel):
         return found
 
     def reader_properties(self, *locations: str) -> Mapping[str, str]:
-        """Return the properties with which pyiceberg finds the store of these locations; empty for folders."""
+        """Return the properties with which pyiceberg finds the store for these locations; empty for folders."""
         if not any(map(is_s3, locations)):
             return {}
         found = {"s3.force-virtual-addressing": str(not self._by_path).lower()}

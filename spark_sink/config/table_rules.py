@@ -1,4 +1,4 @@
-"""The configured rules for tables, in the form that is sent to the workers."""
+"""The configured table rules, in the format that is sent to the workers."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, ma
 
 @dataclass(frozen=True)
 class TableRules:
-    """The configured rules for tables. The defaults are those of the settings.
+    """The configured table rules. The defaults are those of the settings.
 
     Args:
-        all_scopes: a truncate deletes the rows of every scope. Otherwise it parks a table that several scopes feed.
+        all_scopes: a truncate deletes the rows from every scope. Otherwise it parks a table that several scopes feed.
         tombstone_days: how long deleted rows are remembered.
         policies: the policy for each kind of schema change.
         park_rejected: park a table if more of its events in one batch are invalid; None: never.
-        statements: the effect of statements that change existing rows without row events.
+        statements: what happens after statements that change existing rows without row events.
         soft_deletes: deleted rows keep their values and are never removed.
         truncated_times: times are truncated to the microsecond. Otherwise columns with finer times are text.
-        modes, keys: the types of tables, and their declared key columns, keyed by table name or pattern.
-        shared: patterns of the source tables that share a table, keyed by its name or pattern.
-        exclude: patterns of source tables to ignore.
-        engines: the engine of each table.
-        formats: the format of tables, keyed by name or pattern.
-        buckets: the buckets of new Iceberg tables, keyed by name or pattern.
+        modes, keys: the table types, and their declared key columns, keyed by table name or pattern.
+        shared: patterns for the source tables that share a table, keyed by its name or pattern.
+        exclude: patterns for source tables to ignore.
+        engines: the engine for each table.
+        formats: the table formats, keyed by name or pattern.
+        buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
     """
 
     all_scopes: bool = False
@@ -49,7 +49,7 @@ class TableRules:
     buckets: Mapping[str, int] = field(default_factory=dict)
 
     def form(self, target: str) -> TableSpec:
-        """Return the specification of the table with this name."""
+        """Return the specification for the table with this name."""
         mode, format = match_rule(target, self.modes) or Mode.MIRROR, format_of(target, self.formats)
         return TableSpec(mode, match_rule(target, self.keys) or (), match_rule(target, self.shared) is not None, format)
 
@@ -61,5 +61,5 @@ class TableRules:
         return any(fnmatchcase(source.lower(), pattern.lower()) for pattern in patterns)
 
     def excludes(self, table: TableId) -> bool:
-        """Return whether the events of a source table are ignored."""
+        """Return whether a source table's events are ignored."""
         return any(table.fits(pattern) for pattern in self.exclude)

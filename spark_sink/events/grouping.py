@@ -35,7 +35,7 @@ NEED_AFTER = frozenset({"r", "c", "u"})
 LEAVE_GAPS = frozenset({Reason.OPERATION_UNKNOWN, Reason.IMAGE_MISSING})
 
 
-# Counts events for excluded tables. Other counters count the kinds that are ignored.
+# The counter for events that belong to excluded tables. Ignored kinds have their own counters.
 EXCLUDED = "excluded"
 
 
