@@ -1,4 +1,4 @@
-"""Measure the CPU time of this process: the best of several rounds, in alternating order."""
+"""Measure this process's CPU time: the best of several rounds, in alternating order."""
 
 from __future__ import annotations
 

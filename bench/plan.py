@@ -1,4 +1,4 @@
-"""The plan of the measurements, by profile: heats of contestants that take turns on one raw topic."""
+"""The measurement plan, by profile: heats of contestants that take turns on one raw topic."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ DELIVERIES = (SERVICE, "translator, exactly once")
 LOOP = "bare loop"
 _SHORT = (*DELIVERIES, "translator, without its native path", LOOP)
 FORMATS = ("canal", "shareplex", "dts_avro", "qlik_json", "qlik_avro")
-"""The formats of all measurements. `canal_dts` is only for its continuity check."""
+"""The formats for all measurements. `canal_dts` is only for its continuity check."""
 COLUMNS = 12
 SWEPT_COLUMNS = (5, 20, 60, 200)
 
 _LEAST_MESSAGES = 20_000
 _CELLS = 240_000
-"""Total size of the distinct messages of a topic. They are repeated, because wide messages are slow to generate."""
+"""Total size of a topic's distinct messages. They are repeated, because wide messages are slow to generate."""
 
 
 @dataclass(frozen=True)
 class BenchProfile:
-    """The size of a run.
+    """How large a run is.
 
     Args:
         messages: messages in a raw topic, with the usual number of columns.
         seconds: maximum duration of a measurement.
-        latency_seconds: duration of feeding for a latency measurement; 0 for none.
-        rounds: rounds of a heat that compares contestants; other heats have one less.
-        steps: messages for the costs of single steps; 0 for none.
+        latency_seconds: how long messages are fed for a latency measurement; 0 for none.
+        rounds: rounds per heat that compares contestants; other heats have one less.
+        steps: messages for measuring the cost of each step; 0 for none.
     """
 
     name: str
@@ -48,7 +48,7 @@ class BenchProfile:
 FULL = BenchProfile("full", 240_000, 10.0, 10.0, 3, 6_000)
 SHORT = BenchProfile("short", 100_000, 5.0, 5.0, 2, 3_000)
 SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
-"""A profile for tests, which only check that the benchmark runs."""
+"""A test profile, which only checks that the benchmark runs."""
 
 
 class Heat(NamedTuple):
@@ -63,7 +63,7 @@ class Heat(NamedTuple):
     latency: bool = False
 
     def spec(self, seed: int) -> StreamSpec:
-        """The distinct messages of the topic."""
+        """The topic's distinct messages."""
         case = self.cases[0]
         distinct = max(2_000, min(20_000, _CELLS // case.columns))
         return StreamSpec(
@@ -78,11 +78,12 @@ class Heat(NamedTuple):
 
 
 def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = None) -> list[Heat]:
-    """Return all heats of a profile.
+    """Return all heats in a profile.
 
     Args:
-        formats: names of `WRITERS`.
-        columns: columns for the comparison. If set, all other measurements are skipped, as in the short profile.
+        formats: names from `WRITERS`.
+        columns: number of columns for the comparison. If set, all other measurements are skipped, as in the short
+            profile.
     """
     compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
     if profile.name != FULL.name or columns is not None:
@@ -101,7 +102,7 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     elif name != "canal":
         readers = [reader for reader in readers if "projection" not in reader]
     cases = [BenchCase("contestants", name, reader, columns) for reader in readers]
-    # Peers on Java are only warm after as many messages as other contestants process in the whole measurement.
+    # Java peers are only warm after as many messages as other contestants process in the whole measurement.
     total = _total(profile, columns) * (2 if profile.name == FULL.name and name == "canal" else 1)
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 
@@ -119,7 +120,7 @@ def _sweeps(profile: BenchProfile, name: str) -> Iterator[Heat]:
 
 
 def replace_case(case: BenchCase, **changes: str | int | float) -> BenchCase:
-    """Return a case with other values."""
+    """Return a case with different values."""
     names: Mapping[str, str | int | float] = {name: getattr(case, name) for name in case.__struct_fields__}
     return BenchCase(**{**names, **changes})  # type: ignore[arg-type]
 
@@ -129,9 +130,7 @@ def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
 
 
 def _total(profile: BenchProfile, columns: int) -> int:
-    """Return the number of messages for a width, such that the total size is about equal for all widths,
-    within limits.
-    """
+    """Return the number of messages for a width, so that all widths have about the same total size, within limits."""
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 
 

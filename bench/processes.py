@@ -1,4 +1,4 @@
-"""Measure the resources of a process and its descendants, for jobs with several processes such as Spark's."""
+"""Measure what a process and its descendants use, for jobs with several processes such as Spark's."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Usage(NamedTuple):
 
 
 def usage(pids: Iterable[int]) -> Usage:
-    """Return the combined use of several processes. Processes that have ended do not count."""
+    """Return what several processes use together. Processes that have ended do not count."""
     found = [process for pid in pids if (process := _read(pid)) is not None]
     return Usage(sum(one.ticks for one in found) / _TICKS, sum(one.pages for one in found) * _PAGE)
 
@@ -84,8 +84,8 @@ class Tree:
     def _sampled(self) -> dict[int, _Process]:
         """Return the current process tree.
 
-        The kernel adds the time of an ended process to its parent's, unless the parent ignores SIGCHLD, as the daemon
-        of Spark's Python workers does. For such processes, this object keeps the last known time.
+        The kernel adds an ended process's time to its parent's, unless the parent ignores SIGCHLD, as the daemon for
+        Spark's Python workers does. For such processes, this object keeps the last known time.
         """
         tree = _tree(self._apart)
         ignoring = {pid for pid in {process.parent for process in tree.values()} if _ignores_ends(pid)}
@@ -117,7 +117,7 @@ def _read(pid: int) -> _Process | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:  # the process has ended
         return None
-    # The name is in parentheses and can contain any character. Fields of proc(5) are counted from the field after it.
+    # The name is in parentheses and can contain any character. proc(5) fields are counted from the field after it.
     fields = text.rpartition(")")[2].split()
     return _Process(int(fields[1]), sum(map(int, fields[11:15])), int(fields[21]), int(fields[19]))
 

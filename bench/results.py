@@ -1,4 +1,4 @@
-"""The result of a benchmark, stored as JSON: the machine, the settings, and the figures of each run."""
+"""A benchmark result, stored as JSON: the machine, the settings, and the figures for each run."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 
 class BenchCase(Struct, frozen=True):
-    """What a measurement measures: one contestant with messages of one kind."""
+    """What a measurement measures: one contestant with one kind of message."""
 
     section: str
     """The section it belongs to: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`."""
@@ -32,15 +32,15 @@ class RunFigures(Struct, frozen=True):
     megabytes_per_second: float
     """Megabytes of values read per second."""
     cpu_us: float
-    """Microseconds of CPU time per message, for all threads of the contestant's processes."""
+    """Microseconds of CPU time per message, for all threads in the contestant's processes."""
     resident_mib: float
     """Memory at the end, for all processes together."""
     startup_seconds: float
-    """Time from the start of the process to the first record in its output."""
+    """Time from when the process starts to the first record in its output."""
     startup_cpu_seconds: float | None = None
     """CPU time until the first record. None in older results."""
     warm: bool = True
-    """False if there were so few messages that the startup had to be included."""
+    """False if there were so few messages that the startup time had to be included."""
 
 
 class LatencyFigures(Struct, frozen=True):
@@ -81,7 +81,7 @@ class MachineFacts(Struct, frozen=True):
 
 
 class ContestantFacts(Struct, frozen=True):
-    """The versions and translation path of a contestant, or the reason why it is missing."""
+    """A contestant's versions and translation path, or the reason why it is missing."""
 
     versions: str = ""
     way: str = ""
@@ -107,15 +107,15 @@ class BenchResult(Struct):
     contestants: dict[str, ContestantFacts]
     cases: list[CaseResult]
     steps: dict[str, StepFigures] = field(default_factory=dict)
-    """Costs of steps by format."""
+    """Step costs by format."""
     day: str = ""
 
     def find(self, case: BenchCase) -> CaseResult | None:
-        """Return the result of a measured case."""
+        """Return the result for a measured case."""
         return next((found for found in self.cases if found.case == case and found.runs), None)
 
     def of(self, section: str) -> Mapping[str, Sequence[CaseResult]]:
-        """Return the cases of a section by format, including those without a figure."""
+        """Return the cases in a section by format, including those without a figure."""
         formats = dict.fromkeys(result.case.format for result in self.cases if result.case.section == section)
         return {
             name: [result for result in self.cases if (result.case.section, result.case.format) == (section, name)]
@@ -124,7 +124,7 @@ class BenchResult(Struct):
 
 
 def merged(results: Sequence[BenchResult]) -> BenchResult:
-    """Merge several results that have no case in common. The machine and the day are those of the first result.
+    """Merge several results that have no case in common. The machine and the day come from the first result.
 
     Raises:
         ValueError: two results have the same case, so that the report would mix two runs.

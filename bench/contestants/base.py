@@ -1,4 +1,4 @@
-"""The protocol of a contestant: how it is installed and started, and how many records it writes per message."""
+"""What a contestant implements: how it is installed and started, and how many records it writes per message."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PRODUCER: Mapping[str, str | int] = {
     "queue.buffering.max.messages": 300_000,
     "queue.buffering.max.kbytes": 400_000,
 }
-"""The librdkafka settings of all peers that use it."""
+"""The librdkafka settings for all peers that use it."""
 
 
 class PointlessError(Exception):
@@ -30,7 +30,7 @@ class PointlessError(Exception):
 
 @dataclass(frozen=True)
 class Assignment:
-    """The work of one contestant in one measurement. The topics exist, and `directory` is empty."""
+    """What one contestant has to do in one measurement. The topics exist, and `directory` is empty."""
 
     format: str
     spec: StreamSpec
@@ -44,7 +44,7 @@ class Assignment:
 
 
 class Launch(NamedTuple):
-    """A process to start in the directory of the assignment."""
+    """A process to start in the assignment's directory."""
 
     command: Sequence[str | Path]
     environment: Mapping[str, str] = {}
@@ -52,7 +52,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True)
 class Installed:
-    """The facts about a contestant in a report: its versions, and its translation path."""
+    """What a report says about a contestant: its versions, and its translation path."""
 
     versions: str
     way: str = ""
@@ -75,7 +75,7 @@ class Contestant(Protocol):
 
     @property
     def warm_share(self) -> float:
-        """The share of the messages that it reads before the measurement starts."""
+        """The share of the messages that the contestant reads before the measurement starts."""
 
     @property
     def warm_seconds(self) -> float:
@@ -84,7 +84,7 @@ class Contestant(Protocol):
         """
 
     def install(self) -> Installed:
-        """Install the dependencies of the contestant, once.
+        """Install the contestant's dependencies, once.
 
         Raises:
             NotInstalledError: a dependency is not available here.

@@ -1,4 +1,4 @@
-"""Apache Flink SQL, from `canal-json` to `debezium-json`, in a mini cluster of one process. It also checks types."""
+"""Apache Flink SQL, from `canal-json` to `debezium-json`, in a single-process mini cluster. It also checks types."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def _options(options: Mapping[str, str]) -> str:
 
 
 def _home() -> Path:
-    """Return the folder with jars and the compiled program. The first call creates it."""
+    """Return the folder with the jars and the compiled program. The first call creates it."""
     wanted = b"\0".join((CONNECTOR.read_bytes(), CHECKSUMS.read_bytes(), PROGRAM.read_bytes()))
     directory = cache() / f"bench-flink-{hashlib.sha256(wanted).hexdigest()[:12]}"
     with only_one(directory):

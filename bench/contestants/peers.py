@@ -30,7 +30,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 @dataclass(frozen=True)
 class _PythonPeer:
-    """A program of programs/ in its own environment. It receives its job as a file."""
+    """A program from programs/ in its own environment. It receives its job as a file."""
 
     name: str = ""
     program: str = ""
@@ -41,7 +41,7 @@ class _PythonPeer:
     warm_seconds: float = WARM_SECONDS
 
     def install(self) -> Installed:
-        """Create the environment of the program."""
+        """Create the program's environment."""
         python = self._python()
         return Installed(versions(python, [package.partition("==")[0] for package in self.packages]))
 

@@ -84,7 +84,7 @@ class TranslatorService:
             settings["projections"] = [{"topic": f"{assignment.output}.debezium", "codec": "debezium"}]
         path = assignment.directory / f"translator-{number}.yaml"
         path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-        # The path of this checkout, because another version may be installed.
+        # The path to this checkout, because another version may be installed.
         environment = {"PYTHONPATH": str(ROOT), **({} if self.native else {_SWITCH: "off"})}
         return Launch([sys.executable, "-m", "translator", "run", "-c", path], environment)
 

@@ -1,4 +1,4 @@
-"""The raw messages of a benchmark: a seeded history of tables, in the format of each replication tool."""
+"""Raw messages for a benchmark: a seeded table history, in the format of each replication tool."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from bench.generators.shareplex import SharePlexMessages
 
 
 class MessageWriter(Protocol):
-    """Writes the changes of a history in the format of one tool."""
+    """Writes the changes from a history in one tool's format."""
 
     dialect: str
-    """The name of the translator's dialect."""
+    """The translator's name for the dialect."""
     unusual: Mapping[str, int]
-    """The weights of unusual messages by kind. Unusual means anything but a change of a row under the same key."""
+    """Weights for unusual messages by kind. Anything is unusual except a row change that keeps the key."""
 
     def options(self) -> Mapping[str, Any]:
-        """Return the options of the dialect."""
+        """Return the dialect's options."""
 
     def declared(self, tables: Sequence[StreamTable]) -> Sequence[Mapping[str, Any]]:
-        """Return the tables to declare, as in the section `tables` of a source."""
+        """Return the tables to declare, as in a source's `tables` section."""
 
     def metadata(self, tables: Sequence[StreamTable]) -> Iterator[bytes]:
-        """Return the messages of the metadata topic, or none if the tool has no such topic."""
+        """Return the messages for the metadata topic, or none if the tool has no such topic."""
 
     def write(self, change: StreamChange) -> bytes | None:
-        """Return the value of a message."""
+        """Return a message's value."""
 
 
 WRITERS: Mapping[str, type[MessageWriter]] = {
@@ -42,11 +42,11 @@ WRITERS: Mapping[str, type[MessageWriter]] = {
     "qlik_json": QlikJsonMessages,
     "qlik_avro": QlikAvroMessages,
 }
-"""The writers, keyed by the name of their format in reports."""
+"""The writers, keyed by what reports call their format."""
 
 
 class RawMessage(NamedTuple):
-    """A message of the raw topic. `unusual`: it is not a change of a row under the same key."""
+    """A raw topic message. `unusual`: it is not a row change that keeps the key."""
 
     partition: int
     value: bytes | None
@@ -58,7 +58,7 @@ class RawMessage(NamedTuple):
 
 
 class MessageStream(NamedTuple):
-    """The messages of a spec, and the source section for the translator's configuration."""
+    """The messages for a spec, and the source section for the translator's configuration."""
 
     metadata: Sequence[bytes]
     messages: Sequence[RawMessage]
@@ -72,7 +72,7 @@ class MessageStream(NamedTuple):
         return sum(len(message.value or b"") for message in self.messages)
 
     def source(self, topic: str) -> dict[str, Any]:
-        """Return the source as a section of the translator's configuration. Metadata is in `TOPIC.metadata`."""
+        """Return the source as a section in the translator's configuration. Metadata is in `TOPIC.metadata`."""
         more: dict[str, Any] = {"topics": [topic]}
         if self.metadata:
             more = {"topics": [topic, f"{topic}.metadata"], "metadata_topics": [f"{topic}.metadata"]}
@@ -82,7 +82,7 @@ class MessageStream(NamedTuple):
 
 
 def generate(name: str, spec: StreamSpec) -> MessageStream:
-    """Return the messages of a format. The same spec gives the same bytes."""
+    """Return the messages in a format. The same spec gives the same bytes."""
     writer = WRITERS[name]()
     history = History(spec, writer.unusual)
     messages = [

@@ -1,4 +1,4 @@
-"""The parts of Qlik Replicate's messages that JSON and Avro share: metadata, headers and masks."""
+"""What Qlik Replicate messages have in common in JSON and Avro: metadata, headers and masks."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ UNUSUAL = {"moved": 19, "blank": 1}
 
 
 def schema_id(table: StreamTable) -> str:
-    """Return the ID of a table's metadata, to which its messages refer."""
+    """Return the ID of a table's metadata, which its messages refer to."""
     return hashlib.md5(table.name.encode(), usedforsecurity=False).hexdigest().upper()
 
 
 def metadata(table: StreamTable, data_schema: str) -> bytes:
-    """Return the metadata message of a table."""
+    """Return a table's metadata message."""
     columns = {}
     for ordinal, column in enumerate(table.columns, 1):
         kind, length, precision, scale = _TYPES[column.kind]
@@ -58,7 +58,7 @@ def enveloped(kind: str, id_: str, schema: str | None, message: Any) -> dict[str
 
 
 def headers(change: StreamChange) -> dict[str, Any]:
-    """Return the headers of a change, with masks as numbers."""
+    """Return the headers for a change, with masks as numbers."""
     number = change.number + 1
     return {
         "operation": OPERATIONS[change.kind],
@@ -74,7 +74,7 @@ def headers(change: StreamChange) -> dict[str, Any]:
 
 
 def mask_bytes(change: StreamChange) -> int:
-    """Return the length of a mask, including the additional leading byte of real messages."""
+    """Return a mask's length, including the additional leading byte that real messages have."""
     return len(change.table.columns) // 8 + 1
 
 

@@ -1,4 +1,4 @@
-"""Canal's flat messages, with one row each and the changed columns in `old`."""
+"""Canal flat messages, with one row each and the changed columns in `old`."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class CanalMessages:
         return msgspec.json.encode(self._statement(change) if change.kind == "ddl" else self._row(change))
 
     def old(self, before: Mapping[str, Cell], after: Mapping[str, Cell]) -> dict[str, Cell]:
-        """Return the old values of an update."""
+        """Return an update's old values."""
         return {name: value for name, value in before.items() if value != after[name]}
 
     def _row(self, change: StreamChange) -> dict[str, Any]:
@@ -76,8 +76,8 @@ class CanalMessages:
 
 
 class CheckedCanalMessages(CanalMessages):
-    """Messages in the format of Alibaba's DTS, with all columns in `old`. The continuity check compares them with
-    earlier rows.
+    """Messages in Alibaba's DTS format, with all columns in `old`. The continuity check compares them with earlier
+    rows.
     """
 
     def options(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Avro records of Alibaba's DTS, with both images of an update and the tags of a MySQL source."""
+"""Alibaba DTS Avro records, with both images for an update and the tags that a MySQL source has."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bench.generators.history import StreamChange, StreamRow, StreamTable
 from translator.dialects.dts_avro.schema import V3
 
 _NUMBERS = {"bigint": 8, "int": 3, "decimal": 246, "text": 253, "datetime": 12, "datetime3": 12}
-"""The number of the MySQL type for each kind."""
+"""The MySQL type number for each kind."""
 _NAMESPACE = "com.alibaba.dts.formats.avro."
 
 

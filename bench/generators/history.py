@@ -1,4 +1,4 @@
-"""A seeded history of tables: which rows change, when and how. It is independent of formats.
+"""A seeded table history: which rows change, when and how. It is independent of formats.
 
 Rows have the columns of an order: numbers, decimals, short and long texts, and times. Wide tables repeat these columns.
 """
@@ -21,23 +21,23 @@ _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _CHANGES_PER_SECOND = 2_000
 _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
-"""The number of rows that a table has before its first change, because the history does not begin with empty tables."""
+"""How many rows a table has before its first change, because the history does not begin with empty tables."""
 MOVED_TABLE = "moved"
-"""Only this table has key changes, so that the translator's counters show their number."""
+"""Only this table has key changes, so that the translator's counters show how many there are."""
 
 
 @dataclass(frozen=True)
 class StreamSpec:
-    """The parameters of a stream of messages.
+    """The parameters for a message stream.
 
     Args:
         messages: number of messages.
         columns: columns per table, including the key; at least two.
         tables: number of tables.
-        skew: exponent of the tables' shares: 0 for equal shares, 1 for Zipf.
-        inserts, updates: shares of the usual messages; the rest are deletes.
-        unusual: share of messages that are not a change of a row under the same key.
-        partitions: partitions of the raw topic.
+        skew: exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
+        inserts, updates: their shares of the usual messages; the rest are deletes.
+        unusual: share of messages that are not a row change that keeps the key.
+        partitions: partitions in the raw topic.
     """
 
     messages: int
@@ -71,8 +71,8 @@ class StreamTable(NamedTuple):
 class StreamChange(NamedTuple):
     """A change to write as a message.
 
-    `kind` is insert, update, delete, moved (an update of the key), ddl, or blank (a message without content: a
-    tombstone or a transaction marker).
+    `kind` is insert, update, delete, moved (an update that changes the key), ddl, or blank (a message without content:
+    a tombstone or a transaction marker).
     """
 
     kind: str
@@ -85,7 +85,7 @@ class StreamChange(NamedTuple):
 
 
 class History:
-    """Changes of existing rows. The same spec gives the same history.
+    """Changes to existing rows. The same spec gives the same history.
 
     Args:
         unusual: kinds of unusual changes with their weights.
@@ -164,7 +164,7 @@ class History:
         return after
 
     def _key_beside(self, row: StreamRow) -> int:
-        """Return a new key in the same partition, because changes of a row have no order across partitions."""
+        """Return a new key in the same partition, because a row's changes have no order across partitions."""
         partitions, old = self._spec.partitions, row[0]
         assert isinstance(old, int)
         self._next_id += 2 * partitions
@@ -172,7 +172,7 @@ class History:
 
 
 def tables_of(spec: StreamSpec) -> Sequence[StreamTable]:
-    """Return the tables of a spec. The last one has the key changes."""
+    """Return the tables for a spec. The last one has the key changes."""
     columns = tuple(
         column._replace(name=f"{column.name}_{turn}" if turn else column.name)
         for number, column in enumerate(itertools.islice(itertools.cycle(_COLUMNS), spec.columns))

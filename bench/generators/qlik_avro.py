@@ -1,4 +1,4 @@
-"""Qlik Replicate's Avro in its envelope, with rows in the `dataSchema` of the metadata that the message refers to."""
+"""Qlik Replicate's enveloped Avro. The metadata that a message refers to has the `dataSchema` for its rows."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ENVELOPE_SCHEMA = _record(
         ("message", "bytes"),
     ],
 )
-"""The schema of every message."""
+"""The schema that every message has."""
 _ENVELOPE = fastavro.parse_schema(ENVELOPE_SCHEMA)
 
 
@@ -64,7 +64,7 @@ _CELLS: Mapping[str, Callable[[Any], Any]] = {"decimal": Decimal, "datetime": _m
 
 
 class QlikAvroMessages:
-    """One row per message, with the row before."""
+    """One row per message, together with the row before the change."""
 
     dialect = "qlik"
     unusual: Mapping[str, int] = _qlik.UNUSUAL
@@ -104,7 +104,7 @@ class QlikAvroMessages:
 
 
 def data_schema(columns: Sequence[StreamColumn]) -> dict[str, Any]:
-    """Return the Avro schema of a table's messages."""
+    """Return the Avro schema for a table's messages."""
     row = _record("Data", [(column.name, ["null", _AVRO[column.kind]]) for column in columns])
     return _record("DataRecord", [("data", row), ("beforeData", ["null", "Data"]), ("headers", _HEADERS)])
 

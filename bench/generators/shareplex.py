@@ -1,4 +1,4 @@
-"""SharePlex JSON in the form of Quest Post: only changed columns, and the key of the row before."""
+"""SharePlex JSON in Quest's Post format: only changed columns, and the key from the row before the change."""
 
 from __future__ import annotations
 

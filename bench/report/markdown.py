@@ -1,4 +1,4 @@
-"""The report of a result, and its section in a page."""
+"""Write the report for a result, and its section in a page."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
     "tables": ("By tables", lambda case: f"{case.tables}"),
     "unusual": ("By the share of unusual messages", lambda case: f"{case.unusual:.0%}"),
 }
-"""The heading of each section, and the parameter that varies in it. The comparison has the usual values of all
-parameters.
+"""Each section's heading, and the parameter that varies in it. The comparison has the usual values for all parameters.
 """
 
 
@@ -117,7 +116,7 @@ def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> 
 
 
 def _question(result: BenchResult, section: str) -> Iterator[str]:
-    """Yield a line for each format and a column for each value. Each cell has the rate and the cost per message."""
+    """Yield a line per format and a column per value. Each cell has the rate and the cost per message."""
     title, value = _QUESTIONS[section]
     formats = result.of(section)
     if not formats:
@@ -176,10 +175,10 @@ def python_steps(steps: StepFigures) -> Mapping[str, float]:
 
 
 def components(result: BenchResult) -> Mapping[str, Mapping[str, float]]:
-    """Return microseconds per message by format and component. The components add up to the cost of the service.
+    """Return microseconds per message by format and component. The components add up to what the service costs.
 
-    Without a native path, the pipeline component is the cost of the pipeline minus the steps. The Kafka and Faust
-    component is the cost of the service minus the pipeline.
+    Without a native path, the pipeline component is what the pipeline costs minus the steps. The Kafka and Faust
+    component is what the service costs minus the pipeline.
     """
     service = result.contestants.get(_SERVICE)
     native = service is not None and service.way.startswith("native")
@@ -211,7 +210,7 @@ def _versions(result: BenchResult) -> str:
 
 
 def draw(result: BenchResult) -> dict[str, str]:
-    """Return the pictures for which there are figures, keyed by file name."""
+    """Return the pictures that there are figures for, keyed by file name."""
     pictures = {}
     swept = {
         name: sorted((found.case.columns, found.median(lambda run: run.rate)) for found in cases if found.runs)

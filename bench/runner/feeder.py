@@ -21,12 +21,10 @@ _ANSWER_SECONDS = 120.0
 
 
 class Feeding:
-    """A process that first writes `first` messages, and later more on request. It repeats the messages of the
-    stream.
-    """
+    """A process that first writes `first` messages, and later more on request. It repeats the stream's messages."""
 
     def __init__(self, bootstrap: str, topic: str, stream: MessageStream, first: int) -> None:
-        # A fork would copy locks that threads of the clients may hold.
+        # A fork would copy locks that client threads may hold.
         context = multiprocessing.get_context("spawn")
         self._connection, self._its_end = context.Pipe()
         self._process = context.Process(
@@ -35,7 +33,7 @@ class Feeding:
 
     def __enter__(self) -> Self:
         self._process.start()
-        # The pipe only signals the death of this process if no other process has this end open.
+        # The pipe only signals that this process has died if no other process has this end open.
         self._its_end.close()
         return self
 
@@ -52,7 +50,7 @@ class Feeding:
         return self._connection.poll()
 
     def sent(self) -> SentAt:
-        """Return the times of all messages.
+        """Return the times for all messages.
 
         Raises:
             EOFError: the process died; its standard error has the reason.

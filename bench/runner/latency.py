@@ -19,7 +19,7 @@ from bench.runner.topics import Topics
 WARM_SECONDS = 4.0
 _ANSWER_SECONDS = 120.0
 _FIRST = 200
-"""The number of messages that are fed before the measurement, so that the contestant has started."""
+"""How many messages are fed before the measurement, so that the contestant has started."""
 
 
 def measure_latency(
@@ -27,7 +27,7 @@ def measure_latency(
 ) -> LatencyFigures:
     """Feed a separate raw topic at half of `rate`, and record when a `read_committed` consumer receives the records.
 
-    This creates the raw topic of the assignment.
+    This creates the assignment's raw topic.
     """
     topics.create(assignment.output, assignment.spec.partitions)
     topics.create_raw(assignment.raw, assignment.stream, assignment.spec.partitions)

@@ -20,7 +20,7 @@ _CHECK_SECONDS = 1.0
 
 
 class RawTopic(NamedTuple):
-    """The content of a raw topic."""
+    """What a raw topic contains."""
 
     name: str
     total: int

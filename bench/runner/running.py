@@ -1,4 +1,4 @@
-"""The running processes of a contestant."""
+"""A contestant's running processes."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Running:
                 process.wait(_STOP_SECONDS)
 
     def usage(self) -> Usage:
-        """Return the figures of all processes."""
+        """Return the figures for all processes."""
         return usage(process.pid for process in self._processes)
 
     def check(self) -> None:

@@ -1,4 +1,4 @@
-"""Create, fill, count and delete the topics of a benchmark."""
+"""Create, fill, count and delete a benchmark's topics."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PRODUCER: dict[str, str | int | float | bool] = {
 
 
 class Topics:
-    """The topics of one broker."""
+    """The topics on one broker."""
 
     def __init__(self, bootstrap: str) -> None:
         self._client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
@@ -33,7 +33,7 @@ class Topics:
         self._admin.create_topics([new])[name].result(_ANSWER_SECONDS)
 
     def create_raw(self, name: str, stream: MessageStream, partitions: int) -> None:
-        """Create the raw topic of a stream. Also create its metadata topic, and fill it."""
+        """Create a stream's raw topic. Also create its metadata topic, and fill it."""
         self.create(name, partitions)
         if stream.metadata:
             self.create(f"{name}.metadata", 1)
@@ -43,7 +43,7 @@ class Topics:
             _flush(producer)
 
     def feed(self, name: str, stream: MessageStream, total: int) -> int:
-        """Write `total` messages to a raw topic by repeating those of the stream, and return their size."""
+        """Write `total` messages to a raw topic by repeating those in the stream, and return their size."""
         producer = Producer(self._client | _PRODUCER)
         size = 0
         for number, message in enumerate(itertools.islice(itertools.cycle(stream.messages), total)):
@@ -64,7 +64,7 @@ class Topics:
             return 0
 
     def members(self, group: str) -> int:
-        """Return the number of members of a stable consumer group; 0 if it is not stable."""
+        """Return how many members a stable consumer group has; 0 if it is not stable."""
         try:
             found = self._admin.describe_consumer_groups([group])[group].result(_ANSWER_SECONDS)
         except KafkaException:

@@ -1,4 +1,4 @@
-"""Run all heats of a profile. The contestants take turns on the same messages, in alternating order."""
+"""Run all heats in a profile. The contestants take turns on the same messages, in alternating order."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Tournament:
         self._installed: dict[str, ContestantFacts] = {}
 
     def run(self, heats: Sequence[Heat]) -> BenchResult:
-        """Install the contestants, run all heats, then the single steps. Failures are recorded in the result."""
+        """Install the contestants, run all heats, then measure the steps. Failures are recorded in the result."""
         load = os.getloadavg()[0]
         names = dict.fromkeys(case.contestant for heat in heats for case in heat.cases)
         self._installed = {
@@ -139,7 +139,7 @@ class Tournament:
         )
 
     def _latency(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, name: str) -> None:
-        """Measure the latency of a service, once its rate is known. Peers are excluded, because their records do not
+        """Measure a service's latency, once its rate is known. Peers are excluded, because their records do not
         identify the raw messages.
         """
         if not result.runs or result.case.contestant not in DELIVERIES:

@@ -27,10 +27,10 @@ _APP = "bench/1"
 
 
 class BatchRunner:
-    """Applies new records of the topic to tables in a folder.
+    """Applies new records from the topic to tables in a folder.
 
     Args:
-        format: format of all tables.
+        format: the format for all tables.
     """
 
     def __init__(
@@ -71,11 +71,10 @@ class BatchRunner:
         )
 
     def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:
-        """Apply the new records, at most `limit`, in one micro-batch. The start and the end of the query are not
-        measured.
+        """Apply the new records, at most `limit`, in one micro-batch. Starting and ending the query is not measured.
 
         Args:
-            measure: called with a function that does the work of the batch. It must call that function.
+            measure: called with a function that does the batch's work. It must call that function.
         """
 
         def measured(records: DataFrame, batch: int) -> None:
@@ -86,11 +85,11 @@ class BatchRunner:
         writer.trigger(availableNow=True).start().awaitTermination()
 
     def name(self, schema: TableSchema) -> str:
-        """Return the lakehouse name of the table of a schema."""
+        """Return the lakehouse name for a schema's table."""
         return self._settings.tables.pattern.target(TableId.of(schema))
 
     def table(self, schema: TableSchema) -> str:
-        """Return the folder of the table of a schema."""
+        """Return the folder for a schema's table."""
         return location(str(self.warehouse), self.name(schema))
 
 

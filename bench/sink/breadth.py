@@ -16,13 +16,13 @@ from bench.sink.batch_runner import BatchRunner
 from bench.sink.events import Workload
 from bench.sink.feeder import create_topic, write
 
-# The number of batches with one event. The first ones do not count, because in production a job runs for days with
-# compiled code.
+# How many batches have one event. The first ones do not count, because in production a job runs for days with compiled
+# code.
 _WARM_UP, _COUNTED = 5, 15
 
 
 def breadth(spark: SparkSession, bootstrap: str, folder: Path, tables: int) -> Iterator[str]:
-    """Return the lines of a report: wall-clock seconds for the work of the batches."""
+    """Return report lines: wall-clock seconds for the batches' work."""
     workload = Workload(tables)
     batches = BatchRunner(spark, bootstrap, folder, workload.schemas)
     create_topic(bootstrap)
@@ -42,7 +42,7 @@ def breadth(spark: SparkSession, bootstrap: str, folder: Path, tables: int) -> I
 
 
 def _seconds(batches: BatchRunner) -> float:
-    """Return the seconds for the work of one batch."""
+    """Return the seconds for one batch's work."""
     taken: list[float] = []
 
     def measured(work: Callable[[], object]) -> None:

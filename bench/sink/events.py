@@ -1,7 +1,7 @@
-"""Input for the sink's benchmark: tables of Pareto-distributed sizes, loaded and changed, and their expected content.
+"""Input for the sink's benchmark: tables with Pareto-distributed sizes, loaded and changed, and their expected content.
 
 20 % of the changes are inserts, 73 % updates (half of them with only the changed columns) and 7 % deletes, over ten
-columns of the usual types (lakehouse W1).
+columns with the usual types (lakehouse W1).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SPARE = 2000  # texts of each kind, generated beforehand
 
 
 class Feed(NamedTuple):
-    """A record of the canonical topic."""
+    """A canonical topic record."""
 
     partition: int
     key: bytes
@@ -64,12 +64,12 @@ class Workload:
         self._codec = AvroCodec()
 
     def load(self, count: int) -> Iterator[Feed]:
-        """Yield rows of a full load."""
+        """Yield rows for a full load."""
         for _ in range(count):
             yield self._inserted(self._table(), "r")
 
     def rows_of(self, table: int, count: int) -> Iterator[Feed]:
-        """Yield rows of a full load of one table."""
+        """Yield rows for a full load into one table."""
         for _ in range(count):
             yield self._inserted(table, "r")
 

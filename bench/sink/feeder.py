@@ -1,4 +1,4 @@
-"""Write the history of a benchmark to a canonical topic, from a separate process.
+"""Write a benchmark's history to a canonical topic, from a separate process.
 
 This way the memory for the generator's rows does not count as the sink's. The process imports this module again, so it
 must not be the main module.
@@ -46,11 +46,11 @@ class Feeder:
         return pid
 
     def load(self, count: int) -> int:
-        """Write this number of rows of a full load, and return the size of their records' values."""
+        """Write this number of rows as a full load, and return the size of their record values."""
         return self._ask("load", count)
 
     def changes(self, count: int) -> int:
-        """Write this number of changes, and return the size of their records' values."""
+        """Write this number of changes, and return the size of their record values."""
         return self._ask("changes", count)
 
     def _ask(self, part: str, count: int) -> int:

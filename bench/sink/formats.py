@@ -26,7 +26,7 @@ from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
 def formats(
     spark: SparkSession, bootstrap: str, folder: Path, size: HistorySize, apart: int, *, pattern: bool
 ) -> Iterator[str]:
-    """Return the lines of a report. Each part of the history is written to one format after the other.
+    """Return the report lines. Each part of the history is written to one format after the other.
 
     Args:
         apart: the broker's process, which is not measured.

@@ -39,13 +39,13 @@ _PATIENCE_SECONDS = 600.0
 
 
 def freshness(bootstrap: str, folder: Path, spark: Spark, apart: int, rate: int, seconds: int) -> Iterator[str]:
-    """Return the lines of a report.
+    """Return the report lines.
 
     Args:
-        spark: the settings of the sink's Spark.
+        spark: the settings for the sink's Spark.
         apart: the broker's process, whose time does not count as the sink's.
         rate: changes per second.
-        seconds: duration of the stream, after a warm-up of one minute.
+        seconds: how long the stream lasts, after a one-minute warm-up.
     """
     create_topic(bootstrap)
     workload = Workload(_TABLES)
@@ -81,7 +81,7 @@ def _announce(bootstrap: str, workload: Workload) -> None:
 
 @contextmanager
 def _sink(bootstrap: str, folder: Path, spark: Spark) -> Iterator[subprocess.Popen[bytes]]:
-    """Run the sink for the duration of the block."""
+    """Run the sink while the block runs."""
     settings = {
         "pipeline": "bench",
         "kafka": {"bootstrap_servers": bootstrap},
@@ -104,7 +104,7 @@ def _sink(bootstrap: str, folder: Path, spark: Spark) -> Iterator[subprocess.Pop
 
 
 def _send(bootstrap: str, records: Iterator[Any], rate: int) -> None:
-    """Write records at this rate per second. After a delay, write the missed records as well."""
+    """Write this many records per second. After a delay, write the missed records as well."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
     started, sent = time.monotonic(), 0
     while True:

@@ -1,4 +1,4 @@
-"""The pattern for changes in the documentation of table formats, as a comparison for the sink."""
+"""The change pattern that table format documentation recommends, as a comparison for the sink."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from spark_sink.schema.column_types import sql_type
 
 
 class Pattern:
-    """Cache the batch, select the last event of each key, and run one MERGE per table, one after the other.
+    """Cache the batch, select the last event for each key, and run one MERGE per table, one after the other.
 
-    The pattern does not cover updates that contain only some columns, so we added a mask of the columns that they
-    contain. If a batch has two such updates of a row, only the last one takes effect.
+    The pattern does not cover updates that contain only some columns, so we added a mask that shows which columns they
+    contain. If a batch has two such updates to a row, only the last one takes effect.
 
     Args:
-        target: returns the SQL name of the table of a schema.
+        target: returns the SQL name for a schema's table.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""The resources that a batch uses: CPU time, wall-clock time, memory, and bytes written to tables."""
+"""What a batch uses: CPU time, wall-clock time, memory, and bytes written to tables."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from bench.sink.batch_runner import BatchRunner
 
 
 class Used(NamedTuple):
-    """The resources of a batch.
+    """What a batch used.
 
     Args:
         cpu: CPU seconds of all processes.
         wall: wall-clock seconds.
         peak: bytes of memory; shared pages are counted once for each process.
-        came: total size of the values of the batch's records.
+        came: total size of the batch's record values.
         written: total size of the new files.
     """
 
@@ -38,7 +38,7 @@ class Used(NamedTuple):
 
 
 class Meter:
-    """Measures the work of batches."""
+    """Measures what batches do."""
 
     def __init__(self, tree: Tree, tables: int) -> None:
         self._tree = tree
@@ -48,7 +48,7 @@ class Meter:
         """Run the work, which writes tables in a folder, and measure it.
 
         Args:
-            came: size of the values of its records.
+            came: total size of the record values.
         """
         before = _sizes(warehouse)
         self._tree.peak_bytes()

@@ -1,1 +1,1 @@
-"""Benchmarks of single steps in this process, without a broker. They only measure CPU time."""
+"""Benchmark each step in this process, without a broker. Only CPU time is measured."""

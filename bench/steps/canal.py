@@ -16,7 +16,7 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = 12
 ROUNDS = 15
 ROWS = 3_200
-"""The number of rows in each round, whatever the number per message."""
+"""The number of rows in each round, however many there are per message."""
 
 ROWS_A_MESSAGE = (1, 100)
 
@@ -56,7 +56,7 @@ def _oss(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ticdc(body: dict[str, Any]) -> dict[str, Any]:
-    """Return messages in the format of TiCDC: all columns in `old`, ID 0, and TiCDC's own member."""
+    """Return messages in TiCDC's format: all columns in `old`, ID 0, and TiCDC's own field."""
     old = [row | changed for row, changed in zip(body["data"], body["old"], strict=True)]
     return {**body, "id": 0, "old": old, "_tidb": {"commitTs": body["es"] << 18}}
 
@@ -69,7 +69,7 @@ def _spelled(profile: str, message: Message) -> Message:
 
 
 def _joined(messages: Sequence[Message], size: int) -> list[Message]:
-    """Return messages of `size` rows each, as canal writes the rows of one statement."""
+    """Return messages with `size` rows each, as canal writes the rows from one statement."""
     return [_one(messages[start : start + size]) for start in range(0, len(messages), size)]
 
 

@@ -1,4 +1,4 @@
-"""Measure the encoding of an event, and each step from message to record: `python -m bench.steps.codec`."""
+"""Measure how an event is encoded, and each step from message to record: `python -m bench.steps.codec`."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _encoding_row(columns: int, rounds: int, count: int) -> list[str]:
 
 
 def budget(rounds: int, count: int) -> str:
-    """Return the time of each step by dialect. It is the difference between two calls that end one step apart."""
+    """Return the time for each step by dialect. It is the difference between two calls that end one step apart."""
     head = ("dialect", "parse", "convert", "build", "encode", "sum", "rate", "rate without parse")
     return table(head, [_budget_row(name, rounds, count) for name in SOURCES])
 
@@ -126,7 +126,7 @@ def _sure(result: Result) -> Events:
 
 
 def _checked(event: ChangeEvent) -> bytes:
-    """Return the bytes of the event, on which all contestants agree."""
+    """Return the event's bytes, on which all contestants agree."""
     value = encode_datum(event, HEADER)
     assert value == fastavro_datum(event, HEADER) == AvroCodec().encode(event)[0].value
     return value

@@ -1,4 +1,4 @@
-"""Compare the reader of DTS records with fastavro, and measure bytes to event: `python -m bench.steps.dts_avro`."""
+"""Compare the reader for DTS records with fastavro, and measure bytes to event: `python -m bench.steps.dts_avro`."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def _strictly(value: bytes) -> object:
 
 
 def operations(rounds: int, count: int) -> str:
-    """Measure each operation with the same rows of 12 columns."""
+    """Measure each operation with the same 12-column rows."""
     head = ("record", "bytes", "a message", "rate")
     return table(head, [_operation_row(name, rounds, count) for name in RECORDS_OF])
 
@@ -155,7 +155,9 @@ _TAGS = {"readerThroughoutTime": "1767600000123", "server_id": "1921057203", "th
 
 
 def _written(change: Callable[[Record], Record], message: Message) -> Message:
-    """Return the message with another record: the output of the demo's writer, with the tags of a MySQL source."""
+    """Return the message with another record: the output from the demo's writer, with the tags that a MySQL
+    source has.
+    """
     record = change(_by_fastavro(message.value or b""))
     record["tags"] = {
         **record["tags"],

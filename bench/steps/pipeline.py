@@ -34,7 +34,7 @@ COLUMNS = 12
 MESSAGES = 6_000
 ROUNDS = 5
 BATCH = 500
-"""The maximum number of records per fetch of the consumer."""
+"""The maximum number of records per consumer fetch."""
 
 _OUTPUT = Output()
 _MAX_BYTES = 1_048_588
@@ -50,17 +50,17 @@ class _ConsumerRecord(NamedTuple):
 
 
 class RawBatch(NamedTuple):
-    """Records of one partition, as the consumer returns them."""
+    """One partition's records, as the consumer returns them."""
 
     partition: int
     records: Sequence[_ConsumerRecord]
 
 
 class MemoryPipeline:
-    """The pipeline of the service for one stream, with a delivery that counts records and drops them.
+    """The service's pipeline for one stream, with a delivery that counts records and drops them.
 
     Args:
-        projections: codecs of outputs in addition to the canonical topic.
+        projections: codecs for outputs in addition to the canonical topic.
         native: False to measure the plain path.
     """
 
@@ -94,7 +94,7 @@ class MemoryPipeline:
         )
 
     def batches(self, messages: Sequence[RawMessage]) -> list[RawBatch]:
-        """Return the next records of the raw topic by partition. Their bytes are copies, as if read from a socket."""
+        """Return the next records from the raw topic by partition. Their bytes are copies, as if read from a socket."""
         by_partition: defaultdict[int, list[_ConsumerRecord]] = defaultdict(list)
         batches = []
         for message in messages:
@@ -118,7 +118,7 @@ def _nothing() -> None:
 
 
 def _dialect(stream: MessageStream, catalog: MetadataCatalog) -> Dialect:
-    """Return the dialect of a stream, with the metadata of the stream."""
+    """Return a stream's dialect, with the stream's metadata."""
     declared = tuple(DeclaredTable(given["table"], tuple(given["key"]), given["columns"]) for given in stream.declared)
     setup = Setup("bench", tables=declared, lookup=catalog.lookup("bench"))
     dialect = dialects.build(stream.dialect, setup, stream.options)
@@ -139,7 +139,7 @@ class StepCosts(NamedTuple):
 
 
 def step_costs(name: str, spec: StreamSpec, rounds: int) -> StepCosts:
-    """Return the costs of a format: the minimum of several alternating rounds, after a warm-up."""
+    """Return what a format costs: the minimum of several alternating rounds, after a warm-up."""
     stream = generate(name, spec)
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))
@@ -186,7 +186,7 @@ def _steps(pipeline: MemoryPipeline) -> Mapping[str, Callable[[Sequence[RawBatch
 
 
 def _runs(batch: RawBatch) -> list[list[Message]]:
-    """Yield the messages of a batch, in runs as in the service."""
+    """Yield the messages in a batch, in runs as in the service."""
     messages = [
         Message("raw", batch.partition, record.offset, record.timestamp, record.key, record.value)
         for record in batch.records
@@ -195,7 +195,7 @@ def _runs(batch: RawBatch) -> list[list[Message]]:
 
 
 def report(messages: int, rounds: int) -> str:
-    """Return a line for each format."""
+    """Return a line per format."""
     head = ("format", "decode", "build", "encode", "pipeline", "sum", "rate")
     rows = []
     for name in WRITERS:

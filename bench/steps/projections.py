@@ -1,6 +1,6 @@
 """Measure projections with delivery in memory, on both paths: `python -m bench.steps.projections`.
 
-The pipeline is that of `bench.steps.pipeline`. Schema ids are cached, as they are after the first message of a table.
+The pipeline comes from `bench.steps.pipeline`. Schema ids are cached, as they are after a table's first message.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def _codec(name: str, **options: Any) -> Codec:
 
 
 def projections() -> Mapping[str, Sequence[Codec]]:
-    """The codecs that are added to the canonical topic, keyed by the label of the line."""
+    """The codecs that are added to the canonical topic, keyed by the line's label."""
     return {
         "none": (),
         "debezium": (_codec("debezium"),),
@@ -46,9 +46,7 @@ def projections() -> Mapping[str, Sequence[Codec]]:
 
 
 def report(messages: int, rounds: int) -> str:
-    """Return a line for each projection: microseconds of CPU time per message, the minimum of several alternating
-    rounds.
-    """
+    """Return a line per projection: microseconds of CPU time per message, the minimum of several alternating rounds."""
     stream = generate(FORMAT, StreamSpec(messages, COLUMNS))
     pipelines = {
         (name, native): MemoryPipeline(stream, codecs, native=native)

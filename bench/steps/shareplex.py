@@ -38,7 +38,7 @@ def main() -> None:
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Measure each shape of a change. A step is the difference between two calls that end one step apart."""
+    """Measure each shape that a change can have. A step is the difference between two calls that end one step apart."""
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")
     return table(head, [_row(name, rounds, count) for name in SHAPES])
 
@@ -83,7 +83,7 @@ def steps(dialect: Dialect, given: Sequence[Message]) -> Mapping[str, Callable[[
 
 
 def messages(name: str, count: int) -> Sequence[Message]:
-    """Return updates of the shop in one of the shapes."""
+    """Return the shop's updates in one of the shapes."""
     spelled = SHAPES[name]
     return [
         msgspec.structs.replace(message, value=_compact(spelled(_body(message), row)))
@@ -92,13 +92,13 @@ def messages(name: str, count: int) -> Sequence[Message]:
 
 
 def _rows(count: int) -> Sequence[Body]:
-    """Return whole rows, which are those that the shop writes in the Canal format, because Canal sends all columns."""
+    """Return whole rows: those that the shop writes in the Canal format, because Canal sends all columns."""
     cells = (_body(message)["data"][0] for message in feed("canal", COLUMNS, count).messages)
     return [{name: _native(name, text) for name, text in row.items()} for row in cells]
 
 
 def _native(name: str, text: str | None) -> Any:
-    """Return a cell in the format of native Post, in which numbers have all their digits."""
+    """Return a cell in native Post's format, in which numbers have all their digits."""
     type_ = (_DECLARED.columns or {})[name]
     if text is None or not type_.startswith(("int", "dec", "float")):
         return text

@@ -1,4 +1,4 @@
-"""Input for benchmarks: the same updates of one table, in the format of each replication tool."""
+"""Benchmark input: the same updates to one table, in the format of each replication tool."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_OFFSET = 1_000_000
 _FIRST_MS = 1_767_600_000_000
 _RECORDS_PER_MS = 50
 
-# Kinds of the shop's columns, in the order in which a table uses them, with the names that declarations use.
+# The kinds that the shop's columns have, in the order in which a table uses them, with the names that declarations use.
 _KINDS: Mapping[str, str] = {
     "bigint": "int64",
     "varchar": "string",
@@ -39,7 +39,7 @@ SOURCES: Mapping[str, tuple[Callable[[], SourceWriter], Options]] = {
     "qlik": (lambda: QlikWriter(TOPIC, f"{TOPIC}.metadata"), {}),
     "shareplex": (lambda: SharePlexWriter(TOPIC), {"preset": "quest"}),
 }
-"""Writer and options of each dialect."""
+"""Each dialect's writer and options."""
 
 
 class DialectFeed(NamedTuple):
@@ -50,7 +50,7 @@ class DialectFeed(NamedTuple):
 
 
 def feed(name: str, columns: int, count: int) -> DialectFeed:
-    """Return updates that change one or two columns of a table, in the format of the dialect's tool."""
+    """Return updates that change one or two columns in a table, in the format of the dialect's tool."""
     shape = _shape(columns)
     writer, options = SOURCES[name]
     learned: dict[str, object] = {}
@@ -88,7 +88,7 @@ def _shape(columns: int) -> ShopTable:
 
 
 def _changes(shape: ShopTable, count: int) -> list[ShopChange]:
-    """Return the first updates of the shop's history that do not change the key."""
+    """Return the first updates in the shop's history that do not change the key."""
     history = Shop(7, (shape,)).history(4 * count + 100)
     plain = (c for c in history if c.before and c.after and c.before["id"] == c.after["id"])
     return list(itertools.islice(plain, count))

@@ -1,6 +1,6 @@
-"""The work of a peer for each message: parse it, copy its parts into a Debezium-like object, and serialize that.
+"""What a peer does for each message: parse it, copy its parts into a Debezium-like object, and serialize that.
 
-Nothing is checked or typed. This module runs in the environment of a peer, so it imports nothing from this project.
+Nothing is checked or typed. This module runs in a peer's environment, so it imports nothing from this project.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def load_job(path: str) -> dict[str, Any]:
 
 
 def translation(job: dict[str, Any]) -> Translate:
-    """Return the translation function for the format of a job."""
+    """Return the translation function for a job's format."""
     return _TRANSLATIONS[job["format"]](job)
 
 

@@ -11,7 +11,7 @@ from quixstreams.models import BytesSerializer
 
 
 class _SecondOfPair(BytesSerializer):  # type: ignore[misc]
-    """Return the event of a pair of key and event."""
+    """Return the event from a pair of key and event."""
 
     def __call__(self, value: Any, ctx: Any) -> Any:
         return value[1]
