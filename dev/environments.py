@@ -23,7 +23,7 @@ class NotInstalledError(Exception):
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:
-    """Return the Python of an environment with these packages. The first call installs them.
+    """Return the Python from an environment with these packages. The first call installs them.
 
     Raises:
         NotInstalledError: pip cannot install them; the message has its last line.
@@ -55,7 +55,7 @@ def download(package: str, to: Path) -> Path:
 
 
 def versions(python: Path, packages: Sequence[str]) -> str:
-    """Return the versions of packages in an environment as one line."""
+    """Return the package versions in an environment as one line."""
     code = "import sys, importlib.metadata as m; print(', '.join(f'{n} {m.version(n)}' for n in sys.argv[1:]))"
     return _run([python, "-c", code, *packages], "versions").strip()
 

@@ -1,4 +1,4 @@
-"""Programs for tests, which are built on this machine, once, from the Go module proxy into the user's cache.
+"""Programs for tests, built once on this machine, from the Go module proxy into the user's cache.
 
 Go verifies every module against its checksum database.
 """
@@ -20,13 +20,13 @@ class GoProgramError(Exception):
 
 
 class GoProgram(NamedTuple):
-    """A program of a Go package.
+    """A program from a Go package.
 
     Args:
-        what: its purpose in tests, for messages.
+        what: what tests use it for, in messages.
         name: name of the file that Go makes.
-        package: path of its command.
-        version: version of the module.
+        package: path to its command.
+        version: module version.
         build_command: command with which a contributor builds it.
     """
 
@@ -41,7 +41,7 @@ class GoProgram(NamedTuple):
         return cache() / f"{self.name}-{self.version}"
 
     def built(self) -> Path:
-        """Return the path of the program.
+        """Return the path to the program.
 
         Raises:
             GoProgramError: it was not built.
@@ -51,7 +51,7 @@ class GoProgram(NamedTuple):
         return self.place
 
     def build(self) -> Path:
-        """Return the path of the program. Build it if necessary.
+        """Return the path to the program. Build it if necessary.
 
         Raises:
             GoProgramError: Go is missing or cannot fetch the modules.

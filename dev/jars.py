@@ -1,7 +1,7 @@
-"""The jars of Spark and the broker, downloaded once into the user's cache and verified against dev/jars.sha256.
+"""The jars for Spark and the broker, downloaded once into the user's cache and verified against dev/jars.sha256.
 
-dev/jars.xml lists the jars to download. Its hash names the folder in the cache, so two checkouts with different
-versions do not conflict. PySpark's own Ivy downloads them.
+dev/jars.xml lists the jars to download. The cache folder is named after the file's hash, so two checkouts with
+different versions do not conflict. PySpark's own Ivy downloads them.
 """
 
 import argparse
@@ -24,10 +24,10 @@ HERE = Path(__file__).parent
 WANTED = HERE / "jars.xml"
 CHECKSUMS = HERE / "jars.sha256"
 
-# The configurations of jars.xml: folders in the cache, and class paths in use.
+# The configurations in jars.xml: folders in the cache, and class paths in use.
 CONFIGURATIONS = ("spark", "s3", "broker")
 
-# The file with the last verified state: the size and time of each jar, and the hash of the list.
+# The file with the last verified state: each jar's size and time, and the list's hash.
 MARKER = "verified.json"
 
 DELETE_AND_FETCH = "Delete that folder and run `make setup`, which fetches them again"
@@ -51,14 +51,14 @@ def spark_folders() -> list[Path]:
 
 
 def broker_jars() -> list[Path]:
-    """Return the whole class path of the Kafka broker and its tools."""
+    """Return the whole class path for the Kafka broker and its tools."""
     return sorted((jars_directory() / "broker").glob("*.jar"))
 
 
 def jars_directory() -> Path:
     """Return the folder with all jars, downloaded if necessary and verified.
 
-    Every jar is hashed after the download, and again if the size or time of any jar has changed.
+    Every jar is hashed after the download, and again if any jar's size or time has changed.
     """
     directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory):
@@ -105,7 +105,7 @@ def _differences(wanted: dict[str, str], found: dict[str, str]) -> str:
 
 
 def read_checksums(path: Path) -> dict[str, str]:
-    """Return the checksums by name from a list in the format of sha256sum."""
+    """Return the checksums by name from a list in sha256sum's format."""
     lines = path.read_text().splitlines()
     return {name: digest for digest, name in (line.split("  ", 1) for line in lines)}
 
@@ -212,7 +212,7 @@ def _run_ivy(command: list[str], what: str) -> tuple[int, list[str]]:
 
 
 def pyspark() -> Path:
-    """Return the folder of PySpark."""
+    """Return PySpark's folder."""
     # find_spec does not import PySpark, which takes a second to load.
     spec = importlib.util.find_spec("pyspark")
     if spec is None or not spec.submodule_search_locations:

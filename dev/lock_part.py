@@ -1,9 +1,8 @@
-"""Print those entries of requirements.lock that these groups need: `python dev/lock_part.py GROUP...`.
+"""Print the entries in requirements.lock that these groups need: `python dev/lock_part.py GROUP...`.
 
-A group is `dependencies`, an extra of pyproject.toml, or one package. The lock contains every package of every extra,
+A group is `dependencies`, an extra from pyproject.toml, or one package. The lock contains every package in every extra,
 and PySpark alone is 400 MB that the translator never loads, so each image installs its part. The lock's own "# via"
-lines show the dependencies of a package. (pip accepts no hashes in a constraints file, so the lock cannot be used as
-one.)
+lines show what a package depends on. (pip accepts no hashes in a constraints file, so the lock cannot be used as one.)
 
 This only needs the standard library.
 """
@@ -20,10 +19,10 @@ _VIA = re.compile(r"^ +# +(?:via +)?([\w.-]+)", re.MULTILINE)
 
 
 def part_of_lock(lock: str, project: dict[str, Any], groups: Iterable[str]) -> list[str]:
-    """Return the entries of a lock that the groups need.
+    """Return the lock entries that the groups need.
 
     Raises:
-        LookupError: a package of a group is not in the lock.
+        LookupError: a package in a group is not in the lock.
     """
     named = {"dependencies": project["dependencies"], **project.get("optional-dependencies", {})}
     wanted = {_name(requirement) for group in groups for requirement in named.get(group, [group])}
@@ -39,7 +38,7 @@ def part_of_lock(lock: str, project: dict[str, Any], groups: Iterable[str]) -> l
 
 
 def _name(requirement: str) -> str:
-    """Return the normalized name of a package."""
+    """Return a package's normalized name."""
     match = re.match(r"[A-Za-z0-9._-]+", requirement)
     return re.sub(r"[-_.]+", "-", match[0].lower()) if match else requirement
 

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def commands(group: str) -> Path:
-    """Return the folder with the commands of a dependency group's environment, which is built from the current lock.
+    """Return the folder with the commands from a dependency group's environment, which is built from the current lock.
 
     Exits with a message if the packages are not available.
     """

@@ -1,8 +1,8 @@
 """Build the native path (`translator/_native`), or check its source: `python -m dev.native [--must | --check]`.
 
-It only uses the crates in dev/crates.sha256: exact versions, whose checksums cargo verifies. (A Cargo.lock contains the
-same and the address of a registry, which differs between machines.) The result is stored in the user's cache under the
-hash of its source, so that the next checkout reuses it.
+It only uses the crates in dev/crates.sha256: exact versions, whose checksums cargo verifies. (A Cargo.lock has the same
+content and a registry address, which differs between machines.) The result is stored in the user's cache under its
+source's hash, so that the next checkout reuses it.
 
 The extension is optional. If it cannot be built, one line gives the reason, the effect and the remedy, and the exit
 code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
@@ -65,7 +65,8 @@ def build() -> Path:
 
 
 def check() -> None:
-    """Check the source with rustfmt, clippy and its own tests, once for each state. Without crates, only rustfmt runs.
+    """Check the source with rustfmt, clippy and its own tests, once per source version. Without crates, only rustfmt
+    runs.
 
     Raises:
         NativeError: a check failed.
@@ -87,7 +88,7 @@ def check() -> None:
 
 
 def _test(crate: Path) -> None:
-    """Run the tests of the crate. They need libpython, which some Python installations do not have."""
+    """Run the crate's tests. They need libpython, which some Python installations do not have."""
     try:
         _run(["cargo", "test", "--locked", "--quiet", "--no-default-features"], crate)
     except NativeError as error:
@@ -97,13 +98,13 @@ def _test(crate: Path) -> None:
 
 
 def checksums(text: str) -> Mapping[str, str]:
-    """Return the checksum of each crate by name and version, from lines in the format of sha256sum."""
+    """Return each crate's checksum by name and version, from lines in sha256sum's format."""
     pairs = (line.split() for line in text.splitlines())
     return {crate: checksum for checksum, crate in pairs}
 
 
 def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
-    """Return the differences between a Cargo.lock and the list as texts."""
+    """Return how a Cargo.lock differs from the list, as texts."""
     packages = tomllib.loads(lock)["package"]
     found = {f"{p['name']}-{p['version']}": p["checksum"] for p in packages if "checksum" in p}
     return [
@@ -119,7 +120,7 @@ def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
 
 @contextmanager
 def locked_crate() -> Iterator[Path]:
-    """Create a Cargo.lock with exactly the listed crates for a copy of the crate, so that cargo downloads no others."""
+    """Create a Cargo.lock with exactly the listed crates for a copy of our crate, so that cargo downloads no others."""
     with tempfile.TemporaryDirectory() as folder:
         crate = Path(folder, "crate")
         shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("*.so", "*.py*", "__pycache__", "Cargo.lock"))
@@ -172,7 +173,7 @@ def main(arguments: Sequence[str]) -> int:
         if arguments:
             print(f"native: {error}", file=sys.stderr)
             return 1
-        BUILT.unlink(missing_ok=True)  # built from another state of the source
+        BUILT.unlink(missing_ok=True)  # built from another version of the source
         print(f"native: not built; {COST}. {error}", file=sys.stderr)
     return 0
 

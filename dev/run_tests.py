@@ -1,9 +1,9 @@
 """Run the tests in parts, two at a time: `python -m dev.run_tests [--faults] [ARGUMENTS OF PYTEST]`.
 
 Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
-The output of a part is printed when the part has ended, with its wall-clock time and its CPU time, including its
-brokers and Sparks. (With three parts at a time on two processors, each part was slower, and the whole run was not
-faster.) With `--faults`, only the tests with that mark run. Otherwise, all other tests run.
+A part's output is printed when the part has ended, with its wall-clock time and its CPU time, including its brokers and
+Spark processes. (With three parts at a time on two processors, each part was slower, and the whole run was not faster.)
+With `--faults`, only the tests with that mark run. Otherwise, all other tests run.
 
 The exit code is 0 if all parts pass. A part in which no test is selected passes, unless this is true for all parts.
 """
@@ -69,7 +69,7 @@ class Runner:
         return code
 
     def sum_up(self) -> None:
-        """Print the total time of all parts."""
+        """Print the total time for all parts."""
         print(f"tests: all: {_took(self._started, resource.getrusage(resource.RUSAGE_CHILDREN))}", flush=True)
 
     def end(self) -> None:
@@ -83,8 +83,8 @@ def _took(started: float, usage: resource.struct_rusage) -> str:
 
 
 def parts(faults: bool) -> list[tuple[str, ...]]:
-    """Return the pytest arguments of each part. Together, the parts contain all tests with or without the mark, except
-    those of charts and images.
+    """Return the pytest arguments for each part. Together, the parts contain all tests with or without the mark, except
+    those for charts and images.
     """
     if faults:
         return [(*part, *_but_for_others(part), "-m", "faults") for part in FAULTS]
@@ -101,7 +101,7 @@ def _but_for_others(part: Sequence[str]) -> list[str]:
 
 
 def result(codes: Sequence[int]) -> int:
-    """Return the overall exit code for those of the parts."""
+    """Return the overall exit code for the parts' exit codes."""
     ran = [code for code in codes if code != NO_TESTS]
     return max(ran, key=abs) if ran else NO_TESTS
 

@@ -2,7 +2,7 @@
 
 It is only needed for tables on S3. It needs a JDK, while Spark itself only needs a JRE. If it cannot be built, one line
 gives the reason, the effect and the remedy, and the exit code is 0, or 1 with `--must`. The result is stored in the
-user's cache under the hash of its source.
+user's cache under its source's hash.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ def _sources() -> list[Path]:
 
 
 def _source_hash() -> str:
-    """Return a fingerprint of the source and of the jars that are needed to compile it."""
+    """Return a fingerprint for the source and the jars that are needed to compile it."""
     found = hashlib.sha256(pyspark().joinpath("version.py").read_bytes())
     for path in (CHECKSUMS, *_sources()):
         found.update(path.name.encode() + b"\0" + path.read_bytes())

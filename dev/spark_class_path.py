@@ -40,7 +40,7 @@ exec {java} "$@"
 
 
 def make_java_default() -> None:
-    """Make Spark use the Java of the Python package if JAVA_HOME and PATH have none."""
+    """Make Spark use the Java from the Python package if JAVA_HOME and PATH have none."""
     conf = pyspark() / "conf"
     environment, home = conf / "spark-env.sh", conf / "java"
     java = find_java().executable
@@ -56,7 +56,7 @@ def make_java_default() -> None:
 
 
 def class_path() -> list[str]:
-    """Return the entries of the class path: the folders of jars, and the jar of the sink if it can be built."""
+    """Return the class path entries: the jar folders, and the sink's jar if it can be built."""
     entries = [str(folder / "*") for folder in spark_folders()]
     try:
         entries.append(str(sink_jar()))

@@ -1,8 +1,8 @@
 """Run COMMAND, and adopt its descendants when their parents exit: `python dev/subreaper.py COMMAND...`.
 
-The CPU time of a process is added to its parent's once the parent has waited for it, but nobody waits for the JVM of a
-Spark session. On Linux, this program becomes the parent of that JVM when the original parent exits. Measurements of
-this process therefore include the JVM.
+A process's CPU time is added to its parent's once the parent has waited for it, but nobody waits for a Spark session's
+JVM. On Linux, this program becomes the JVM's parent when the original parent exits. Therefore, the JVM is included when
+this process is measured.
 
 The exit code is COMMAND's, or 128 plus the signal if a signal ended it.
 """

@@ -108,13 +108,15 @@ class Collector(Server):
 
 
 def program() -> Path:
-    """Return the path of the program, whether or not it exists. Every state of its source has its own path."""
+    """Return the program's path, whether or not the program exists. Each version of its source has a path of its
+    own.
+    """
     sources = b"".join((_HERE / name).read_bytes() for name in _SOURCES)
     return cache() / f"collector-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 
 def build() -> Path:
-    """Return the path of the program. Build it if necessary.
+    """Return the program's path. Build the program if necessary.
 
     Raises:
         CollectorError: Go is missing or cannot fetch the modules.

@@ -15,7 +15,7 @@ from dev.demo.writers.dts_avro import DtsAvroWriter
 
 @dataclass(frozen=True)
 class Bad:
-    """A bad message and its expected outcome: a dead-letter code, or None if it is skipped."""
+    """A bad message and its expected outcome: a dead letter code, or None if it is skipped."""
 
     what: str
     message: Raw
@@ -23,7 +23,7 @@ class Bad:
 
 
 def bad_input(seed: int = 7) -> list[Bad]:
-    """Return one message of each kind, for the topics of `dev.demo.sources`."""
+    """Return one message of each kind, for the topics in `dev.demo.sources`."""
     whole = _a_dts_record()
     insert = {"data": [{"id": "1"}], "database": "shop", "table": "orders", "type": "INSERT", "pkNames": ["id"]}
     canal, dts = "raw.canal", "raw.dts"

@@ -1,4 +1,4 @@
-"""Compare a lakehouse table with a table of the shop, cell by cell."""
+"""Compare a lakehouse table with the shop's table, cell by cell."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 
 from dev.demo.shop import Row, ShopTable
 
-# Converters from a lakehouse cell to a value of the shop. A type that the source does not declare fully (such as a
-# decimal without a scale) is text in the lakehouse, and the text must represent the same value.
+# Convert a lakehouse cell to a shop value. A type that the source does not declare fully (such as a decimal without a
+# scale) is text in the lakehouse, and the text must represent the same value.
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "bigint": int,
     "int": int,

@@ -1,4 +1,4 @@
-"""Suggestions for after the demo: commands with the values of this run, ready to paste."""
+"""Suggest what to do after the demo: commands with the values from this run, ready to paste."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PastedCommand(NamedTuple):
 
 
 def broker_again(port: int, directory: Path) -> PastedCommand:
-    """Return the command that restarts the broker of a run with all of its data."""
+    """Return the command that restarts a run's broker with all of its data."""
     command = _line("python", "-m", "dev.servers.broker", "--port", port, "--directory", _short(directory))
     return PastedCommand(
         "the broker with all of its data, until Ctrl-C; run the commands below in another terminal", command
@@ -33,8 +33,8 @@ def asking_the_broker(directory: Path, topic: str, partition: int, offset: int) 
     """Return the steps that need the broker.
 
     Args:
-        directory: directory of the stack.
-        topic, partition, offset: coordinates of a raw message.
+        directory: the stack's directory.
+        topic, partition, offset: a raw message's coordinates.
     """
     config = ("-c", _short(directory / "translator.yaml"))
     return [
@@ -53,7 +53,7 @@ def asking_the_lakehouse(directory: Path, table: str) -> list[PastedCommand]:
     """Return the steps that only read tables.
 
     Args:
-        table: name of a mirror in the lakehouse.
+        table: a mirror's name in the lakehouse.
     """
     config = ("-c", _short(directory / "sink.yaml"))
     path = _short(directory.joinpath("warehouse", *table.split(".")))

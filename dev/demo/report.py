@@ -22,7 +22,7 @@ from translator.codecs.avro import AvroCodec
 
 
 class Coordinates(NamedTuple):
-    """The position of a raw message."""
+    """A raw message's position."""
 
     topic: str
     partition: int
@@ -30,10 +30,10 @@ class Coordinates(NamedTuple):
 
 
 class DemoReport:
-    """The report of one run.
+    """The report for one run.
 
     Args:
-        broker: command that restarts the broker, if it ends with the demo.
+        broker: command that restarts the broker, if the broker ends with the demo.
     """
 
     def __init__(self, console: Console, stack: Stack, sources: list[ShopSource], broker: PastedCommand | None) -> None:
@@ -44,7 +44,7 @@ class DemoReport:
         self._shown: Coordinates | None = None
 
     def differences(self, source: ShopSource, name: str) -> list[str]:
-        """Return the differences between a table of a shop and its lakehouse table."""
+        """Return how a shop's table differs from its lakehouse table."""
         shape = source.shop.shape(name)
         return differences(shape, source.shop.rows[name].values(), self._stack.rows(f"{source.prefix}.{name}"))
 

@@ -1,7 +1,7 @@
-"""A small shop whose tables change: a seeded history and the final content of its tables, in plain Python.
+"""A small shop whose tables change: a seeded history and its tables' final content, in plain Python.
 
 The history does not depend on the translator. `dev.demo.writers` writes it in the four input formats. At the end,
-`Shop.rows` has the expected content of the lakehouse tables.
+`Shop.rows` has the content that the lakehouse tables should have.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ PHONE = ShopColumn("phone", "varchar")
 
 @dataclass(frozen=True)
 class ShopChange:
-    """One change of a table.
+    """One table change.
 
     `op` is load, insert, update, delete or add_column. A key change is an update whose images have different keys.
     `table` is the table at the time of the change.
@@ -89,7 +89,7 @@ class Shop:
         self.rows = {shape.name: {} for shape in self.tables}
 
     def history(self, changes: int, new_column_at: int | None = None) -> Iterator[ShopChange]:
-        """Yield this number of changes. The first tenth is the initial load. A column can be added in the middle."""
+        """Yield this many changes. The first tenth is the initial load. A column can be added in the middle."""
         for number in range(changes):
             self._now += timedelta(microseconds=self._random.choice((0, 1_000_000, 1_234_567, 250_000)))
             if number == new_column_at:
@@ -103,7 +103,7 @@ class Shop:
                 yield kind()
 
     def shape(self, name: str) -> ShopTable:
-        """Return the current structure of a table."""
+        """Return a table's current structure."""
         return self._shapes[name]
 
     def _add_column(self) -> ShopChange:

@@ -39,19 +39,19 @@ class SourceWriter(Protocol):
 
 @dataclass(frozen=True)
 class ShopSource:
-    """One shop that is replicated with one tool."""
+    """One shop that one tool replicates."""
 
     name: str
     settings: dict[str, Any]
     writer: SourceWriter
     shop: Shop
     prefix: str
-    """The prefix of the sink's table names: `<prefix>.<table>`."""
+    """The prefix for the sink's table names: `<prefix>.<table>`."""
     can_grow: bool = True
     """Whether a column can be added. It cannot if the configuration declares the columns."""
 
     def messages(self, changes: int, *, grow: bool) -> Iterator[Raw]:
-        """Return the messages for the next changes of this shop. If `grow` is true, add a column half way."""
+        """Return the messages for this shop's next changes. If `grow` is true, add a column halfway."""
         for change in self.shop.history(changes, changes // 2 if grow and self.can_grow else None):
             yield from self.writer.write(change)
 
@@ -111,6 +111,6 @@ def _settings(name: str, dialect: str, topics: list[str], **more: Any) -> dict[s
 
 
 def interleaved(streams: Iterable[Iterable[Raw]]) -> Iterator[Raw]:
-    """Yield the messages of several sources alternately, as a broker receives them."""
+    """Yield messages from several sources alternately, as a broker receives them."""
     for turn in itertools.zip_longest(*streams):
         yield from (message for message in turn if message is not None)

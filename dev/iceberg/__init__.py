@@ -1,1 +1,1 @@
-"""Catalogs of Iceberg tables for tests: real servers on this machine."""
+"""Iceberg catalogs for tests: real servers on this machine."""

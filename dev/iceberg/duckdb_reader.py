@@ -1,5 +1,5 @@
-"""DuckDB with its Iceberg extension, in a separate environment, because PyPI has the extension only for an older DuckDB
-release than the one in the tests.
+"""DuckDB with its Iceberg extension, in a separate environment, because the extension on PyPI only fits a DuckDB
+release that is older than the one in the tests.
 
 `python -m dev.iceberg.duckdb_reader --build` installs it if it is missing. The exit code is 1 if it is not available.
 """
@@ -42,14 +42,14 @@ def python() -> Path:
 
 
 def answer(url: str, token: str, query: str) -> list[list[Any]]:
-    """Return the rows of a query, in which the tables of a REST catalog are `lake.NAMESPACE.TABLE`.
+    """Return a query's rows. In the query, tables in a REST catalog are `lake.NAMESPACE.TABLE`.
 
     Raises:
         DuckDbError: the query failed.
         NotInstalledError: DuckDB is not available.
     """
     asked = json.dumps({"endpoint": url, "token": token, "extensions": EXTENSIONS, "query": query})
-    # DuckDB installs extensions into the home directory of the user.
+    # DuckDB installs extensions into the user's home directory.
     with tempfile.TemporaryDirectory() as home:
         ran = subprocess.run(
             [python(), PROGRAM],

@@ -1,4 +1,4 @@
-"""A real PostgreSQL from Debian's packages, for tests of catalogs in a database. It listens on loopback only.
+"""A real PostgreSQL from Debian's packages, for testing catalogs in a database. It listens on loopback only.
 
 `python -m dev.iceberg.postgres --build` installs it if it is missing, which needs root and apt. The exit code is 1 if
 it is not available. Without the option it runs one until Ctrl-C.
@@ -37,7 +37,7 @@ class PostgresError(ServerError):
 
 
 def programs() -> Path | None:
-    """Return the folder of its programs. Debian only puts the client on the path."""
+    """Return the folder with its programs. Debian only puts the client on the path."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else None if on_path is None else Path(on_path).resolve().parent
@@ -64,7 +64,7 @@ class Postgres(Server):
 
     @property
     def jdbc(self) -> str:
-        """Return the JDBC address of its database."""
+        """Return its database's JDBC address."""
         return f"jdbc:postgresql://{LOOPBACK}:{self.settled_port()}/{DATABASE}"
 
     def start(self) -> None:
@@ -128,8 +128,8 @@ class Postgres(Server):
 
 
 def _unprivileged() -> Sequence[str]:
-    """Return the command prefix that runs a command as an unprivileged account. The change of user removes the tether
-    to our process, so the prefix sets the tether again.
+    """Return the command prefix that runs a command as an unprivileged account. Changing the user removes the tether to
+    our process, so the prefix sets the tether again.
     """
     if os.geteuid() != 0:
         return ()

@@ -1,4 +1,4 @@
-"""A real REST catalog of Iceberg tables, for tests and manual use, from Iceberg's own handlers. It listens on loopback
+"""A real REST catalog for Iceberg tables, for tests and manual use, from Iceberg's own handlers. It listens on loopback
 only.
 
     with RestCatalogServer(warehouse) as catalog:
@@ -32,7 +32,7 @@ class RestCatalogServer(JavaProgram):
     """A catalog with one warehouse.
 
     Args:
-        warehouse: folder or URL of its tables. Default: in its own directory.
+        warehouse: folder or URL for its tables. Default: in its own directory.
         hadoop: Hadoop settings for an object store (`fs.…`).
     """
 
@@ -53,7 +53,7 @@ class RestCatalogServer(JavaProgram):
 
     @property
     def url(self) -> str:
-        """Return the address of the catalog, or of another one on the same server by name."""
+        """Return the catalog's address, or that of another one on the same server by name."""
         return f"http://{LOOPBACK}:{self.settled_port()}"
 
     def start(self) -> None:

@@ -1,1 +1,1 @@
-"""Third-party readers of the topics that the service writes (docs/consumers.md)."""
+"""Third-party readers for the topics that the service writes (docs/consumers.md)."""

@@ -1,4 +1,4 @@
-"""ClickHouse's engine in Python (chdb), with the statements of docs/consumers.md, on files of records."""
+"""ClickHouse's Python engine (chdb), with the statements in docs/consumers.md, on files with records."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _TYPES: Mapping[str, str] = {
 
 
 def replacing_table(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of the upsert projection, in tables that keep the newest row of each key.
+    """Return the rows from the upsert projection, in tables that keep the newest row for each key.
 
     Raises:
         ReaderError: it is not available, or it failed.
@@ -85,7 +85,7 @@ def clickhouse_statements(shape: ShopTable, file: Path) -> list[str]:
 
 
 def columns_of(shape: ShopTable) -> str:
-    """Return the columns of a table as ClickHouse declarations."""
+    """Return a table's columns as ClickHouse declarations."""
     told = []
     for column in shape.columns:
         kind = _TYPES[column.kind]

@@ -27,17 +27,17 @@ _CONVERTER = "org.apache.kafka.connect.json.JsonConverter"
 
 
 def json_converter(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of the JSON converter alone, record by record."""
+    """Return the rows from the JSON converter alone, record by record."""
     return run_program(("connect",), "ConnectRows", tables, _lines(stack, tables))
 
 
 def jdbc_upsert(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of Debezium's JDBC sink, from the upsert projection with the schema block."""
+    """Return the rows that Debezium's JDBC sink writes from the upsert projection with the schema block."""
     return _jdbc(stack, tables, CONNECT)
 
 
 def jdbc_debezium(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of Debezium's JDBC sink, from the Debezium projection with the schema block."""
+    """Return the rows that Debezium's JDBC sink writes from the Debezium projection with the schema block."""
     return _jdbc(stack, tables, DEBEZIUM_CONNECT)
 
 
@@ -68,8 +68,8 @@ class ConnectWorker(Server):
                 "listeners": "http://127.0.0.1:0",
                 **{f"{of}.converter": _CONVERTER for of in ("key", "value")},
                 **{f"{of}.converter.schemas.enable": "true" for of in ("key", "value")},
-                # By default, the worker infers the type of a header from its text, which fails for the keys in the
-                # headers of key changes.
+                # By default, the worker infers a header's type from its text, which fails for the keys in the headers
+                # that key changes have.
                 "header.converter": "org.apache.kafka.connect.storage.StringConverter",
                 "offset.storage.file.filename": str(self.directory / "offsets"),
                 "offset.flush.interval.ms": "500",
@@ -139,7 +139,7 @@ def _has_read_all(stack: Stack, worker: ConnectWorker, group: str, topics: Seque
 
 
 def _rows(postgres: Postgres, table: SourceTable, prefix: str) -> Rows:
-    name = table.topic(prefix).replace(".", "_").lower()  # without quotes, PostgreSQL lowers names
+    name = table.topic(prefix).replace(".", "_").lower()  # without quotes, PostgreSQL converts names to lower case
     query = f'SELECT row_to_json(_row) FROM "{name}" _row'  # noqa: S608 - the name is one of our topics
     command = [str((programs() or Path()) / "psql"), "-h", LOOPBACK, "-p", str(postgres.settled_port()), "-U", USER]
     ran = subprocess.run(

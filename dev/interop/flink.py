@@ -1,4 +1,4 @@
-"""Flink SQL, with the statement of docs/consumers.md for each table, and variants of that statement."""
+"""Flink SQL, with the statement from docs/consumers.md for each table, and variants of that statement."""
 
 from __future__ import annotations
 
@@ -58,17 +58,17 @@ _FORMATS = f"'key.format' = 'json', 'value.format' = 'json', {_JSON}"
 
 
 def upsert_kafka(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of the upsert projection, read with the page's statement."""
+    """Return the rows from the upsert projection, read with the page's statement."""
     return _run(tables, [flink_statement(stack.bootstrap, table) for table in tables])
 
 
 def debezium_json(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of the Debezium projection."""
+    """Return the rows from the Debezium projection."""
     return _run(tables, [debezium_statement(stack.bootstrap, table) for table in tables])
 
 
 def debezium_avro(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows of the Debezium projection in Avro, with schemas from a registry."""
+    """Return the rows from the Debezium projection in Avro, with schemas from a registry."""
     return _run(tables, [avro_statement(stack.bootstrap, table, registry) for table in tables])
 
 
@@ -103,7 +103,7 @@ def debezium_statement(bootstrap: str, table: SourceTable | None = None) -> str:
 
 
 def avro_statement(bootstrap: str, table: SourceTable, registry: str) -> str:
-    """Return the statement for Avro. The columns have the types of the schema in the registry.
+    """Return the statement for Avro. The columns have the types in the registry's schema.
 
     Raises:
         ReaderError: the page has a different statement.
@@ -117,7 +117,7 @@ def avro_statement(bootstrap: str, table: SourceTable, registry: str) -> str:
 
 
 def avro_type(table: SourceTable, column: str) -> str:
-    """Return the Flink type of a column in an Avro record."""
+    """Return the Flink type for a column in an Avro record."""
     canonical = table.types[column]
     if canonical.startswith("decimal(") and column not in table.shape.key:
         return canonical.upper()

@@ -1,4 +1,4 @@
-"""The jars of the readers, downloaded once into the user's cache and verified against jars.sha256."""
+"""The readers' jars, downloaded once into the user's cache and verified against jars.sha256."""
 
 from __future__ import annotations
 

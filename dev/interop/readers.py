@@ -1,4 +1,4 @@
-"""All readers by name. Each returns rows from the topics of all tables."""
+"""All readers by name. Each returns rows from the topics for all tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dev.interop.tables import SourceTable
 from dev.servers.stack import Stack
 
 Reader: TypeAlias = Callable[[Stack, Sequence[SourceTable], str], Found]
-"""The stack, the tables, and the address of the registry."""
+"""The stack, the tables, and the registry's address."""
 
 READERS: Mapping[str, Reader] = {
     "Flink SQL, upsert-kafka": flink.upsert_kafka,

@@ -1,4 +1,4 @@
-"""Results of readers, in the form that is compared with the shops."""
+"""Reader results, in the format that is compared with the shops."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ Rows: TypeAlias = list[Mapping[str, Any]]
 """Rows as mappings from column to text."""
 
 Found: TypeAlias = Mapping[str, Rows]
-"""The rows of each table, keyed by the table's levels."""
+"""Each table's rows, keyed by the table's levels."""
 
 SECONDS = 900
-"""Timeout of a reader. Only a reader that hangs exceeds it."""
+"""The timeout for a reader. Only a reader that hangs exceeds it."""
 
 
 class ReaderError(Exception):

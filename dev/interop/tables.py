@@ -1,4 +1,4 @@
-"""The tables of the shops, and the topics that contain each table in the different formats."""
+"""The shops' tables, and the topics that contain each table in the different formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from dev.demo.sources import ShopSource, shop_sources
 from dev.servers.stack import CANONICAL, Stack
 
 WITHOUT_WHOLE_ROWS = "shareplex"
-"""The shop whose tool sends only the changed columns of an update. Its rows by key cannot be complete (docs/upsert.md).
+"""The shop whose tool sends only the changed columns in an update. Its rows by key cannot be complete (docs/upsert.md).
 """
 
 ROWS, CONNECT, DEBEZIUM, DEBEZIUM_AVRO, DEBEZIUM_CONNECT = "rows", "connect", "debezium", "avro", "changes"
@@ -30,11 +30,11 @@ PROJECTIONS: Sequence[Mapping[str, Any]] = (
 
 @dataclass(frozen=True)
 class SourceTable:
-    """A table of a shop as a reader sees it.
+    """A shop's table as a reader sees it.
 
     Args:
-        levels: its name after the prefix of a topic.
-        types: the canonical type of each column.
+        levels: its name after a topic's prefix.
+        types: each column's canonical type.
     """
 
     source: str
@@ -48,12 +48,12 @@ class SourceTable:
 
 
 def sources(seed: int) -> list[ShopSource]:
-    """Return those shops of the demo whose tools send whole rows."""
+    """Return the demo's shops whose tools send whole rows."""
     return [one for one in shop_sources(seed) if one.name != WITHOUT_WHOLE_ROWS]
 
 
 def tables(stack: Stack, shops: Sequence[ShopSource]) -> list[SourceTable]:
-    """Return every table that exists at the end, in the order of the shops."""
+    """Return every table that exists at the end, in shop order."""
     names = AdminClient({"bootstrap.servers": stack.bootstrap, "log_level": 0}).list_topics(timeout=60).topics
     declared = {
         (schema["source"], schema["table"].lower()): {one["name"]: one["type"] for one in schema["columns"]}
@@ -74,6 +74,6 @@ def tables(stack: Stack, shops: Sequence[ShopSource]) -> list[SourceTable]:
 
 
 def _schemas(stack: Stack) -> Iterator[Mapping[str, Any]]:
-    """Return the version of a table that has the most columns, because a later delete can refer to an older version."""
+    """Return the table version that has the most columns, because a later delete can refer to an older version."""
     found = [json.loads(record.value()) for record in stack.records(f"{CANONICAL}.schemas")]
     return iter(sorted(found, key=lambda schema: len(schema["columns"])))

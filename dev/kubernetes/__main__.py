@@ -1,4 +1,4 @@
-"""Run a Kubernetes API server until Ctrl-C, and print the path of its kubeconfig: `python -m dev.kubernetes [--build]`.
+"""Run a Kubernetes API server until Ctrl-C, and print the path to its kubeconfig: `python -m dev.kubernetes [--build]`.
 
 `--build` only builds and downloads its programs, once. The exit code is 1 if they are not available.
 """

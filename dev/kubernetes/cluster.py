@@ -1,6 +1,6 @@
 """A cluster without nodes: etcd, an API server and the controllers, each a process on this machine.
 
-Controllers create the pods of a release, but nothing runs them. A thread therefore marks each pod as ready, like a
+Controllers create the pods for a release, but nothing runs them. A thread therefore marks each pod as ready, like a
 kubelet, so that everything that waits for pods continues.
 """
 
@@ -36,7 +36,7 @@ _LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 class _Process(Server):
-    """One program of the cluster. Its folder has the name of the program."""
+    """One of the cluster's programs. Its folder has the program's name."""
 
     name: ClassVar[str] = "kubernetes"
     error = ServerError
@@ -84,7 +84,7 @@ class Kubernetes:
         """Send a request to the API server, and return the response.
 
         Args:
-            kind: content type of the body.
+            kind: the body's content type.
 
         Raises:
             KubernetesError: the server rejects the request; the message is its own.

@@ -1,5 +1,5 @@
-"""The programs of the cluster. Kubernetes' two programs are built on this machine, once, from the Go module proxy. etcd
-is a Debian package.
+"""The cluster's programs. Kubernetes' two programs are built once on this machine, from the Go module proxy. etcd is a
+Debian package.
 
 Go verifies every module against its checksum database. No root is needed, because Debian's package is unpacked into the
 user's cache.
@@ -35,7 +35,7 @@ class KubernetesError(ServerError):
 
 
 def kubernetes() -> Path:
-    """Return the path of the program that is both API server and controller manager."""
+    """Return the path to the program that is both API server and controller manager."""
     return cache() / f"kubernetes-{VERSION}"
 
 
@@ -96,7 +96,7 @@ def _build_kubernetes() -> None:
 
 
 def _go_mod(upstream: str) -> str:
-    """Return the requirements of Kubernetes, with the published modules in place of folders in its repository."""
+    """Return Kubernetes' requirements, with the published modules in place of folders in its repository."""
     text = re.sub(r"(?m)^module .*$", "module kubernetes.invalid/cluster", upstream)
     text = re.sub(r"(?m)(k8s\.io/[a-z-]+) => \./staging/\S+", rf"\1 => \1 {_PARTS}", text)
     text = re.sub(r"(?m)(k8s\.io/[a-z-]+) v0\.0\.0(\s|$)", rf"\1 {_PARTS}\2", text)

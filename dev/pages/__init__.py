@@ -1,1 +1,1 @@
-"""Generators of pages: references, schemas of chart values, dashboards, pictures and the documentation site."""
+"""Generate pages: references, schemas for chart values, dashboards, pictures and the documentation site."""

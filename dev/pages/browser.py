@@ -1,4 +1,4 @@
-"""Find Debian's Chromium and its driver for tests of pages: `python -m dev.pages.browser [--build]`.
+"""Find Debian's Chromium and its driver for testing pages: `python -m dev.pages.browser [--build]`.
 
 `--build` installs them if they are missing, which needs root and apt. The exit code is 1 if they are not available.
 """
@@ -41,7 +41,7 @@ def build() -> bool:
 
 @contextmanager
 def browser(*arguments: str) -> Iterator[webdriver.Chrome]:
-    """A browser with an empty profile, which records the requests and console errors of its pages.
+    """A browser with an empty profile, which records its pages' requests and console errors.
 
     Args:
         arguments: Chromium arguments in addition to our own.

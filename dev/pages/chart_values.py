@@ -1,4 +1,4 @@
-"""Write the part about `config` in the JSON Schemas of the charts' values from the types of the settings.
+"""Write the `config` part in the JSON Schemas for chart values, from the settings types.
 
 `python -m dev.pages.chart_values` writes helm/*/values.schema.json, and a test compares the files with the types.
 Everything else in these files is written by hand.
@@ -18,7 +18,7 @@ CHARTS: Mapping[str, str] = {"translator": "translator", "spark-sink": "spark-si
 
 _HELM = Path(__file__).parents[2] / "helm"
 
-# The prefix of definitions that come from the settings.
+# The prefix for definitions that come from the settings.
 _PREFIX = "settings."
 
 # A value from the environment is text in the file, whatever type the setting has.
@@ -32,7 +32,7 @@ _LEFT_OUT = frozenset({"title", "default", "minItems"})
 
 
 def schemas() -> dict[Path, str]:
-    """Return the content of each file by its path."""
+    """Return each file's content by its path."""
     return {_HELM / chart / "values.schema.json": _schema(chart, program) for program, chart in CHARTS.items()}
 
 

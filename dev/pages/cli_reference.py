@@ -1,4 +1,4 @@
-"""Write the reference page of both command lines from the commands themselves.
+"""Write the reference page for both command lines from the commands themselves.
 
 `python -m dev.pages.cli_reference` writes docs/cli.md, and a test compares the page with the commands.
 """
@@ -65,7 +65,7 @@ def _command(path: str, command: click.Command) -> str:
 
 
 def _text(command: click.Command) -> str:
-    r"""Return the help of a command. Blocks marked with `\b` are not wrapped."""
+    r"""Return a command's help. Blocks marked with `\b` are not wrapped."""
     parts = inspect.cleandoc(command.help or "").split("\n\n")
     blocks = (part.removeprefix("\b\n") for part in parts)
     return "\n\n".join(

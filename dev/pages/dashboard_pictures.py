@@ -1,7 +1,7 @@
-"""Draw the dashboards of both charts without Grafana: `python -m dev.pages.dashboard_pictures PROMETHEUS [MINUTES]`.
+"""Draw both charts' dashboards without Grafana: `python -m dev.pages.dashboard_pictures PROMETHEUS [MINUTES]`.
 
-This runs the queries of each panel in helm/*/dashboards on that Prometheus, over the last MINUTES (15), and draws the
-panels into docs/pictures/dashboard-*.png. It prints panels without data, and the exit code is 1 if there are any.
+This runs each panel's queries in helm/*/dashboards on that Prometheus, over the last MINUTES (15), and draws the panels
+into docs/pictures/dashboard-*.png. It prints panels without data, and the exit code is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ background: var(--color) } .nothing { color: #999; height: 170px; display: grid;
 
 
 class Span(NamedTuple):
-    """The time range of a picture, in seconds since 1970."""
+    """A picture's time range, in seconds since 1970."""
 
     start: float
     end: float
@@ -53,7 +53,7 @@ class Span(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A line of a panel: its name in the legend, and its values by time."""
+    """A line in a panel: its name in the legend, and its values by time."""
 
     name: str
     values: Sequence[tuple[float, float]]
@@ -71,7 +71,7 @@ class Prometheus(NamedTuple):
     scrape: float = 30.0
 
     def lines(self, panel: Mapping[str, Any], span: Span) -> list[Curve]:
-        """Return the lines of a panel, queried as Grafana does, over all namespaces and pods."""
+        """Return a panel's lines, queried as Grafana does, over all namespaces and pods."""
         rate = f"{math.ceil(max(span.step + self.scrape, 4 * self.scrape))}s"
         found = []
         for target in panel["targets"]:
@@ -171,7 +171,7 @@ def _unbroken(values: Sequence[tuple[float, float]], gap: float) -> list[list[tu
 
 
 def _told(value: float, unit: str) -> str:
-    """Return a value in the short form of Grafana's units."""
+    """Return a value in the short format that Grafana uses for its unit."""
     match unit:
         case "percentunit":
             return f"{value * 100:.3g} %"

@@ -1,7 +1,7 @@
-"""Generate the Grafana dashboards of both charts from tables of panels.
+"""Generate both charts' Grafana dashboards from panel tables.
 
 `python -m dev.pages.dashboards` writes helm/*/dashboards/*.json. Tests compare the files with the tables, and the
-tables with the metrics of the programs.
+tables with the programs' metrics.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 _HELM = Path(__file__).parents[2] / "helm"
 
-# A row of the grid has 24 columns, enough for three panels.
+# A grid row has 24 columns, enough for three panels.
 _WIDTH, _HEIGHT, _IN_A_ROW = 8, 8, 3
 
-# Label matchers for the pods selected by the dashboard's variables.
+# Label matchers for the pods that the dashboard's variables select.
 _PODS = 'namespace="$namespace",pod=~"$pod"'
 
 
@@ -25,9 +25,9 @@ class Panel(NamedTuple):
 
     Args:
         about: what it shows, and what to look for.
-        query: PromQL, with PODS in place of the label matchers of the selected pods.
-        legend: name of a line, made from its labels.
-        unit: Grafana's name of the unit.
+        query: PromQL, with PODS in place of the label matchers for the selected pods.
+        legend: a line's name, made from its labels.
+        unit: Grafana's name for the unit.
     """
 
     title: str
@@ -44,9 +44,9 @@ def _rate(metric: str, by: str) -> str:
 def _came(metric: str, by: str, window: str) -> str:
     """Return a query for the number of occurrences in a window.
 
-    Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
-    series. For a series that did not exist at the start of the window, the query therefore uses its maximum. After a
-    restart within the window, that is the maximum of a single process.
+    Prometheus' increase() starts with a series' second value, but the first dead letter with a code starts a new
+    series. If a series did not exist when the window started, the query therefore uses its maximum. After a restart
+    within the window, that is the maximum for a single process.
     """
     series = f"{metric}{{PODS}}"
     new = f"max_over_time({series}[{window}]) unless {series} offset {window}"
@@ -217,7 +217,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
 
 
 def dashboards() -> dict[Path, str]:
-    """Return the content of each file by its path."""
+    """Return each file's content by its path."""
     return {
         _HELM / chart / "dashboards" / f"{chart}.json": json.dumps(_dashboard(chart, panels), indent=2) + "\n"
         for chart, panels in DASHBOARDS.items()

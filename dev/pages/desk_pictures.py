@@ -1,7 +1,7 @@
-"""Draw the pictures of docs/desk.md: `python -m dev.pages.desk_pictures [TRANSLATOR_YAML SINK_YAML]`.
+"""Draw the pictures in docs/desk.md: `python -m dev.pages.desk_pictures [TRANSLATOR_YAML SINK_YAML]`.
 
-Without files, it draws those of the playground. With the files of a service and its sink, it also draws their pages.
-Use those of `make demo DEMO_ARGS=--stay`: artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
+Without files, it draws the playground's pictures. With the files for a service and its sink, it also draws their pages.
+Use those from `make demo DEMO_ARGS=--stay`: artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _WIDTH = 1180
 
 @contextmanager
 def desk(*arguments: str) -> Iterator[str]:
-    """Return the address of a running desk."""
+    """Return a running desk's address."""
     command = (sys.executable, "-m", "translator", "desk", "--port", "0", *arguments)
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
         try:
@@ -44,7 +44,7 @@ def desk(*arguments: str) -> Iterator[str]:
 
 
 def draw(address: str) -> None:
-    """Draw the pictures of the playground."""
+    """Draw the playground's pictures."""
     with browser("--hide-scrollbars") as driver:
         for name, (sample, width, height, scheme) in SHOTS.items():
             _resize(driver, width, height, scheme)
@@ -57,7 +57,7 @@ def draw(address: str) -> None:
 
 
 def draw_service(address: str) -> None:
-    """Draw the pictures of a service and its sink."""
+    """Draw the pictures for a service and its sink."""
     with browser("--hide-scrollbars") as driver:
         for name, (page, height) in SERVICE_SHOTS.items():
             _resize(driver, _WIDTH, height, "light")

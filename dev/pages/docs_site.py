@@ -1,7 +1,7 @@
-"""`python -m dev.pages.docs_site` builds the documentation site in build/site. This module also holds the MkDocs hooks.
+"""Build the documentation site in build/site: `python -m dev.pages.docs_site`. This module also holds the MkDocs hooks.
 
-The pages are those of docs/, with README.md as the first one. In the repository, links can point to any file. The site
-has only pages, so a link to another file becomes the file's name. MkDocs is installed into build/docs-env from
+The pages come from docs/, with README.md as the first one. In the repository, links can point to any file. The site has
+only pages, so a link to another file becomes the file's name. MkDocs is installed into build/docs-env from
 requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams comes from npm
 into build/docs-assets, by hash too, and becomes part of the site, which loads nothing from elsewhere.
 """
@@ -54,7 +54,7 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
-    """Rewrite the links of a page. Those of the first page are already rewritten."""
+    """Rewrite a page's links. The first page's links are already rewritten."""
     return markdown if page.file.src_uri == "index.md" else in_site(markdown, page.file.src_uri)
 
 
@@ -62,7 +62,7 @@ def in_site(markdown: str, page: str) -> str:
     """Return a page with its links rewritten for the site.
 
     Args:
-        page: the path of the page, relative to docs/.
+        page: the page's path, relative to docs/.
     """
     mended = _LINK.sub(lambda link: _mended(link, page), markdown)
     return _SOURCE.sub(r'\1="\2', mended) if page == "../README.md" else mended
@@ -83,7 +83,7 @@ def _mended(link: re.Match[str], page: str) -> str:
 
 
 def unrendered(page: str) -> list[str]:
-    """Return the lines of an HTML page that still contain Markdown."""
+    """Return the lines in an HTML page that still contain Markdown."""
     text = html.unescape(re.sub(r"<[^>]+>", "", _CODE.sub("", page)))
     return [line.strip() for line in text.splitlines() if _UNRENDERED.search(line)]
 

@@ -1,8 +1,8 @@
-"""Print sentences drawn at random from the prose of this repository: `python -m dev.pages.prose --seed N`.
+"""Print sentences drawn at random from this repository's prose: `python -m dev.pages.prose --seed N`.
 
-Shuffle them with sentences of projects you admire, and have someone who knows neither project rate the natural English
-of each from 1 to 5 (docs/writing.md). `--count` sets the number of sentences. `--where` also prints the file and line
-of each.
+Shuffle them with sentences from projects you admire. Have someone who knows neither project rate how natural each
+sentence's English is, from 1 to 5 (docs/writing.md). `--count` sets the number of sentences. `--where` also prints each
+sentence's file and line.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ def _of_page(path: Path) -> Iterator[Text]:
 
 
 def of_module(path: Path, source: str) -> Iterator[Text]:
-    """Return the docstrings of a module, and its strings of three words or more."""
+    """Return a module's docstrings, and its strings with three words or more."""
     tree = ast.parse(source)
     known: set[int] = set()
     for node in ast.walk(tree):

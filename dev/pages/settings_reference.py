@@ -1,4 +1,4 @@
-"""Write the reference pages and JSON Schemas of both configuration files from the types of the settings.
+"""Write the reference pages and JSON Schemas for both configuration files from the settings types.
 
 `python -m dev.pages.settings_reference` writes docs/settings/, and a test compares the files with the types.
 """
@@ -49,7 +49,7 @@ _WORDS: Mapping[Any, str] = {
 
 
 def pages() -> dict[str, str]:
-    """Return the content of each file by its name in docs/settings/."""
+    """Return each file's content by its name in docs/settings/."""
     found = {}
     for program, (model, command) in PROGRAMS.items():
         parts = [_PAGE.format(program=program, command=command), *_sections(model, "")]
@@ -59,14 +59,14 @@ def pages() -> dict[str, str]:
 
 
 def schema(program: str) -> dict[str, Any]:
-    """Return the JSON Schema of a program's file."""
+    """Return the JSON Schema for a program's file."""
     model, command = PROGRAMS[program]
     made = model.model_json_schema()
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **made, "title": f"The file of {command}"}
 
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
-    """Yield the table of a section, then those of its subsections."""
+    """Yield a section's table, then those for its subsections."""
     summary = (model.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
     yield f"## {path or 'The file'}\n\n{summary}\n"
     rows = [_row(name, field) for name, field in model.model_fields.items()]

@@ -1,8 +1,8 @@
-"""Check the content of both images for known vulnerabilities: `python -m dev.release.audit [OPTIONS OF PIP-AUDIT]`.
+"""Check both images for known vulnerabilities: `python -m dev.release.audit [OPTIONS OF PIP-AUDIT]`.
 
-pip-audit checks the packages of the lock, and cargo-audit, if it is installed, the crates of the native path. Check
-jars and Debian's packages with the bills of materials (docs/releasing.md). If a package could not be checked, the audit
-fails, because an index without vulnerability data looks the same as one without vulnerabilities.
+pip-audit checks the packages in the lock, and cargo-audit, if it is installed, the native path's crates. Check jars and
+Debian packages with the bills of materials (docs/releasing.md). If a package could not be checked, the audit fails,
+because an index without vulnerability data looks the same as one without vulnerabilities.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dev.locked_environment import ROOT, commands
 from dev.native import NativeError, locked_crate
 
-# The groups of pyproject.toml in the larger image. The smaller image has the first of them.
+# The pyproject.toml groups in the larger image. The smaller image has the first of them.
 GROUPS = ("dependencies", "sink")
 
 
 def audit_packages(options: Sequence[str]) -> bool:
-    """Return whether pip-audit checked every package of the lock and found nothing."""
+    """Return whether pip-audit checked every package in the lock and found nothing."""
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as part:
         command = [sys.executable, "dev/lock_part.py", *GROUPS]
         part.write(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout)

@@ -34,7 +34,7 @@ KUBE_SCORE = GoProgram(
     ".venv/bin/python -m dev.release.charts --build",
 )
 
-# The validator includes the schemas of Kubernetes 1.23 to 1.30. It validates an object like an API server does before
+# The validator includes the schemas for Kubernetes 1.23 to 1.30. It validates an object like an API server does before
 # storing it.
 VALIDATOR = GoProgram(
     "kubectl-validate",
@@ -65,7 +65,7 @@ class ChartError(Exception):
 
 
 def lint(chart: str, *values: Path) -> None:
-    """Lint a chart with files of values.
+    """Lint a chart with values files.
 
     Raises:
         ChartError: Helm found an error or bad style.
@@ -74,10 +74,10 @@ def lint(chart: str, *values: Path) -> None:
 
 
 def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
-    """Return the objects of a release.
+    """Return a release's objects.
 
     Args:
-        overrides: values that override those of the files.
+        overrides: values that override those in the files.
 
     Raises:
         ChartError: the values are rejected.
@@ -103,8 +103,8 @@ def remarks(chart: str, *values: Path) -> set[str]:
 
 
 def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
-    """Return the errors for which an API server of that version would reject a release. Kinds that belong to operators
-    are skipped.
+    """Return the errors for which an API server with that version would reject a release. Kinds that belong to
+    operators are skipped.
     """
     text = _template(chart, values, (), kubernetes)
     own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]
@@ -117,7 +117,7 @@ def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
 
 
 def examples(chart: str) -> list[Path]:
-    """Return the files of values in a chart."""
+    """Return a chart's values files."""
     return sorted((FOLDER / chart / "ci").glob("*-values.yaml"))
 
 

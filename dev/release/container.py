@@ -1,9 +1,10 @@
-"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image of `dev.release.images` as the charts run
+"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image from `dev.release.images` as the charts run
 it.
 
-runc, the runtime of most container engines, starts it as the image's user, without capabilities, on a read-only root.
-The process can write to /tmp and to FOLDER, which keeps its path inside, and it shares this machine's network. It is
-the first process of its namespace, as in a pod. Signals sent to this program reach it, and its exit code is returned.
+runc, the runtime behind most container engines, starts it as the image's user, without capabilities, on a read-only
+root. The process can write to /tmp and to FOLDER, which keeps its path inside, and it shares this machine's network. It
+is the first process in its namespace, as in a pod. Signals sent to this program reach it, and its exit code is
+returned.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _TMP = "/tmp"  # noqa: S108 - the container's own
 
 
 def command(image: BuiltImage, folder: Path, arguments: Sequence[str]) -> list[str]:
-    """Write the runc bundle into a folder of `folder`, and return the command for one run."""
+    """Write the runc bundle into a folder in `folder`, and return the command for one run."""
     name = f"cdc-{image.target}-{uuid.uuid4().hex[:8]}"
     bundle = folder / f".{name}"
     bundle.mkdir()
@@ -69,7 +70,7 @@ def _bound(inside: Path, outside: Path, way: str) -> dict[str, Any]:
 
 
 def _tmp_options(target: str) -> list[str]:
-    """Return the mount of /tmp, with the size that the chart of the same name sets."""
+    """Return the mount for /tmp, with the size that the chart with the same name sets."""
     size: str = yaml.safe_load((CHARTS / target / "values.yaml").read_text())["tmpSizeLimit"]
     return ["nosuid", "nodev", "mode=1777", f"size={size.removesuffix('i')}"]
 

@@ -1,4 +1,4 @@
-"""`python -m dev.release.images [TARGET ...]` builds the images of the Dockerfile without a container engine.
+"""`python -m dev.release.images [TARGET ...]` builds the Dockerfile's images without a container engine.
 
 Buildah runs each step in a chroot. The base comes from debootstrap and is the Debian release that the Dockerfile names:
 same packages, same steps, but with Debian's Python instead of the official image's. The base is built once and trusts
@@ -36,13 +36,13 @@ _BASE_PACKAGES: Mapping[str, str] = {
 
 _VARIABLE = "CDC_IMAGE_PLATFORM"
 _EMULATORS: Mapping[str, str] = {"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}
-"""The platforms of the Dockerfile, each with the name of its emulator in Linux."""
+"""The Dockerfile's platforms, each with the name of its emulator in Linux."""
 
 # The Debian packages. The last one runs the images that the first two build.
 _PROGRAMS = ("buildah", "debootstrap", "runc")
 _GET_PROGRAMS = f"apt-get install --no-install-recommends {' '.join(_PROGRAMS)}"
 
-# Certificates that were added to the machine, for example of a proxy.
+# Certificates that were added to the machine, for example for a proxy.
 _CERTIFICATES = Path("/usr/local/share/ca-certificates")
 _PIP_SETTINGS = Path("/etc/pip.conf")
 
@@ -55,7 +55,7 @@ class BuiltImage(NamedTuple):
     """An image, unpacked into a folder.
 
     Args:
-        digest: digest of its manifest, which covers all of its content.
+        digest: its manifest's digest, which covers all of its content.
         settings: process settings from the Dockerfile: `User`, `Env`, `Entrypoint`, `WorkingDir`.
         root: its file system.
     """
@@ -86,7 +86,7 @@ def build(target: str) -> BuiltImage:
     """Build an image, and its base if necessary, and unpack it in place of the earlier one.
 
     Raises:
-        ImageError: a program or a right is missing, or a step failed; its output was printed.
+        ImageError: a program or permission is missing, or a step failed; its output was printed.
     """
     _ask_for_programs()
     with only_one(_store()):
@@ -114,10 +114,10 @@ def _name(target: str) -> str:
 
 @functools.cache
 def platform() -> str:
-    """Return the platform of the images: this machine's, or the requested one.
+    """Return the images' platform: this machine's, or the requested one.
 
     Raises:
-        ImageError: the Dockerfile does not support the platform, or there is no emulator for it.
+        ImageError: the Dockerfile does not support the platform, or it has no emulator.
     """
     ours = _run("dpkg", "--print-architecture").strip()
     asked = os.environ.get(_VARIABLE) or ours

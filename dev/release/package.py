@@ -1,8 +1,8 @@
-"""`python -m dev.release.package [FOLDER]` builds the sdist and the wheel of this checkout in `dist` or FOLDER.
+"""`python -m dev.release.package [FOLDER]` builds this checkout's sdist and wheel in `dist` or FOLDER.
 
-The wheel is built from the sdist, and the sdist from a copy of the files that git tracks, so leftovers of earlier
+The wheel is built from the sdist, and the sdist from a copy of the files that git tracks, so leftovers from earlier
 builds never get in. If the native path has been built, the wheel contains it and is specific to this platform. Nothing
-is downloaded: the build tools are those of `.venv`.
+is downloaded: the build tools come from `.venv`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from dev.native import BUILT
 
 ROOT = Path(__file__).parents[2]
 
-# The content of the distributions. The rest of the checkout is for building, testing and documentation.
+# What the distributions contain. The rest of the checkout is for building, testing and documentation.
 _PARTS = ("pyproject.toml", "README.md", "LICENSE", "cdc_core", "translator", "spark_sink")
 
-# 2026-01-01. Files in a wheel have timestamps, and two builds of the same source must be identical.
+# 2026-01-01. Files in a wheel have timestamps, and two builds from the same source must be identical.
 EPOCH = "1767225600"
 
 
@@ -35,7 +35,7 @@ class Packages(NamedTuple):
 
 
 def build(folder: Path) -> Packages:
-    """Build both distributions into a folder, replacing those of an earlier build."""
+    """Build both distributions into a folder, replacing those from an earlier build."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("cdc_translator-*.tar.gz"), *folder.glob("cdc_translator-*.whl")):
         old.unlink()
@@ -63,7 +63,7 @@ def _copy(to: Path) -> None:
 
 
 def _call_backend(hook: str, checkout: Path, folder: Path) -> str:
-    """Return the name of the file that a hook of the build backend created in a folder."""
+    """Return the name of the file that a build backend hook created in a folder."""
     folder.mkdir(exist_ok=True)
     code = f"import sys, setuptools.build_meta as backend; print(backend.{hook}(sys.argv[1]))"
     return _run([sys.executable, "-c", code, str(folder.resolve())], checkout).splitlines()[-1]

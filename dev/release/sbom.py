@@ -34,7 +34,7 @@ _NOT_SAID = "not said"
 
 
 def bill(image: BuiltImage) -> dict[str, Any]:
-    """Return the bill of materials of an image.
+    """Return an image's bill of materials.
 
     Raises:
         GoProgramError: Syft was not built.
@@ -57,7 +57,7 @@ def bill(image: BuiltImage) -> dict[str, Any]:
 
 
 def crates() -> list[Component]:
-    """Return the crates of the native path."""
+    """Return the native path's crates."""
     with locked_crate() as crate:
         command = ["cargo", "metadata", "--format-version", "1", "--locked"]
         done = subprocess.run(command, cwd=crate, capture_output=True, text=True, check=False)
@@ -90,7 +90,7 @@ def licences(components: list[Component]) -> str:
 
 
 def licence_of(component: Component) -> str:
-    """Return the licenses of a component in one line."""
+    """Return a component's licenses in one line."""
     stated = [
         one.get("expression") or one["license"].get("id") or one["license"].get("name") or ""
         for one in component.get("licenses", [])

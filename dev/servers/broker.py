@@ -75,7 +75,7 @@ JVM_OPTIONS = (
 
 @dataclass(frozen=True)
 class Extra:
-    """Additions to a broker's plain listener, see `dev.servers.secured`.
+    """What to add to a broker's plain listener, see `dev.servers.secured`.
 
     `listeners`: their security protocols by name. Each gets its own port.
     """
@@ -127,7 +127,7 @@ class Broker(Server):
         return f"{LOOPBACK}:{self.settled_port()}"
 
     def address(self, listener: str) -> str:
-        """Return the bootstrap address of one of the additional listeners."""
+        """Return the bootstrap address for one of the additional listeners."""
         return f"{LOOPBACK}:{self._ports[listener]}"
 
     def start(self) -> None:
@@ -304,7 +304,7 @@ def hold_port() -> socket.socket:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # Bind like Kafka, so that closing connections of a killed broker do not count.
+        # Bind like Kafka, so that closing connections from a killed broker do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

@@ -42,9 +42,9 @@ class Authority:
         """Create a certificate for hosts (names or addresses) and its key (PKCS 8), as two files with that name.
 
         Args:
-            owner: subject of the certificate. Default: `name`.
-            days: validity. If negative, the certificate expired that number of days ago.
-            password: password of the key file.
+            owner: the certificate's subject. Default: `name`.
+            days: validity. If negative, the certificate expired that many days ago.
+            password: the key file's password.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         end = datetime.now(UTC) + days * _DAY

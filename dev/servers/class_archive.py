@@ -1,7 +1,7 @@
-"""An archive of the broker's classes in the JVM's memory format, stored next to its jars. It halves the startup time.
+"""An archive with the broker's classes in the JVM's memory format, stored next to its jars. It halves the startup time.
 
-It is created once for each Java and each state of the jars, in a separate run of the program. If that fails, programs
-start without it and without a message, because this only costs seconds.
+It is created once per Java and set of jars, in a separate run of the program. If that fails, programs start without it
+and without a message, because this only costs seconds.
 """
 
 import hashlib
@@ -12,10 +12,10 @@ from dev.jars import only_one
 
 
 def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[list[str]], None]) -> list[str]:
-    """Return the JVM options that use the archive of these jars. Create the archive if necessary.
+    """Return the JVM options that use the archive for these jars. Create the archive if necessary.
 
     Args:
-        jars: the class path; the archive is next to the folder of the first jar.
+        jars: the class path; the archive is next to the first jar's folder.
         train: runs the program with additional JVM options, and stops it in an orderly way.
     """
     archive = jars[0].parent.parent / f"classes-{_identity(executable, jars)}.jsa"
@@ -45,6 +45,6 @@ def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
 
 
 def _identity(executable: Path, jars: Sequence[Path]) -> str:
-    """Return a fingerprint of the Java version and all jars, because the JVM rejects an archive made for others."""
+    """Return a fingerprint for the Java version and all jars, because the JVM rejects an archive made for others."""
     stamps = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in (executable.resolve(), *jars)]
     return hashlib.sha256(repr(stamps).encode()).hexdigest()[:12]

@@ -3,8 +3,8 @@
     with Cluster() as cluster:
         cluster.leader("topic", 0).kill()
 
-Every node is broker and controller. The cluster keeps its quorum if one is down. Topics have three replicas, and two
-must be in sync. `python -m dev.servers.cluster` runs one until Ctrl-C.
+Every node is both broker and controller. The cluster keeps its quorum if one is down. Topics have three replicas, and
+two must be in sync. `python -m dev.servers.cluster` runs one until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -58,8 +58,8 @@ SETTINGS = {
 
 
 class Node(Broker):
-    """One broker of a cluster. Its ports are chosen before the first start, because the other brokers must
-    know them.
+    """One broker in a cluster. Its ports are chosen before the first start, because the other brokers must know
+    them.
     """
 
     heap = "320m"
@@ -103,7 +103,7 @@ class Node(Broker):
 
 
 class Cluster:
-    """The nodes of a cluster, and their leaders.
+    """A cluster's nodes, and their leaders.
 
     Args:
         settings: Kafka settings for every node that override ours.
@@ -189,7 +189,7 @@ class Cluster:
         return self.nodes[number - 1]
 
     def leader(self, topic: str, partition: int) -> Node:
-        """Return the leader of a partition. Wait while there is no leader, or the broker does not know it yet."""
+        """Return a partition's leader. Wait while there is no leader, or the broker does not know it yet."""
 
         def led_by() -> int:
             one = self._described(topic).get(partition)
@@ -198,7 +198,7 @@ class Cluster:
         return self._known(f"{topic}/{partition} has a leader", led_by)
 
     def coordinator(self, group: str) -> Node:
-        """Return the coordinator of a consumer group. Wait until one responds."""
+        """Return a consumer group's coordinator. Wait until one responds."""
 
         def coordinated_by() -> int:
             admin = self._admin()  # keep the client until it has a response, because dropping it cancels its requests
@@ -209,7 +209,7 @@ class Cluster:
 
     def _known(self, what: str, ask: Callable[[], int]) -> Node:
         """Return the node with the number that `ask` returns. Wait for a valid number, because brokers return 0 or -1
-        for none.
+        if there is none.
         """
         found = 0
 
@@ -222,7 +222,7 @@ class Cluster:
         return self.node(found)
 
     def wait_in_sync(self, topics: Iterable[str]) -> None:
-        """Return when every replica of these topics is in sync."""
+        """Return when every replica for these topics is in sync."""
         for topic in topics:
             self._wait(f"the replicas of {topic} are in sync", partial(self._is_in_sync, topic))
 
@@ -231,7 +231,7 @@ class Cluster:
         return bool(found) and all(len(one.isrs) == len(one.replicas) and one.leader > 0 for one in found)
 
     def elect_preferred(self, topics: Iterable[str]) -> None:
-        """Move the partitions of these topics back to their first replicas, which must be in sync."""
+        """Move these topics' partitions back to their first replicas, which must be in sync."""
         wanted = [TopicPartition(topic, number) for topic in topics for number in self._described(topic)]
         admin = self._admin()
         for place, error in admin.elect_leaders(ElectionType.PREFERRED, wanted).result(20).items():

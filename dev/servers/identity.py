@@ -19,7 +19,7 @@ from dev.servers.broker import LOOPBACK
 
 AUDIENCE = "kafka"
 NO_AUDIENCE = "nothing"
-"""The scope of tokens with another audience."""
+"""The scope for tokens with another audience."""
 
 
 class TokenEndpoint:

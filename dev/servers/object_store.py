@@ -76,8 +76,7 @@ class ObjectStore(Server):
         (objects / BUCKET).mkdir(parents=True, exist_ok=True)
         keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}
         options = ("--port", f"{LOOPBACK}:{self.port}", "--health", _HEALTH, "--quiet", "--keep-alive")
-        # The attributes of objects are stored in a separate folder, because not every file system has extended
-        # attributes.
+        # Object attributes are stored in a separate folder, because not every file system has extended attributes.
         sidecar = self.directory / "attributes"
         sidecar.mkdir(exist_ok=True)
         command = [str(program), *options, "posix", "--sidecar", str(sidecar), str(objects)]

@@ -95,7 +95,7 @@ class RegistryServer(Server):
 
 
 def home() -> Path:
-    """Return the folder of the unpacked program; download it and verify its checksum if it is missing."""
+    """Return the unpacked program's folder; download it and verify its checksum if it is missing."""
     ((name, digest),) = read_checksums(CHECKSUMS).items()
     directory = cache() / f"registry-{digest[:12]}"
     with only_one(directory):

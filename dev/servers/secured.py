@@ -1,4 +1,4 @@
-"""A secured variant of the broker of `dev.servers.broker`: TLS, client certificates, every kind of login, and ACLs.
+"""A secured variant of the broker in `dev.servers.broker`: TLS, client certificates, every kind of login, and ACLs.
 
     with SecuredBroker(folder) as broker:
         broker.address("LOGIN")

@@ -27,7 +27,7 @@ LOG_TAIL_LINES = 30
 
 
 class ServerError(Exception):
-    """Raised if the server does not run. The message has the end of its log and the path of the rest."""
+    """Raised if the server does not run. The message has the end of its log and the path to the rest."""
 
 
 class Server(ABC):
@@ -37,13 +37,13 @@ class Server(ABC):
     outlives it (such as the main thread), because Linux ends it together with that thread.
     """
 
-    name: ClassVar[str]  # name of its module and log, and in messages
+    name: ClassVar[str]  # name for its module and log, and in messages
     error: ClassVar[type[ServerError]]
 
     def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
         self.port = port  # None until the first start
         self._owns_directory = directory is None
-        # Absolute, because it is also the working directory of the process.
+        # Absolute, because it is also the process's working directory.
         self.directory = (directory or Path(tempfile.mkdtemp(prefix=f"cdc-{self.name}-"))).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.log = self.directory / f"{self.name}.log"
@@ -127,7 +127,7 @@ class Server(ABC):
         return self._process
 
     def settled_port(self) -> int:
-        """Return the port of the server, which is chosen at the first start."""
+        """Return the server's port, which is chosen when it first starts."""
         if self.port is None:
             raise self.error(f"the {self.name} has no address before its first start; call start()")
         return self.port

@@ -22,12 +22,12 @@ SMALL_SPARK = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.sql.subexpressionElimination.enabled": "false",
-    # Planning again after every stage, with the sizes known by then, does not pay off either.
+    # Planning again after every stage, when the sizes are known, does not pay off either.
     "spark.sql.adaptive.enabled": "false",
     # Spark verifies its plans after every rule, which only helps developers of rules.
     "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.driver.extraJavaOptions": " ".join(_JAVA),
-    # Nothing else connects, and the host name of the machine does not have to be resolvable.
+    # Nothing else connects, and the machine's host name does not have to be resolvable.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }

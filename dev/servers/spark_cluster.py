@@ -41,7 +41,7 @@ class SparkClusterError(ServerError):
 
 
 class _Daemon(Server):
-    """A process of the cluster, whose log shows when it is ready."""
+    """A process in the cluster, whose log shows when it is ready."""
 
     error = SparkClusterError
     ready: re.Pattern[str]
@@ -122,13 +122,11 @@ class Worker(_Daemon):
         return {"SPARK_LOCAL_DIRS": str(self.directory / "local"), **self._given}
 
     def processes(self) -> list[int]:
-        """Return the executors of the worker and their Python processes, which are all processes that run in its
-        folder.
-        """
+        """Return the worker's executors and their Python processes, which are all processes that run in its folder."""
         return [pid for pid, folder in _working_folders() if folder.is_relative_to(self.directory / "work")]
 
     def executors(self) -> list[int]:
-        """Return only the executors of the worker."""
+        """Return only the worker's executors."""
         return [pid for pid in self.processes() if _is_java(pid)]
 
 

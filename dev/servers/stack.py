@@ -51,7 +51,7 @@ _ACCOUNTS = {
 _READER: dict[str, str | int | float | bool] = {
     "group.id": "unused",
     "enable.auto.commit": False,
-    # The client reports the end of a partition, because transaction markers can follow its last record. It cannot do so
+    # The client reports where a partition ends, because transaction markers can follow its last record. It cannot do so
     # while the topic is written continuously.
     "enable.partition.eof": True,
     # The broker should not wait for more at the end of a partition.
@@ -67,14 +67,14 @@ _NO_COORDINATOR_YET = {
 
 
 class StackError(Exception):
-    """Raised if a part of the stack failed. The message has the path of its log."""
+    """Raised if part of the stack failed. The message has the path to its log."""
 
 
 class Stack:
     """One translator and one sink.
 
     Args:
-        sources, projections: these sections of the translator's configuration.
+        sources, projections: these sections in the translator's configuration.
         max_offsets: limit for the sink's micro-batches.
     """
 
@@ -89,7 +89,7 @@ class Stack:
         self.bootstrap = bootstrap
         self.directory = directory
         self.warehouse = directory / "warehouse"
-        # Otherwise another process could get it before the first start and between two starts.
+        # Otherwise another process could take the port before the first start and between two starts.
         self._port = hold_port()
         self.web_port: int = self._port.getsockname()[1]
         self._sources = sources
@@ -114,7 +114,7 @@ class Stack:
             "output": {"topic": CANONICAL},
             "projections": list(self._projections),
             "topics": {"create": True, "partitions": 4},
-            # The session is short, so that a successor of a killed translator does not wait long. The other times are
+            # The session is short, so that the successor to a killed translator does not wait long. The other times are
             # timeouts that are not reached in normal operation.
             "timing": {"session": 6, "rebalance": 45, "delivery": 30, "metadata_wait": 20},
             "web": {"host": LOOPBACK, "port": self.web_port},
@@ -140,7 +140,7 @@ class Stack:
     # -- raw topics
 
     def create_raw_topics(self) -> None:
-        """Return the raw topics of all sources."""
+        """Return the raw topics for all sources."""
         names = [topic for source in self._sources for topic in source["topics"]]
         for future in self._admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
             future.result(30)
@@ -162,7 +162,7 @@ class Stack:
         return counts
 
     def records(self, topic: str) -> list[Any]:
-        """Yield every current record of a topic, partition by partition, as a `read_committed` consumer sees it."""
+        """Yield every current record in a topic, partition by partition, as a `read_committed` consumer sees it."""
         numbers = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
         reader = Consumer(self._client | _READER)
         ends = {}
@@ -234,7 +234,7 @@ class Stack:
         return code
 
     def pid(self, name: str) -> int:
-        """Return the ID of a started process."""
+        """Return a started process's ID."""
         return self._processes[name].pid
 
     def kill(self, name: str) -> None:
@@ -261,7 +261,7 @@ class Stack:
     # -- state of the programs
 
     def account(self) -> Account:
-        """Return the counters of the running translator from its /metrics. Empty while it does not respond."""
+        """Return the running translator's counters from its /metrics. Empty while it does not respond."""
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.web_port}/metrics", timeout=5) as answer:
                 text = answer.read().decode()
@@ -277,8 +277,8 @@ class Stack:
         return counts
 
     def committed(self) -> dict[tuple[str, int], int]:
-        """Return (raw topic, partition) -> committed offset of the translator's group. Empty while the broker cannot
-        answer.
+        """Return (raw topic, partition) -> the offset that the translator's group has committed. Empty while the broker
+        cannot answer.
         """
         topics = [topic for source in self._sources for topic in source["topics"]]
         asked = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
@@ -294,7 +294,7 @@ class Stack:
         return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows of a lakehouse table, without our own columns and deleted rows. Empty until it exists."""
+        """Return the rows in a lakehouse table, without our own columns and deleted rows. Empty until it exists."""
         try:
             found = DeltaTable(str(self.warehouse / Path(*table.split(".")))).to_pyarrow_table()
         except TableNotFoundError:
@@ -336,7 +336,7 @@ def is_ready(port: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return the descendants of a process from /proc. Empty if there is no /proc."""
+    """Return a process's descendants from /proc. Empty if there is no /proc."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -367,6 +367,6 @@ def _kill(pid: int) -> None:
 
 
 def read_record_file(path: Path) -> list[Raw]:
-    """Return the messages of a record file for feeding, with their topic and their value as text."""
+    """Return the messages in a record file for feeding, with their topic and their value as text."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [Raw(line["topic"], line.get("partition", 0), None, line["value"].encode()) for line in lines]

@@ -1,7 +1,8 @@
 """Run COMMAND in this process. On Linux, it dies when PARENT dies: `python dev/servers/tether.py PARENT COMMAND...`.
 
-The child must set up this tether, but code between fork and exec is unsafe in a parent with threads, such as every user
-of a Kafka client. This is why a separate program does it. The process ID stays the same through exec.
+The child must set up this tether. But code between fork and exec is unsafe in a parent with threads, and every process
+that uses a Kafka client has threads. This is why a separate program does it. The process ID stays the same through
+exec.
 """
 
 import ctypes

@@ -1,4 +1,4 @@
-"""Write the shop's history in the formats of the replication tools, as raw Kafka messages.
+"""Write the shop's history in the replication tools' formats, as raw Kafka messages.
 
 This is intentionally independent of the translator, because it plays the sending side (docs/formats/*.md). A table
 always goes to one partition, as with a tool that hashes by table, because a key change has no order across partitions.
@@ -28,7 +28,7 @@ class Raw:
 
 
 def partition_of(table: ShopTable) -> int:
-    """Return the partition of all changes of a table."""
+    """Return the partition for all of a table's changes."""
     return zlib.crc32(table.name.encode()) % PARTITIONS
 
 

@@ -34,10 +34,10 @@ def _canal_cell(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class CanalForm:
-    """The details in which Canal writers differ: the type of a full load and of DDL, and the images of an update.
+    """How Canal writers differ: the type they use for a full load and for DDL, and their images for an update.
 
-    `legacy` is a DTS instance from before March 2022. Its images are reversed, and it omits members that others write
-    as null (docs/formats/canal.md §6.1).
+    `legacy` is a DTS instance from before March 2022. Its images are reversed, and it omits fields that others write as
+    null (docs/formats/canal.md §6.1).
     """
 
     load: str = "INSERT"

@@ -34,7 +34,7 @@ def _qlik_cell(value: Any) -> Any:
 
 @dataclass
 class QlikWriter:
-    """Enveloped messages of Qlik Replicate. The metadata of a table is written before its first row."""
+    """Enveloped Qlik Replicate messages. A table's metadata is written before its first row."""
 
     topic: str
     metadata_topic: str
@@ -130,6 +130,6 @@ class QlikWriter:
 
 
 def _mask(ordinals: Any, count: int) -> str:
-    """Return the mask as hex, most significant byte first, with the additional leading byte of real messages."""
+    """Return the mask as hex, most significant byte first, with the additional leading byte that real messages have."""
     bits = sum(1 << (ordinal - 1) for ordinal in ordinals)
     return f"{bits:0{2 * (count // 8 + 1)}X}"

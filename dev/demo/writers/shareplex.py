@@ -13,7 +13,7 @@ from dev.demo.writers import Raw, iso, partition_of, to_json
 
 @dataclass
 class SharePlexWriter:
-    """SharePlex JSON in the form of Quest Post."""
+    """SharePlex JSON in Quest's Post format."""
 
     topic: str
     owner: str = "SHOP"
