@@ -38,7 +38,7 @@ MICROS = Meta(extra={"avro": {"type": "long", "logicalType": "timestamp-micros"}
 
 
 class Tx(Struct, frozen=True, gc=False):
-    """The source transaction, as far as the source reports it."""
+    """The source transaction, with what the source reports about it."""
 
     id: str
     seq: Annotated[int | None, Meta(description="Place of the event in the transaction, from 1.")] = None
@@ -297,7 +297,7 @@ class TableSchema(Struct, frozen=True, dict=True):
 
     @cached_property
     def column_names(self) -> frozenset[str]:
-        """The names of all columns."""
+        """All column names."""
         return frozenset(column.name for column in self.columns)
 
     @cached_property
@@ -307,7 +307,7 @@ class TableSchema(Struct, frozen=True, dict=True):
 
     @property
     def key_columns(self) -> tuple[str, ...]:
-        """The names of the key columns, in key order."""
+        """The key column names, in key order."""
         keyed = [(column.key, column.name) for column in self.columns if column.key is not None]
         return tuple(name for _, name in sorted(keyed))
 

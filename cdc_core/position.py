@@ -15,8 +15,8 @@ _NATIVE_SCOPE = "native:"
 def position(offset: int, n: int, *, native: int = 0, epoch: int = 0) -> str:
     """Return the position of event number `n` in the message at `offset`."""
     prefix = f"{epoch:04d}.{native:038d}." if native or epoch else _ARRIVAL
-    # `%` takes half the time of an f-string here, and a precomputed prefix a third of the rest (0.37 us, once per
-    # event).
+    # `%` takes half the time of an f-string here, and a precomputed prefix takes another third off the rest (0.37 us,
+    # once per event).
     return "%s%019d.%06d" % (prefix, offset, n)  # noqa: UP031
 
 

@@ -26,7 +26,7 @@ any column can be affected.
 
 COLUMN_RETYPED = "COLUMN_RETYPED"
 """`COLUMN_RETYPED=column:type`: the column now has this source type. Existing values changed, unless the new type can
-hold every value of the previous type, which the statement does not include.
+hold every value of the previous type. The statement does not include the previous type.
 """
 
 CASCADE_NOT_LOGGED = "CASCADE_NOT_LOGGED"

@@ -1,4 +1,4 @@
-"""Assemble the sink. No other module knows all of its parts."""
+"""Assemble the sink. This is the only module that knows all of its parts."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# The limit for the first batch, whatever `batches.max_offsets` is. A batch that exceeds the memory does not get smaller
+# The limit for the first batch, whatever `batches.max_offsets` is. A batch that exceeds the memory stays the same size
 # when it is repeated, because Spark has recorded its content. This number of records takes a few hundred MiB.
 BEGIN = 50_000
 
@@ -22,7 +22,7 @@ FLOOR = 1_000
 FULL = 0.9
 _STALE = 1.1
 
-# A cost below this share of a bound is "little": the next batch, twice as large, would reach half of the bound.
+# A cost below this share of a bound is "little". The next batch is twice as large and would reach half the bound.
 _LITTLE_TIME = 0.25
 _LITTLE_MEMORY = 0.5
 

@@ -2,9 +2,9 @@
 
 FatalError       continuing would lose or invent data: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
-  Overtaken      another process wrote what only this sink may write
-Refused          one table cannot accept its events: it is parked with them, and other tables continue Reason
-one event cannot be applied: it goes to quarantine, and its table continues
+  Overtaken      another process wrote something that only this sink may write
+Refused          one table cannot accept its events: it is parked with them, and other tables continue Reason one event
+cannot be applied: it goes to quarantine, and its table continues
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Refused(Exception):
     """A table cannot accept more events. The message gives the reason, without row data.
 
     Args:
-        reason: the reason under which the table is parked.
+        reason: why the table is parked.
     """
 
     def __init__(self, reason: Reason, message: str) -> None:
@@ -47,7 +47,7 @@ class Reason(StrEnum):
     `reason`.
     """
 
-    UNDECODABLE = "UNDECODABLE"  # not the Avro of this envelope version
+    UNDECODABLE = "UNDECODABLE"  # not Avro in this envelope version
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event without a table
     OPERATION_UNKNOWN = "OPERATION_UNKNOWN"
     KEY_UNKNOWN = "KEY_UNKNOWN"  # no key, or a key column that is null
@@ -59,11 +59,11 @@ class Reason(StrEnum):
     SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is missing from the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
     ROW_OUTLIVED = "ROW_OUTLIVED"  # another scope deleted the row later, according to the source's commit times
-    # The table cannot accept more events, and is parked with all of its following events:
+    # The table cannot accept more events. It is parked with all events that follow:
     TABLE_CLASH = "TABLE_CLASH"  # another source table has its name in the lakehouse
     TABLE_REFUSED = "TABLE_REFUSED"  # the sink cannot write such a table
     SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema change that the policy or the key forbids
-    TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate of a table that several scopes feed
+    TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # truncates a table that several scopes feed
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
     ROWS_UNACCOUNTED = "ROWS_UNACCOUNTED"  # a statement changed rows without events
     TABLE_DROPPED = "TABLE_DROPPED"  # its source table was dropped

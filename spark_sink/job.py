@@ -56,7 +56,7 @@ class _Order(enum.IntEnum):
 
 
 class _Orders:
-    """The current order. The query's thread, the main thread and signal handlers give orders; STOP is final."""
+    """The current order. It can come from the query's thread, the main thread or a signal handler. STOP is final."""
 
     def __init__(self) -> None:
         # Reentrant, because a signal handler can run in a thread that already holds the lock.
@@ -85,7 +85,7 @@ class _Orders:
 
 @dataclass
 class _Run:
-    """One start of the query.
+    """One query start.
 
     Args:
         cores: how many cores all executors had together when Spark planned the query.

@@ -17,7 +17,7 @@ from spark_sink.errors import ConfigError
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-# The query is checked every second. Spark's JVM can pause, and starting the query takes some seconds.
+# The query is checked every second. Spark's JVM can pause, and starting the query takes a few seconds.
 PATIENCE_SECONDS = 300.0
 
 _ADDRESS = "0.0.0.0"  # noqa: S104  the kubelet and Prometheus ask from outside

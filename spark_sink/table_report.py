@@ -145,7 +145,7 @@ class TableCounters(Struct, frozen=True):
     megabytes: int = 0
 
     def __add__(self, other: TableCounters) -> TableCounters:
-        """Return the counters for both parts of the work. The memory is the larger part's."""
+        """Return the counters for both parts of the work. For the memory, the larger value counts."""
         sums: dict[str, object] = {}
         for name in self.__struct_fields__:
             one, two = getattr(self, name), getattr(other, name)
@@ -174,7 +174,7 @@ class TableReport(Struct, frozen=True):
         source: the source table, which distinguishes the tables on a route; "" if there is none.
         choice: the engine that writes the table; None if the table does not exist yet.
         version: the table version afterwards. After orders, the driver sets it.
-        extent: what the whole route covers, set only in the first of its reports.
+        extent: what the whole route covers, set only in its first report.
         wide: statements without a table, which the driver handles when the batch ends.
     """
 

@@ -36,11 +36,11 @@ class RowStore(Protocol):
         ...
 
     def keys(self, table: TableId) -> Iterator[RowKey]:
-        """Yield the keys of all rows that were ever stored."""
+        """Yield the key of every row that was ever stored."""
         ...
 
     def clear(self, table: TableId) -> None:
-        """Delete every row, but keep the progress of each."""
+        """Delete every row, but keep its progress."""
         ...
 
     def floor(self, table: TableId, scope: str) -> str:
@@ -48,7 +48,7 @@ class RowStore(Protocol):
         ...
 
     def set_floor(self, table: TableId, scope: str, pos: str) -> None:
-        """Store the position of a truncate."""
+        """Store a truncate's position."""
         ...
 
 
@@ -62,7 +62,7 @@ class AppliedChanges:
         undecided: removals for which it is unknown which of two rows with the key was removed. See `incomplete`.
         outlived: ids of changes that would restore a row that another scope has deleted since. They count as stale.
         filled: rows that received the default for a column that a statement added.
-        not_applied: ids of statement announcements whose row changes are in no event. Reload the tables of these events
+        not_applied: ids of statement announcements whose row changes are in no event. Reload these events' tables
             (docs/envelope/statements.md).
     """
 

@@ -148,7 +148,7 @@ def _header(headers: Mapping[str, bytes], name: str) -> str | None:
 
 
 def _payload(text: bytes) -> bytes:
-    """Return the payload of a record that contains a schema block."""
+    """Return the payload from a record that contains a schema block."""
     return bytes(msgspec.json.decode(text, type=dict[str, Raw])["payload"])
 
 

@@ -1,4 +1,4 @@
-"""Decode records into changes, depending on the first byte of the value. The writer's configuration is not needed
+"""Decode records into changes, depending on the value's first byte. The writer's configuration is not needed
 (docs/reading.md).
 """
 

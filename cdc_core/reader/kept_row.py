@@ -2,8 +2,8 @@
 
 Within a scope, the position decides. If a scope delivers a row's changes in order, any change up to the last position
 was already applied. If it does not (`native:`), a row consists of a reset and patches. The reset is the last change
-that set all of the row's columns. Each column that a later patch wrote has a position of its own. The later position
-wins, whatever the order of arrival. Between scopes, the order of arrival decides: when another scope writes, its values
+that set all of the row's columns. Each column that a later patch wrote has its own position. The later position wins,
+whatever the order of arrival. Between scopes, the order of arrival decides: when another scope writes, its values
 replace earlier ones.
 """
 
@@ -29,7 +29,7 @@ class RowProgress(Struct, omit_defaults=True):
         positions: the greatest position in each scope.
         reset: changes up to this position can no longer affect the row, within the current scope.
         columns: the positions of columns that patches wrote after the reset, in scopes that deliver in any order.
-        gap: the greatest position of a patch that withheld a column.
+        gap: the greatest position at which a patch withheld a column.
         loaded: the position of the snapshot row that the row began with.
         deleted: when the source committed the delete, if the row is deleted and the time is known.
         aside: the row that had the key before this one.
@@ -86,7 +86,7 @@ class KeptRow(Struct):
         return last != pos and epoch(last) == epoch(pos) and has_native(last)
 
     def enter(self, change: Change, floor: str) -> None:
-        """Record the position of a change that is not stale."""
+        """Record a change's position, if the change is not stale."""
         progress, pos, scope = self.progress, change.event.pos, change.event.pos_scope
         seen = progress.positions.get(scope, "")
         if progress.scope != scope:

@@ -52,7 +52,7 @@ log = structlog.get_logger()
 # The table label that metrics use for a statement that affects several tables.
 _ALL = "all"
 
-# Most of a table change is waiting for storage.
+# A table change mostly waits for storage.
 DDL_THREADS = 8
 
 Records = TypeVar("Records", contravariant=True)
@@ -112,7 +112,7 @@ class Applier(Generic[Records]):
         app: pipeline and checkpoint, for the commit markers.
         runner: runs the tasks.
         writer: writes the tables whose engine is `spark`.
-        lag: the lag of the topic that the batches come from; None if they come from elsewhere.
+        lag: the lag behind the topic that the batches come from; None if they come from elsewhere.
     """
 
     def __init__(

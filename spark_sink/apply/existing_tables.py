@@ -15,7 +15,7 @@ from spark_sink.schema.table_spec import TableSpec, match_rule
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import OpenTable
 
-# Most of opening a table is waiting for storage.
+# Opening a table mostly waits for storage.
 _THREADS = 16
 
 

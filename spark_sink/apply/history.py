@@ -189,7 +189,7 @@ class _Timelines:
         return found
 
     def take(self, event: Event, values: Values) -> None:
-        """Insert an event at its position. An event that changes a key is inserted at both of its positions."""
+        """Insert an event at its position. An event that changes a key is inserted in both rows' timelines."""
         key = self._keys[event.key]
         line = self._lines[key]
         old = self._lines[self._keys[event.key_old]] if event.key_old is not None else line

@@ -82,7 +82,7 @@ OUTLIVED = "another scope has deleted the row since, by the commit times of the 
 
 
 class UnwritableRows(Exception):
-    """Rows that cannot be written, by key. In every image of each such row, a value does not fit its column."""
+    """Rows that cannot be written, by key. Every image for such a row has a value that does not fit its column."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys
@@ -269,7 +269,7 @@ def _fit(values: Values, sql: str) -> bool:
 
 
 def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, table: MirrorTable) -> dict[Key, Aside]:
-    """Return the rows that are in quarantine when the batch ends, in the format in which they are stored."""
+    """Return the rows that are in quarantine when the batch ends, in storage format."""
     pending = {key: row.aside for key, row in folded.items() if row.aside is not None}
     if not pending:
         return {}
@@ -325,7 +325,7 @@ def _meta_columns(
             for name in shape.key:
                 content.columns.pop(name, None)
     rows_and_contents = zip(rows, contents, strict=True)
-    # The columns of a deleted row have no positions. The values it still shows are from before the delete.
+    # A deleted row's columns have no positions. The values that it still shows are from before the delete.
     marks = [
         row.mark(content.columns if row.exists else {}, asides.get(key)) for (key, row), content in rows_and_contents
     ]

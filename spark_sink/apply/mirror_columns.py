@@ -193,7 +193,7 @@ class _Timeline:
         return pc.subtract(pc.cumulative_sum(self._begins.cast(pa.int64())), 1)
 
     def last_where(self, mask: pa.BooleanArray) -> pa.Int64Array:
-        """For each row, return the index of its last event for which the mask is true; null if no event qualifies."""
+        """For each row, return the index of the last event that the mask selects; null if it selects none."""
         reached = pc.cumulative_max(pc.if_else(mask, counting(len(self)), -1)).take(self.last)
         return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
 
@@ -219,7 +219,7 @@ class _Timeline:
 def _changes(
     timeline: _Timeline, images: pa.BinaryArray, keys: pa.RecordBatch, scopes: pa.StringArray, plan: Plan
 ) -> tuple[TableChanges, int]:
-    """Return the changes to write, and how many of the rows are deleted."""
+    """Return the changes to write, and how many rows are deleted."""
     events, stored = timeline.events, timeline.stored
     deletes = pc.equal(events["op"], "d")
     resets = pc.or_(pc.not_equal(events["op"], "u"), events["full"])
@@ -335,7 +335,7 @@ def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
 
 
 def _where(events: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Return the events for which the mask is true. Usually it is true for all of them, and no copy is needed."""
+    """Return the events that the mask selects. Usually it selects all of them, and no copy is needed."""
     return events if pc.all(mask, skip_nulls=False, min_count=0).as_py() else events.filter(mask)
 
 

@@ -18,7 +18,7 @@ class Phase(StrEnum):
     LAG = "lag"  # ask brokers where the topic ends
 
 
-# The total of all phases, which metrics and log list next to them.
+# The total for all phases. Metrics and logs list it next to them.
 TOTAL = "total"
 
 

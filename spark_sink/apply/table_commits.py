@@ -222,7 +222,7 @@ def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
 
 
 def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]]) -> list[list[Rejected]]:
-    """Split the invalid events by segment. Each belongs to the segment in which it arrived, or to the segment before a
+    """Split the invalid events by segment. Each belongs to the segment it arrived in, or to the segment before a
     truncate.
     """
     parts: list[list[Rejected]] = [[] for _ in segments]

@@ -270,8 +270,8 @@ class Task:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause the garbage collector. Its repeated scans over all events took 30 % of the time and freed nothing, because
-    events are not part of reference cycles.
+    """Pause the garbage collector. Its repeated scans took 30 % of the time and freed nothing, because events are not
+    part of reference cycles.
     """
     gc.disable()
     try:

@@ -122,7 +122,7 @@ class IcebergCatalog(BaseModel):
         Args:
             warehouse: the sink's warehouse.
             conf: Spark settings from the file. Settings for this catalog take precedence.
-            store: properties with which pyiceberg finds the object store.
+            store: properties that pyiceberg needs to find the object store.
         """
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
         prefix = f"spark.sql.catalog.{self.name}"

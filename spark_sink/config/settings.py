@@ -349,7 +349,7 @@ class Settings(_Section):
 
     @property
     def store(self) -> Mapping[str, str]:
-        """Return the settings with which Spark finds the object store. They are empty if everything is in folders."""
+        """Return the settings that Spark needs to find the object store. They are empty if everything is in folders."""
         catalog = self.tables.iceberg_catalog
         if catalog is None:
             return self.storage.spark_conf(self.tables.warehouse, self.checkpoint)

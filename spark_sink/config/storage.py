@@ -68,7 +68,7 @@ class Storage(BaseModel):
         environment.update(self.environment(warehouse))
 
     def environment(self, warehouse: str) -> Mapping[str, str]:
-        """Return the environment variables with which deltalake finds a warehouse's store; empty for a folder."""
+        """Return the environment variables that deltalake needs to find a warehouse's store; empty for a folder."""
         if not is_s3(warehouse):
             return {}
         found = {"AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(not self._by_path).lower()}
@@ -81,7 +81,7 @@ class Storage(BaseModel):
         return found
 
     def reader_properties(self, *locations: str) -> Mapping[str, str]:
-        """Return the properties with which pyiceberg finds the store for these locations; empty for folders."""
+        """Return the properties that pyiceberg needs to find the store for these locations; empty for folders."""
         if not any(map(is_s3, locations)):
             return {}
         found = {"s3.force-virtual-addressing": str(not self._by_path).lower()}
@@ -92,7 +92,7 @@ class Storage(BaseModel):
         return found
 
     def spark_conf(self, warehouse: str, checkpoint: str, *others: str) -> Mapping[str, str]:
-        """Return the settings with which Spark finds the store, on the driver and on executors."""
+        """Return the settings that Spark needs to find the store, on the driver and on executors."""
         if not any(map(is_s3, (warehouse, checkpoint, *others))):
             return {}
         found = {"fs.s3a.path.style.access": str(self._by_path).lower()}

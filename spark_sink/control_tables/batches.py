@@ -1,4 +1,4 @@
-"""The driver's own tables, which record the parked tables and the result of every batch."""
+"""The driver's own tables. They record the parked tables and every batch's result."""
 
 from __future__ import annotations
 
@@ -108,8 +108,8 @@ class BatchTable(ControlTable):
         return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
-        """Return a time later than that of every existing row, whatever the clock says, because rows are ordered only
-        by time.
+        """Return a time later than every existing row's, whatever the clock says, because rows are ordered only by
+        time.
         """
         if self._ended_at is None:
             ended = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
@@ -150,7 +150,7 @@ class BatchTable(ControlTable):
         return names - {parking.NAME}
 
     def rows(self) -> list[ManifestRow]:
-        """Return the rows from which a cut is computed, in any order."""
+        """Return the rows that a cut is computed from, in any order."""
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
         maps = ("to_offsets", "versions")
         return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
@@ -170,7 +170,7 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     versions: dict[str, int] = {}
     for row in rows:
         topic = row["topic"]
-        # In the order in which their last rows appear.
+        # Ordered by where their last rows appear.
         last.pop(topic, None)
         last[topic] = row
         offsets, places = reached.setdefault(topic, {}), positions.setdefault(topic, {})

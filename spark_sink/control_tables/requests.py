@@ -90,7 +90,7 @@ class RequestTable(ControlTable):
         self._say({**fields, "state": state.value, "result": result, "error": error})
 
     def requests(self) -> list[Request]:
-        """Return all commands in the order in which they were requested."""
+        """Return all commands, in the order they were requested."""
         rows = sorted(self.read([*_TEXTS, "at"]).to_pylist(), key=lambda row: _ORDER.get(row["state"], 0))
         queued = {row["id"]: row["at"] for row in reversed(rows)}
         latest = {row["id"]: Request(**{name: row[name] for name in _TEXTS}) for row in rows}

@@ -57,7 +57,7 @@ class EventColumns(Sequence[Event]):
     __hash__ = None  # type: ignore[assignment]  # as a list
 
     def where(self, mask: pa.Array) -> EventColumns:
-        """Return the events for which the mask is true."""
+        """Return the events that the mask selects."""
         return EventColumns(self.columns.filter(mask))
 
 

@@ -55,7 +55,7 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
 
 
 def _removal(event: Event) -> Event:
-    """Return the delete of the old key for a key change to NULL (docs/envelope/applying.md)."""
+    """Return the delete for the old key when a key changes to NULL (docs/envelope/applying.md)."""
     return msgspec.structs.replace(event, op="d", key=event.key_old, key_old=None, after=None, schema_id=None)
 
 

@@ -65,7 +65,7 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
 
 
 class TopicRange:
-    """Reads ranges of the canonical topic again.
+    """Rereads ranges of the canonical topic.
 
     Args:
         begins: returns the first available offset in each partition.

@@ -139,8 +139,8 @@ def _leave(row: Row, event: Event, folded: Folded, is_repeat: IsRepeat) -> Row |
 
 
 def check_epoch(event: Event, last: str) -> None:
-    """Reject a snapshot row that arrives after the row has changed, unless it is the snapshot row with which the row
-    began. Its position does not show whether it is newer.
+    """Reject a snapshot row that arrives after the row has changed, unless it is the snapshot row that the row began
+    with. Its position does not show whether it is newer.
 
     Raises:
         Refused: it has to be rejected.

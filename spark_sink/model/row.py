@@ -37,7 +37,7 @@ class Memory(Struct, frozen=True, omit_defaults=True):
         reset: the position of the last reset, if patches follow it; otherwise "".
         columns: the position of each column that was patched after the reset.
         seen: the greatest positions in other scopes.
-        loaded: the snapshot row with which the row began, if changes followed.
+        loaded: the snapshot row that the row began with, if changes followed.
         gap: the greatest position of an event that left the row incomplete: a quarantined event, or a patch that
             withholds a column.
         aside: the row that had the key before this one.
@@ -108,7 +108,7 @@ class Row:
     """A row while events are folded into it.
 
     Args:
-        stored: the stored row from which columns are taken, if any.
+        stored: the stored row that columns are taken from, if any.
         whole: the stored row provides all columns that no image has; otherwise only the columns in `held`.
         held: the positions of stored columns that patches wrote; they compare with images from turn `held_turn`.
         images: the images on top of the stored columns, in order.

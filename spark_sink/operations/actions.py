@@ -36,7 +36,7 @@ class Actions:
 
     Args:
         limit: approximate number of parked events to replay before the next batch.
-        topic: the topic from which tables are rebuilt.
+        topic: the topic that tables are rebuilt from.
     """
 
     def __init__(
@@ -98,7 +98,7 @@ class Actions:
         return self._replay(target)
 
     def _replay(self, target: str, *, accepts: bool = False) -> RequestAnswer:
-        """Replay some of the parked events.
+        """Replay part of the parked events.
 
         Args:
             accepts: accept the table in its current state, even if the manifest has another state.

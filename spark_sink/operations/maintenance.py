@@ -28,7 +28,7 @@ from spark_sink.tables.maintenance import MaintenanceError, TableFiles, TableMai
 log = structlog.get_logger()
 
 # Files are merged up to the first size, and later up to the second, so that large files are not rewritten for every few
-# small ones. A file smaller than an eighth of the size counts as small.
+# small ones. A file counts as small below an eighth of that size.
 TARGETS = (16 << 20, 128 << 20)
 _SMALL = 8
 
@@ -45,7 +45,7 @@ OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance
 
 
 ALL_TABLES = "*"
-"""The name with which an operator requests all of these steps."""
+"""The name that an operator uses to request all of these steps."""
 
 
 class Step(StrEnum):

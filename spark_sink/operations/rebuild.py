@@ -41,7 +41,7 @@ SLICE = 100_000
 
 
 class TopicAgain(Protocol[Records]):
-    """Reads ranges of the canonical topic again."""
+    """Rereads ranges of the canonical topic."""
 
     def begins(self) -> Offsets:
         """Return the first available offset in each partition."""

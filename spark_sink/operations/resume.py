@@ -59,7 +59,7 @@ def resume(
     """Replay a table's turns, oldest first: at least one turn, and about `limit` events.
 
     Args:
-        task: the task with which the next batch would be applied.
+        task: the task that would apply the next batch.
         fulfil: does the work that reports request.
     """
     turns = parked.turns(target)

@@ -21,7 +21,7 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedTables, rows_of
 from spark_sink.tables.formats import FormatTables
 
-# Most of opening a table is waiting for storage.
+# Opening a table mostly waits for storage.
 _LOOKS = 8
 
 
@@ -154,9 +154,7 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
 
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
-    """Return the events in quarantine without their records. `target` is the table for which each event was
-    intended.
-    """
+    """Return the events in quarantine without their records. `target` is each event's intended table."""
     names = [name for name in quarantine.COLUMNS if name != "value"]
     for row in rows_of(warehouse, quarantine.NAME, names):
         source = TableId(row["source"], row["db"], row["schema"], row["table"])

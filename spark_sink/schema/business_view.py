@@ -20,7 +20,7 @@ class ReaderEngine(StrEnum):
 
 
 class _Dialect(NamedTuple):
-    """The SQL dialect of an engine. `relation` refers to the folder of a Delta table, if the engine reads folders."""
+    """An engine's SQL dialect. `relation` refers to a Delta table's folder, if the engine reads folders."""
 
     quote: str
     text: str

@@ -165,10 +165,10 @@ def arrow_type(sql: str) -> pa.DataType:
 
 
 def is_known(sql: str) -> bool:
-    """Return whether events can be written to a column of this type."""
+    """Return whether events can be written to a column with this type."""
     return sql in _ARROW or _DECIMAL.fullmatch(sql) is not None
 
 
 def has_statistics(sql: str) -> bool:
-    """Return whether such a column has a reliable minimum and maximum in the Delta log."""
+    """Return whether a column with this type has a reliable minimum and maximum in the Delta log."""
     return is_known(sql) and not sql.startswith(_NO_STATISTICS)

@@ -16,9 +16,7 @@ MEGABYTE = 1_000_000
 
 
 class Engine(StrEnum):
-    """The program that commits to a table. It is chosen at the start of a batch, so the two never write the
-    same table.
-    """
+    """The program that commits to a table. It is chosen when a batch starts, so the two never write the same table."""
 
     FUSED = "fused"  # deltalake, inside the task that folds
     SPARK = "spark"  # MERGE, requested by the task and executed by the driver when no task runs

@@ -22,7 +22,7 @@ from spark_sink.schema.column_rules import COLUMN_RULES
 from spark_sink.schema.column_types import TIMES, holds, is_finer_than_microseconds, is_narrower
 from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 
-# The prefix of the sink's own columns.
+# The prefix for the sink's own columns.
 META_PREFIX = "_cdc_"
 
 # Delta Lake allows these characters in a column name only with column mapping, which the tables' Arrow reader does not
@@ -48,7 +48,7 @@ class ShapeChange(StrEnum):
     """
 
     ADD = "add"  # a column that the table does not have
-    WIDEN = "widen"  # a type that can represent all values of the old one
+    WIDEN = "widen"  # a type that can represent all values from the old one
     RETYPE = "retype"  # any other type with values that the old one cannot represent
     DROP = "drop"  # a column that the newest schema no longer has
     KEY = "key"  # other key columns; existing rows have no such key, so only fail and ignore are allowed
@@ -88,7 +88,7 @@ class TableShape(Struct, frozen=True, dict=True):
     """A table's columns without the sink's own columns, and which of them are the key. A changelog has no key.
 
     `lacks` lists the sink's own columns that the table does not have yet. `built` is the rebuild that created the
-    table, or "". `foreign` lists columns that someone else added; no event writes them.
+    table, or "". `foreign` lists columns that someone else added. Events never write them.
     """
 
     table: TableId

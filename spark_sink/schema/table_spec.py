@@ -16,13 +16,13 @@ SOURCE = "_cdc_source"
 class Mode(StrEnum):
     """What a table's rows mean (docs/sink-design.md)."""
 
-    MIRROR = "mirror"  # current rows of the source table
-    HISTORY = "history"  # versions of these rows, each with a beginning and an end
+    MIRROR = "mirror"  # the source table's current rows
+    HISTORY = "history"  # row versions, each with a beginning and an end
     CHANGELOG = "changelog"  # the events, each once
 
 
 class Format(StrEnum):
-    """The file format of a table."""
+    """A table's file format."""
 
     DELTA = "delta"
     ICEBERG = "iceberg"

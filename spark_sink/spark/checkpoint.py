@@ -43,7 +43,7 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 
 
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
-    """Make sure that a checkpoint still has the id with which its batches are marked.
+    """Make sure that a checkpoint still has the id that marks its batches.
 
     If two sinks begin with the same empty folder at the same time, either can replace the other's id. The sink that
     writes the first offsets continues, and that can be either of them. This is checked before a commit.
@@ -65,7 +65,7 @@ def _stored_id(files: Any, path: Any) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Return whether a checkpoint folder has a batch. If it has, Spark takes its offsets from there."""
+    """Return whether a checkpoint folder has a batch. If so, Spark takes its offsets from there."""
     files, folder = hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-# How deltalake formats the cause of an error, including colors, and how an S3 server gives the reason for rejecting a
-# request.
+# How deltalake formats the cause of an error, including colors, and how an S3 server reports why it rejects a request.
 _CAUSE = re.compile(r"\n\s*(?:\x1b\[\d+m)?↳(?:\x1b\[0m)?")
 _S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 

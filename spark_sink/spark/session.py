@@ -50,13 +50,13 @@ _FIXED = {
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
-# This logger writes the error of each failed task with its message, and Python's messages contain row values.
+# This logger writes each failed task's error with its message, and Python's messages contain row values.
 _TELLS_ROWS = "org.apache.spark.executor.Executor"
 
-# PySpark's own loggers. They write the text of failed statements, and the literals of a MERGE are row keys.
+# PySpark's own loggers. They write the text of failed statements, and the literals in a MERGE are row keys.
 _TELL_STATEMENTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
-# Components that Spark does not include, each with a class by which it is detected.
+# Components that Spark does not include, each with a class that shows whether the component is present.
 _NEEDED: Mapping[str, str] = {
     "io.delta.sql.DeltaSparkSessionExtension": "Delta Lake",
     "org.apache.spark.sql.kafka010.KafkaSourceProvider": "Spark's Kafka source",
@@ -78,7 +78,7 @@ def build(
     """Return a session. If spark-submit has started one, return that.
 
     Args:
-        store: settings with which Spark finds the object store for tables and checkpoint (`config/storage.py`).
+        store: settings that tell Spark where the object store for tables and checkpoint is (`config/storage.py`).
         iceberg: whether some tables are Iceberg tables.
 
     Raises:

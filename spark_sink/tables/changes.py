@@ -9,7 +9,7 @@ import pyarrow as pa
 
 
 class Identity(NamedTuple):
-    """The identity of an event. The id alone is not enough, because a recreated topic repeats its ids."""
+    """Identifies an event. The id alone is not enough, because a recreated topic repeats its ids."""
 
     id: str
     scope: str

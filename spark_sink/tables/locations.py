@@ -15,7 +15,7 @@ def location(warehouse: str, name: str) -> str:
 
 
 def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str | None:
-    """Return the name of an existing table that differs from this name at most in case, or None.
+    """Return the name under which the table exists, ignoring case, or None.
 
     Args:
         is_table: tells whether a folder is a table.

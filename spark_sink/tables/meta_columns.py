@@ -12,7 +12,7 @@ SCOPE, POS, STATE = "_cdc_scope", "_cdc_pos", "_cdc_state"
 INCOMPLETE, DELETED_AT = "_cdc_incomplete", "_cdc_deleted_at"
 COMMIT_TS, UPDATED_AT = "_cdc_commit_ts", "_cdc_updated_at"
 
-# In a mirror: columns of stored rows that the columnar fold reads, and columns that are only for readers.
+# In a mirror: columns that the columnar fold reads from stored rows, and columns that are only for readers.
 MARK_COLUMNS: Mapping[str, str] = {
     SCOPE: "string",
     POS: "string",
@@ -22,7 +22,7 @@ MARK_COLUMNS: Mapping[str, str] = {
 }
 META_COLUMNS: Mapping[str, str] = {**MARK_COLUMNS, COMMIT_TS: "timestamp", UPDATED_AT: "timestamp"}
 
-# In a changelog. SET lists the columns that the event carried. Any other column is NULL because it was not sent.
+# In a changelog. SET lists the columns in the event. Any other column is NULL because it was not sent.
 ID, OP, KEY_OLD, SET, TS = "_cdc_id", "_cdc_op", "_cdc_key_old", "_cdc_set", "_cdc_ts"
 LOG_COLUMNS: Mapping[str, str] = {
     ID: "string",

@@ -18,7 +18,7 @@ from spark_sink.tables.spark_operations import Order
 
 
 class OpenTable(Protocol):
-    """A table, in the state in which it was opened or after its own last commit."""
+    """A table as it was when opened, or after its own last commit."""
 
     @property
     def shape(self) -> TableShape: ...

@@ -115,4 +115,4 @@ class OrderRunner(Protocol):
         """Return a table's current version."""
 
     def discard(self) -> None:
-        """Delete the staged files. No open order may refer to them."""
+        """Delete the staged files. No open order may still use them."""

@@ -106,8 +106,8 @@ class SparkWriter:
     def _is_staged_away(self, orders: Sequence[Order]) -> bool:
         """Return whether a staged file is missing.
 
-        Until the batch is done, only another sink with the same configuration can delete it. Spark has a different
-        error for each way in which it reads a file.
+        Until the batch is done, only another sink with the same configuration can delete it. Spark has several ways to
+        read a file, each with its own error for this.
         """
         files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
         paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))

@@ -150,7 +150,7 @@ class OrderingMirror(MirrorReader):
         return bounds_of(reach, self.shape.types)
 
     def _values(self, _reach: Reach) -> Values:
-        """Return the values with which Spark can skip files, in addition to the bounds, if the format uses them."""
+        """Return values that let Spark skip files, in addition to the bounds, if the format uses them."""
         return {}
 
 

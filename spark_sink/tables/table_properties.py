@@ -104,7 +104,7 @@ def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
 
 
 def missing_columns(name: str, present: Mapping[str, str], columns: Sequence[TableColumn]) -> list[TableColumn]:
-    """Return those of the columns that a table lacks.
+    """Return the columns that a table lacks.
 
     Args:
         present: Spark SQL type by column.

@@ -31,7 +31,7 @@ CHECKPOINT_EVERY = "20"
 
 
 class ControlTable:
-    """One of the sink's own tables. Every row contains the name of its pipeline."""
+    """One of the sink's own tables. Every row contains its pipeline's name."""
 
     def __init__(self, warehouse: str, name: str, pipeline: str, schema: pa.Schema) -> None:
         self.name = name
@@ -57,7 +57,7 @@ class ControlTable:
         return DeltaTable(self.path).version()
 
     def kept_property(self, name: str) -> str | None:
-        """Return a property of the table, or None if the table or the property does not exist."""
+        """Return a table property, or None if the table or the property does not exist."""
         if not self.exists():
             return None
         return DeltaTable(self.path).metadata().configuration.get(name)

@@ -28,7 +28,7 @@ REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 # What Spark and deltalake call the commit that rolls back a table. The commit has a new version.
 _RESTORE = "RESTORE"
 
-# The columns for which the log has statistics.
+# The columns that have statistics in the log.
 STATISTICS_PROPERTY = "delta.dataSkippingStatsColumns"
 
 
@@ -101,7 +101,7 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> Commi
 
 @contextmanager
 def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
-    """Make a commit whose response may get lost. In that case deltalake retries, and conflicts with its own first
+    """Make a commit whose response may get lost. If it does, deltalake retries, and conflicts with its own first
     attempt.
 
     The first marker shows whether the commit was made.

@@ -20,7 +20,7 @@ from spark_sink.tables.staging import OrderingMirror, Staging
 
 
 class StagedMirror(OrderingMirror, DeltaOpened):
-    """A mirror of one source table, written by Spark."""
+    """One source table's mirror, written by Spark."""
 
     def __init__(
         self, table: DeltaTable, shape: TableShape, choice: Choice, name: str, staging: Staging, *, by_file: bool

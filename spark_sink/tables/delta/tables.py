@@ -57,7 +57,7 @@ class DeltaTables:
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         opened = DeltaTable(location(self.warehouse, name))
-        # Newest first. The commit times come from the log files, in milliseconds.
+        # Newest first. The commit times are from the log files, in milliseconds.
         earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
         version = next(earlier, None)
         if version is None:

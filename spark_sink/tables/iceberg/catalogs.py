@@ -1,4 +1,4 @@
-"""The catalog in which both Spark and pyiceberg find an Iceberg table by its name.
+"""The catalog where both Spark and pyiceberg find an Iceberg table by its name.
 
 Without a configured catalog, the folders in the warehouse serve as one, and a table's folder is its name.
 """
@@ -30,7 +30,7 @@ class TableCatalog(Protocol):
         """Return whether the table exists, even if the sink did not create it."""
 
     def spelled(self, name: str) -> str | None:
-        """Return the name of an existing table that differs from this name at most in case, or None."""
+        """Return the name under which the table exists, ignoring case, or None."""
 
     def reach(self) -> None:
         """Send a request to the catalog.
@@ -46,7 +46,7 @@ class TableCatalog(Protocol):
         """Return the namespaces that must exist before the table, like `path` in SQL, outermost first.
 
         Raises:
-            ConfigError: the catalog does not accept such a name.
+            ConfigError: the catalog does not accept a name like this.
         """
 
 

@@ -47,8 +47,8 @@ class IcebergDdl:
         buckets: Mapping[str, int],
     ) -> None:
         """Args:
-        traits: returns the traits of the catalog, which are known when the first table is created. buckets: the buckets
-        of new tables, keyed by name or pattern.
+        traits: returns the catalog's traits, which are known when the first table is created. buckets: the number of
+        buckets for new tables, keyed by name or pattern.
         """
         self._traits = traits
         self._spark = sibling(spark, catalog.spark)

@@ -110,7 +110,7 @@ class _Table:
         self._session.sql(f"ALTER TABLE {self._quoted} SET TBLPROPERTIES ({listed(properties)})")
 
     def _under(self, floors: Mapping[str, str]) -> str:
-        """Return the beginning of a MERGE that matches the rows at or below the floors."""
+        """Return the start of a MERGE that matches the rows at or below the floors."""
         rows = ", ".join(f"({literal(scope)}, {literal(pos)})" for scope, pos in floors.items())
         known = f"(SELECT col1 AS scope, col2 AS pos FROM VALUES {rows})"  # noqa: S608 - literals
         return f"MERGE INTO {self._quoted} AS t USING {known} AS f ON t.{SCOPE} = f.scope AND t.{POS} <= f.pos"
