@@ -23,7 +23,7 @@ class BenchCase(Struct, frozen=True):
 
 
 class RunFigures(Struct, frozen=True):
-    """One measurement of a case."""
+    """One measurement for a case."""
 
     messages: int
     seconds: float
@@ -124,7 +124,7 @@ class BenchResult(Struct):
 
 
 def merged(results: Sequence[BenchResult]) -> BenchResult:
-    """Merge several results that have no case in common. The machine and the day come from the first result.
+    """Merge several results that have no case in common. The machine and the day are the first result's.
 
     Raises:
         ValueError: two results have the same case, so that the report would mix two runs.

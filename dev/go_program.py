@@ -27,7 +27,7 @@ class GoProgram(NamedTuple):
         name: name of the file that Go makes.
         package: path to its command.
         version: module version.
-        build_command: command with which a contributor builds it.
+        build_command: the command that contributors use to build it.
     """
 
     what: str

@@ -4,8 +4,8 @@ It only uses the crates in dev/crates.sha256: exact versions, whose checksums ca
 content and a registry address, which differs between machines.) The result is stored in the user's cache under its
 source's hash, so that the next checkout reuses it.
 
-The extension is optional. If it cannot be built, one line gives the reason, the effect and the remedy, and the exit
-code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
+The extension is optional. If it cannot be built, one line explains why, what that means and how to fix it. The exit
+code is then 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
 """
 
 from __future__ import annotations

@@ -5,7 +5,8 @@ A part's output is printed when the part has ended, with its wall-clock time and
 Spark processes. (With three parts at a time on two processors, each part was slower, and the whole run was not faster.)
 With `--faults`, only the tests with that mark run. Otherwise, all other tests run.
 
-The exit code is 0 if all parts pass. A part in which no test is selected passes, unless this is true for all parts.
+The exit code is 0 if all parts pass. A part passes if no test in it is selected, unless no test is selected in any
+part.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py"))
 AT_ONCE = 2
 NO_TESTS = 5
 
-# The longest part comes first. Tests that are in none of these parts come third.
+# The longest part comes first. Tests outside these parts come third.
 PARTS = (
     ("tests/integration",),
     ("tests/spark_sink",),
@@ -95,7 +96,7 @@ def parts(faults: bool) -> list[tuple[str, ...]]:
 
 
 def _but_for_others(part: Sequence[str]) -> list[str]:
-    """Return arguments that exclude nested folders which are parts of their own."""
+    """Return arguments that exclude nested folders that are separate parts."""
     folders = [folder for other in FAULTS for folder in other]
     return [f"--ignore={folder}" for folder in folders if any(folder.startswith(f"{own}/") for own in part)]
 

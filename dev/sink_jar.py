@@ -1,8 +1,8 @@
 """Compile the sink's Java (`spark_sink/_java`) to a jar for Spark: `python -m dev.sink_jar [--must]`.
 
 It is only needed for tables on S3. It needs a JDK, while Spark itself only needs a JRE. If it cannot be built, one line
-gives the reason, the effect and the remedy, and the exit code is 0, or 1 with `--must`. The result is stored in the
-user's cache under its source's hash.
+explains why, what that means and how to fix it. The exit code is then 0, or 1 with `--must`. The result is stored in
+the user's cache under its source's hash.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _compile(to: Path) -> None:
     class_path = os.pathsep.join((*map(str, spark_jars()), str(pyspark() / "jars" / "*")))
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
         classes = Path(scratch, "classes")
-        # Other projects' jars cause warnings of their own.
+        # Other projects' jars cause their own warnings.
         options = ("--release", RELEASE, "-Xlint:all,-classfile,-path,-processing", "-Werror", "-proc:none")
         command = (compiler, *options, "-d", classes, "-classpath", class_path, *_sources())
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)

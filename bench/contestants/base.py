@@ -71,7 +71,7 @@ class Contestant(Protocol):
 
     @property
     def groups(self) -> bool:
-        """Whether its processes are members of the assignment's consumer group."""
+        """Whether its processes join the assignment's consumer group."""
 
     @property
     def warm_share(self) -> float:

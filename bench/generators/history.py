@@ -1,6 +1,6 @@
 """A seeded table history: which rows change, when and how. It is independent of formats.
 
-Rows have the columns of an order: numbers, decimals, short and long texts, and times. Wide tables repeat these columns.
+Rows look like an order: numbers, decimals, short and long texts, and times. Wide tables repeat these columns.
 """
 
 from __future__ import annotations

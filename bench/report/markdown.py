@@ -12,7 +12,7 @@ from bench.report.svg import bar_chart, line_chart
 from bench.results import BenchCase, BenchResult, CaseResult, RunFigures, StepFigures
 
 HEADING = "## Figures of the service\n"
-"""The heading of the section that a report replaces. The section extends to the next heading of the same level."""
+"""The heading of the section that a report replaces. The section extends to the next heading on the same level."""
 _LOOP, _SERVICE = "bare loop", "translator"
 
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {

@@ -74,6 +74,6 @@ class Running:
                 raise ContestantError(f"exited with code {process.returncode}: {self.tail()}")
 
     def tail(self) -> str:
-        """Return the last lines of the log as one line."""
+        """Return the log's last lines as one line."""
         lines = [line for line in self._log.read_text(errors="replace").splitlines() if line.strip()]
         return " / ".join(line[:300] for line in lines[-_LOG_LINES:])

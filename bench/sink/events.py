@@ -38,7 +38,7 @@ KEY = "id"
 _PARETO = 1.16
 _INSERTS, _UPDATES = 0.20, 0.73
 _WORDS = ("alpha", "béta", "gamma", "delta", "omega", "日本", "quick", "brown", "fox", "lazy", "dog", "x" * 20)
-_SPARE = 2000  # texts of each kind, generated beforehand
+_SPARE = 2000  # texts for each kind, generated beforehand
 
 
 class Feed(NamedTuple):

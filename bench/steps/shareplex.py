@@ -98,7 +98,7 @@ def _rows(count: int) -> Sequence[Body]:
 
 
 def _native(name: str, text: str | None) -> Any:
-    """Return a cell in native Post's format, in which numbers have all their digits."""
+    """Return a cell in native Post's format. Numbers have all their digits."""
     type_ = (_DECLARED.columns or {})[name]
     if text is None or not type_.startswith(("int", "dec", "float")):
         return text
@@ -110,7 +110,7 @@ def _update(body: Body, row: Body) -> Body:
 
 
 def _wide_update(body: Body, row: Body) -> Body:
-    """Return an update with all columns logged, in which `key` is the whole old row."""
+    """Return an update with all columns logged. Its `key` is the whole old row."""
     return {**_update(body, row), "key": row}
 
 

@@ -20,7 +20,7 @@ _FIRST_OFFSET = 1_000_000
 _FIRST_MS = 1_767_600_000_000
 _RECORDS_PER_MS = 50
 
-# The kinds that the shop's columns have, in the order in which a table uses them, with the names that declarations use.
+# The kinds that the shop's columns have, in the order a table uses them, with the names that declarations use.
 _KINDS: Mapping[str, str] = {
     "bigint": "int64",
     "varchar": "string",

@@ -53,7 +53,7 @@ class RestCatalogServer(JavaProgram):
 
     @property
     def url(self) -> str:
-        """Return the catalog's address, or that of another one on the same server by name."""
+        """Return the catalog's address, or the address of another catalog on the same server, by name."""
         return f"http://{LOOPBACK}:{self.settled_port()}"
 
     def start(self) -> None:

@@ -1,8 +1,8 @@
 """`python -m dev.release.sbom` writes a CycloneDX bill of materials and the licenses of each image to build/sbom.
 
 Syft lists what the images of `dev.release.images` contain: Debian packages, Python packages and jars. The native module
-is a single file that does not show its crates, so cargo lists those of dev/crates.sha256. `--build` first builds Syft,
-once, from the Go module proxy.
+is a single file that does not show its crates, so cargo lists the crates in dev/crates.sha256. `--build` first builds
+Syft, once, from the Go module proxy.
 """
 
 from __future__ import annotations

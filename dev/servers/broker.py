@@ -58,7 +58,7 @@ SETTINGS = {
     # lower value, the controller would treat a broker on a busy machine as dead.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
-    # Test records have the timestamps of their samples. With any retention, those from 2022 would be deleted
+    # Test records have their samples' timestamps. With any retention, the records from 2022 would be deleted
     # immediately.
     "log.retention.ms": "-1",
     # The default, 128 MiB, is a quarter of our heap.

@@ -3,7 +3,7 @@
     with SecuredBroker(folder) as broker:
         broker.address("LOGIN")
 
-Users of the plain listener can do everything. Each way to authenticate has a listener of its own.
+Users of the plain listener can do everything. Each way to authenticate has its own listener.
 """
 
 from __future__ import annotations

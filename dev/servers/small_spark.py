@@ -1,4 +1,6 @@
-"""Spark settings for runs of about a minute, as in tests and the demo, where most of the time is JVM startup."""
+"""Spark settings for runs that last about a minute, as in tests and the demo, where JVM startup takes most of
+the time.
+"""
 
 _JAVA = (
     "-XX:+UseSerialGC",

@@ -312,7 +312,7 @@ def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None
     """Poll `ready()` until it is true.
 
     Raises:
-        StackError: the time is up, or a process of the stack has exited.
+        StackError: the time is up, or one of the stack's processes has exited.
     """
     deadline = time.monotonic() + seconds
     while True:
