@@ -27,7 +27,7 @@ _CELLS = 240_000
 
 @dataclass(frozen=True)
 class BenchProfile:
-    """How large a run is.
+    """The size of a run.
 
     Args:
         messages: messages in a raw topic, with the usual number of columns.

@@ -82,7 +82,7 @@ class MessageStream(NamedTuple):
 
 
 def generate(name: str, spec: StreamSpec) -> MessageStream:
-    """Return the messages in a format. The same spec gives the same bytes."""
+    """Return the messages in a given format. The same spec always gives the same bytes."""
     writer = WRITERS[name]()
     history = History(spec, writer.unusual)
     messages = [

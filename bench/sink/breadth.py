@@ -16,8 +16,8 @@ from bench.sink.batch_runner import BatchRunner
 from bench.sink.events import Workload
 from bench.sink.feeder import create_topic, write
 
-# How many batches have one event. The first ones do not count, because in production a job runs for days with compiled
-# code.
+# The number of single-event batches. The first ones do not count, because in production a job runs for days with
+# compiled code.
 _WARM_UP, _COUNTED = 5, 15
 
 

@@ -19,7 +19,7 @@ from bench.sink.used import Meter, Used, report
 _TABLES = (1, 10, 100, 1000)
 _ROWS = (100_000, 1_000_000, 10_000_000)
 
-# How many changes a batch has, and how many rows per batch a full load has.
+# Changes per batch, and rows per batch in a full load.
 _CHANGES, _LOAD = 100_000, 1_000_000
 
 _WARM_UP_TABLES = 10

@@ -38,7 +38,7 @@ class Used(NamedTuple):
 
 
 class Meter:
-    """Measures what batches do."""
+    """Measures batches."""
 
     def __init__(self, tree: Tree, tables: int) -> None:
         self._tree = tree

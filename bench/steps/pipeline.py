@@ -139,7 +139,7 @@ class StepCosts(NamedTuple):
 
 
 def step_costs(name: str, spec: StreamSpec, rounds: int) -> StepCosts:
-    """Return what a format costs: the minimum of several alternating rounds, after a warm-up."""
+    """Return the costs for a format: the minimum of several alternating rounds, after a warm-up."""
     stream = generate(name, spec)
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))

@@ -1,4 +1,4 @@
-"""A row as a reader stores it, and how a change affects it: the rules in docs/envelope/applying.md, by position.
+"""A row as a reader stores it, and how a change affects it. Implements the rules in docs/envelope/applying.md.
 
 Within a scope, the position decides. If a scope delivers a row's changes in order, any change up to the last position
 was already applied. If it does not (`native:`), a row consists of a reset and patches. The reset is the last change

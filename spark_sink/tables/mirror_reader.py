@@ -41,7 +41,7 @@ class KeyRange(NamedTuple):
     values: frozenset[Any] | None = None
 
 
-# Keyed by key column.
+# By key column.
 Reach = Mapping[str, KeyRange]
 
 
