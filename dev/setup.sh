@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
-# Makes .venv from requirements.lock, fetches the jars, compiles that of the sink, makes them the default of its Spark,
-# and builds the native path where cargo is there. Quick when nothing changed; `make` calls it before anything.
+# Creates .venv from requirements.lock, downloads the jars, compiles the sink's jar, makes Spark in .venv use them by
+# default, and builds the native path if cargo is installed. Quick if nothing changed; `make` always runs it first.
 # $PYTHON selects the Python to build on; the default is python3. If Python is missing or too old, the script exits with
-# code 2 and one line that says how to install it. If Java is, it uses a Java runtime that comes as a Python package.
+# code 2 and one line that explains how to install it. If Java is missing or too old, the script uses the Java in a
+# Python package.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -24,13 +25,14 @@ version=$("$python" -c 'import platform; print(platform.python_version())' 2>/de
 [ -x .venv/bin/python ] && .venv/bin/python -m dev.java >/dev/null 2>&1 ||
     "$python" -m dev.java --before-packages >/dev/null || exit 2
 
-# One at a time in this checkout: two that fill the same .venv spoil it. (macOS has no flock; there it is up to you.)
+# Run only one setup at a time per checkout, because two would corrupt the same .venv. macOS has no flock, so there you
+# have to make sure yourself.
 if command -v flock >/dev/null; then
     exec 9>.venv.lock
     flock 9
 fi
 
-# The stamp names what .venv was made from, so that any other lock, project file or Python makes it anew.
+# The stamp identifies what .venv was created from. A different lock, project file or Python recreates it.
 stamp=$("$python" - <<'PY'
 import hashlib, pathlib, sys
 
@@ -41,11 +43,12 @@ PY
 if [ "$(cat .venv/setup-stamp 2>/dev/null)" != "$stamp" ]; then
     count=$(grep -c '^[a-z].*==' requirements.lock)
     echo "setup: installing $count packages into .venv (Python $version; a minute or two, once)" >&2
-    # Kept when it is of this Python: others may be running from it. Packages that left the lock go with `make clean`.
+    # Keep .venv if it has the same Python, because processes may be running from it. `make clean` removes packages that
+    # are no longer in the lock.
     if [ "$(.venv/bin/python -c 'import platform; print(platform.python_version())' 2>/dev/null)" != "$version" ]; then
         "$python" -m venv --clear .venv
     fi
-    # --require-hashes: nothing but the very files that the lock names, from whatever index this machine uses.
+    # --require-hashes only accepts the files listed in the lock, from whatever index this machine uses.
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
     echo "$stamp" > .venv/setup-stamp
