@@ -1,4 +1,4 @@
-"""The error hierarchy. Only the class of an error determines how the caller reacts.
+"""The error hierarchy. How the caller reacts depends only on the error class.
 
 CdcError
   MessageError       one message cannot be translated: write a dead letter and continue
@@ -20,27 +20,27 @@ from cdc_core.errors import unknown as unknown
 
 
 class ErrorCode(StrEnum):
-    """The reason for a dead letter: a closed list of values for the header `cdc-error-code`."""
+    """Why a message became a dead letter: a closed list of values for the header `cdc-error-code`."""
 
     FRAMING = "FRAMING"  # the first bytes match no layout that the dialect knows
     MALFORMED_JSON = "MALFORMED_JSON"
     MALFORMED_AVRO = "MALFORMED_AVRO"
     LIMIT_EXCEEDED = "LIMIT_EXCEEDED"  # larger, deeper or wider than the configuration allows
-    UNKNOWN_TYPE = "UNKNOWN_TYPE"  # an unknown type of message, not an unknown row operation
+    UNKNOWN_TYPE = "UNKNOWN_TYPE"  # an unknown message type, not an unknown row operation
     UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
     MISSING_FIELD = "MISSING_FIELD"
     INVALID_FIELD = "INVALID_FIELD"
-    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # the message does not identify the table of the row
+    TABLE_UNKNOWN = "TABLE_UNKNOWN"  # the message does not identify the row's table
     ROW_NOT_SENT = "ROW_NOT_SENT"  # the row changed, but its writer left the values out of the message
-    SCHEMA_MISSING = "SCHEMA_MISSING"  # the metadata that the message refers to was not learned in time
-    AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # the message has different meanings for two writers
+    SCHEMA_MISSING = "SCHEMA_MISSING"  # metadata that the message refers to was not learned in time
+    AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # the message has different meanings depending on its writer
     CONTRADICTION = (
         "CONTRADICTION"  # shows that the source's options are wrong; only if on_error holds the table or partition
     )
     UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release cannot translate it exactly
     KEY_MISSING = "KEY_MISSING"
     KEY_CHANGE_INCOMPLETE = "KEY_CHANGE_INCOMPLETE"
-    HELD = "HELD"  # an earlier message of the table is a dead letter, and on_error holds the table
+    HELD = "HELD"  # an earlier message for the table is a dead letter, and on_error holds the table
     TOO_LARGE = "TOO_LARGE"  # an event does not fit the output topic
     INTERNAL = "INTERNAL"  # an unexpected exception while translating this message, which is a bug of the translator
 
@@ -61,7 +61,7 @@ class MessageError(CdcError):
 
 
 class Unmaskable(CdcError):
-    """No masked copy of a record can be made, so the record is left out. The text gives the reason, without row
+    """No masked copy of a record can be made, so the record is left out. The error text gives the reason, without row
     data.
     """
 
@@ -71,4 +71,4 @@ class RetryableError(CdcError):
 
 
 class ContradictionError(FatalError):
-    """Messages contradict the options that they were read with, so later messages would be misread."""
+    """Messages contradict the options they were read with, so later messages would be misread."""

@@ -1,8 +1,8 @@
-"""The input of a dialect and its possible outcomes.
+"""What goes into a dialect and what comes out.
 
 A dialect is `decode(Message) -> Outcome`. It determines the operation, the table, old and new values, and the source
-position. Everything that all dialects share (keys, image states, positions, limits, dead letters) is implemented once,
-in `translate`.
+position. Everything that dialects have in common (keys, image states, positions, limits, dead letters) is implemented
+once, in `translate`.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from msgspec import Struct
 from cdc_core.envelope import Ddl, Issue, TableSchema, Tx
 
 Scalar: TypeAlias = str | int | float | bool | None
-"""A canonical value: a JSON value, already encoded by the rules of docs/design.md §4.2."""
+"""A canonical value: a JSON value, already encoded according to docs/design.md §4.2."""
 
 Image: TypeAlias = dict[str, Scalar]
-"""Column name -> canonical value, in source order. NULL is None, and a column that was not sent is absent."""
+"""Column name -> canonical value, in source order. NULL is None. Columns that were not sent are absent."""
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -32,11 +32,11 @@ class Message(Struct, frozen=True, gc=False):
     value: bytes | None
     headers: tuple[tuple[str, bytes | None], ...] = ()
     topic_id: str = "-"
-    """Kafka's id of the topic, which changes when a topic is recreated. `-` without a broker (files)."""
+    """Kafka's topic id, which changes when a topic is recreated. `-` without a broker (files)."""
 
 
 class Limits(Struct, frozen=True, forbid_unknown_fields=True):
-    """Limits for all input. A message that exceeds one becomes a dead letter with LIMIT_EXCEEDED."""
+    """Input limits. A message that exceeds one becomes a dead letter with LIMIT_EXCEEDED."""
 
     value_bytes: int = 8 * 1024 * 1024
     json_depth: int = 64
@@ -48,7 +48,7 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TableName(Struct, frozen=True, gc=False):
-    """A table, named as in the source, with its case. `db` and `schema` are None if the source has no such level."""
+    """A table, named as in the source and in the same case. `db` and `schema` are None if the source has no such level."""
 
     db: str | None
     schema: str | None
@@ -56,7 +56,7 @@ class TableName(Struct, frozen=True, gc=False):
 
 
 class Writer(Struct, frozen=True, gc=False):
-    """The writer of a message: the envelope fields that do not depend on the row."""
+    """The message's writer: the envelope fields that do not depend on the row."""
 
     variant: str | None = None
     variant_basis: str | None = None
@@ -66,12 +66,13 @@ class Writer(Struct, frozen=True, gc=False):
 
 
 class RowChange(Struct, gc=False):
-    """One row of one message, before the common rules are applied.
+    """One row from one message, before the common rules are applied.
 
-    `before` and `after` contain only what was sent. `before_sparse`: `before` lists only (a superset of) the changed
-    columns, and the other columns equal those in `after`; translate completes it. `after_sparse` is the reverse:
-    columns missing from `after` but present in `before` are unchanged. `schema` is set only if the complete column list
-    is declared. `types` are the canonical types of columns that are known without it.
+    `before` and `after` contain only what was sent. `before_sparse` means that `before` lists only the changed columns
+    (or a superset of them). All other columns have the same values as in `after`, and translate fills them in.
+    `after_sparse` is the reverse: columns that are in `before` but missing from `after` are unchanged. `schema` is set
+    only if the message declares the complete column list. `types` are the canonical types of columns known without a
+    schema.
     """
 
     op: str
@@ -99,7 +100,7 @@ class RowChange(Struct, gc=False):
 
 
 class OtherChange(Struct):
-    """A change other than a row: kind `schema` (requires `ddl`), `tx` or `watermark`.
+    """A change that is not a row: kind `schema` (requires `ddl`), `tx` or `watermark`.
 
     `after` contains the values that existing rows have in columns added by a statement.
     """
@@ -123,13 +124,13 @@ Change: TypeAlias = RowChange | OtherChange
 
 
 class Changes(Struct, gc=False):
-    """The message was understood. Contains its changes, at least one, in order."""
+    """The message was understood. Contains its changes in order, at least one."""
 
     changes: list[Change]
 
 
 class Skip(Struct, frozen=True):
-    """The message intentionally has no change (a tombstone, a filler). It is counted under `reason`, a fixed word."""
+    """The message intentionally has no change (a tombstone, a filler). It is counted under `reason`, a fixed keyword."""
 
     reason: str
 
@@ -137,7 +138,7 @@ class Skip(Struct, frozen=True):
 class Learned(Struct, frozen=True):
     """The message describes other messages. It is written to the metadata topic under `key`, and the catalog learns it.
 
-    `announces` is what the message also announces to consumers: a changed structure is an event of kind `schema`.
+    `announces` is what consumers also learn from the message: a changed structure is a `schema` event.
     """
 
     key: str
@@ -146,11 +147,11 @@ class Learned(Struct, frozen=True):
 
 
 class Needs(Struct, frozen=True):
-    """The message cannot be read before the metadata `key` is learned.
+    """The message cannot be read until the metadata `key` has been learned.
 
-    With `registry_id`, the metadata is not in another message but is the text of that schema in the schema registry.
-    With `schema_text`, the message itself is complete, but an output needs the id that the registry assigns to this
-    schema under the subject `key`.
+    With `registry_id`, the metadata does not come from another message. It is the schema that the registry stores under
+    that id. With `schema_text`, the message itself is complete, but an output needs the id that the registry assigns to
+    this schema under the subject `key`.
     """
 
     key: str
@@ -169,23 +170,21 @@ def _nothing_learned(key: str) -> object | None:
 
 
 class Finding(Struct, frozen=True):
-    """A guard's finding about a message, without row data. If `fatal`, nothing from the message may be written."""
+    """What a guard found in a message, without row data. If `fatal`, nothing from the message may be written."""
 
     text: str
     fatal: bool
 
 
 class Guard(Protocol):
-    """Compares the messages of one partition with each other. It never changes an event: it stops the process or
-    warns.
-    """
+    """Compares a partition's messages with each other. A guard never changes an event: it stops the process or warns."""
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """Return findings on the next message of the partition, before anything from it is written."""
+        """Return findings on the partition's next message, before anything from it is written."""
         ...
 
     def missed(self) -> None:
-        """Note that the next message of the partition has no changes because it is a dead letter."""
+        """Note that the partition's next message has no changes because it is a dead letter."""
         ...
 
 
@@ -199,7 +198,7 @@ class Guarded(Protocol):
 
 
 class Dialect(Protocol):
-    """An input format with its options, created once. Apart from look-ups, `decode` is a pure function of the message.
+    """An input format with its options, created once. Apart from look-ups, `decode` depends only on the message.
 
     Raises:
         MessageError: the message becomes a dead letter.
@@ -210,14 +209,14 @@ class Dialect(Protocol):
     def decode(self, message: Message) -> Outcome: ...
 
     def learn(self, key: str, document: bytes) -> object:
-        """Parse the document of a `Learned`, or a needed schema, into the value that the look-up returns for `key`."""
+        """Parse a `Learned` document, or a needed schema, into the value that the look-up returns for `key`."""
         ...
 
 
 @runtime_checkable
 class HasFastPath(Protocol):
     """A dialect with a fast path for common messages. The plain path reads every message and defines the correct
-    result; `tests/translator/dialects/test_fast_paths.py` compares the two.
+    result. `tests/translator/dialects/test_fast_paths.py` compares the two.
     """
 
     def decode_plainly(self, message: Message) -> Outcome:
@@ -227,27 +226,27 @@ class HasFastPath(Protocol):
 
 @runtime_checkable
 class Versioned(Protocol):
-    """The result of `learn`, for documents that can contradict each other under one key."""
+    """The result of `learn`, for documents under the same key that can contradict each other."""
 
     @property
     def version(self) -> tuple[int, str]:
-        """Orders documents: the greater one is newer."""
+        """Orders documents: a greater version is newer."""
         ...
 
     @property
     def content(self) -> object:
-        """Equal for documents that lead to the same reading of rows."""
+        """Equal for documents that lead to the same interpretation of rows."""
         ...
 
     @property
     def subject(self) -> str:
-        """The name of what is described, for people: a table's name."""
+        """A readable name for what the document describes, such as a table name."""
         ...
 
 
 @runtime_checkable
 class Naming(Protocol):
-    """A dialect that can often identify the tables of a message that it rejects."""
+    """A dialect that can often identify the tables in a message that it rejects."""
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """Return the tables of everything in the message, named as its events would name them.
@@ -260,14 +259,14 @@ class Naming(Protocol):
 
 @runtime_checkable
 class Learning(Protocol):
-    """A dialect with messages that describe other messages (`Learned`)."""
+    """A dialect in which some messages describe other messages (`Learned`)."""
 
     learns: bool
 
 
 @runtime_checkable
 class Sequenced(Protocol):
-    """A dialect whose `pos_native` orders the changes of one task (`order: native`, docs/design.md §4.4)."""
+    """A dialect whose `pos_native` orders the changes from one task (`order: native`, docs/design.md §4.4)."""
 
     native_position: str
     """A regular expression that matches a whole `pos_native`: at most 38 digits. A greater number is later."""
@@ -276,8 +275,8 @@ class Sequenced(Protocol):
 class DeclaredTable(Struct, frozen=True, forbid_unknown_fields=True):
     """A table whose columns or key the operator declares, because its messages do not contain them.
 
-    `table` is a pattern for the table's name as the source writes it (`OWNER.TABLE`), with `*` and `?`. `columns` maps
-    names to canonical types, in table order. Without it, only the key is declared.
+    `table` is a pattern for the table name as the source writes it (`OWNER.TABLE`), with `*` and `?`. `columns` maps
+    column names to canonical types, in table order. Without `columns`, only the key is declared.
     """
 
     table: str
@@ -289,7 +288,7 @@ class Setup(Struct, frozen=True):
     """The arguments that every dialect receives in addition to its own options."""
 
     source: str
-    """Configured name of the source."""
+    """The source's configured name."""
     limits: Limits = Limits()
     tables: tuple[DeclaredTable, ...] = ()
     lookup: Lookup = _nothing_learned

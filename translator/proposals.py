@@ -1,4 +1,4 @@
-"""Evidence in a sample of messages about a source's options, and how reliable it is."""
+"""What a sample of messages reveals about a source's options, and how reliable that evidence is."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 from translator.message import Change, Message
 
 Certainty: TypeAlias = Literal["certain", "likely", "unknown"]
-"""The reliability of the evidence: whether only one writer can produce such messages, or no other known writer does,
-or there is no evidence.
+"""How reliable the evidence is: only one writer can produce such messages, no other known writer does, or there is no
+evidence.
 """
 
 
@@ -30,7 +30,7 @@ class Proposal(Struct, frozen=True):
 
 
 class ReadMessage(Struct, frozen=True):
-    """A message that the dialect reads, with its changes. It has none if it cannot be translated."""
+    """A message that the dialect reads, and its changes. A message that cannot be translated has none."""
 
     message: Message
     changes: Sequence[Change]
@@ -43,7 +43,7 @@ class Propose(Protocol):
 
 
 class Recogniser(Struct, frozen=True):
-    """Options with which to read a sample in a dialect.
+    """Options for reading a sample in a dialect.
 
     Args:
         attempts: options that let the dialect read as much as possible, simplest first.
@@ -54,5 +54,5 @@ class Recogniser(Struct, frozen=True):
 
 
 def notes_of(sample: Sequence[ReadMessage]) -> frozenset[str]:
-    """Return all notes of all changes."""
+    """Return the notes from all changes."""
     return frozenset(note for read in sample for change in read.changes for note in change.notes or ())

@@ -1,6 +1,6 @@
 """Envelope -> bytes. A codec is `encode(event, schema) -> list of Record`, and one dictionary lists all codecs.
 
-Here, "codec" means the wire format of an event, not Python's `codecs` module.
+Here, "codec" means an event's wire format, not Python's `codecs` module.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ AvroHeader = Callable[[], bytes]
 
 
 class Framing(Struct, frozen=True):
-    """The names of the schemas of Avro data."""
+    """The names of the Avro schemas."""
 
     avro_header: AvroHeader = lambda: HEADER
     tables: TableSchemas | None = None
-    """The registered schemas of tables, or None without a registry."""
+    """The registered table schemas, or None without a registry."""
     routed: bool = False
-    """True if the topic depends on the event, so that the topic's name is not known yet."""
+    """True if the topic depends on the event, so that the topic name is not known yet."""
 
 
 class Codec(Protocol):
-    """A wire format of the envelope."""
+    """A wire format for the envelope."""
 
     name: str
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return the records of an event: none if the format cannot express it, several if it needs them.
+        """Return an event's records: none if the format cannot express the event, several if it needs them.
 
         Args:
             schema: the schema that the event refers to by `schema_id`.
@@ -99,7 +99,7 @@ _WITHOUT_REGISTRY = Framing()
 
 
 def build(name: str, options: Mapping[str, Any], framing: Framing = _WITHOUT_REGISTRY) -> Codec:
-    """Return the codec of this name, with its options.
+    """Return the codec with this name and these options.
 
     Raises:
         ConfigError: an unknown codec or option, or a missing registry that the codec requires.

@@ -1,8 +1,9 @@
-"""Encode an event as an Avro datum, with code written for the envelope's schema only.
+"""Encode an event as an Avro datum, with code that is specific to the envelope schema.
 
-fastavro writes the same bytes, and the tests compare with it. It needs a mapping for every record and looks up the
-branch of every union, which takes five times as long (docs/benchmarks.md). The main saving: half of the fields have the
-same values in many events of a stream, and one cache look-up returns the bytes of all of them.
+fastavro writes the same bytes, and the tests compare the two. But fastavro needs a mapping for every record and looks
+up the branch of every union, which takes five times as long (docs/benchmarks.md). Most of the saving comes from a
+cache: half of the fields have the same values in many events of a stream, and one look-up returns the bytes for all of
+them.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ _BOOLEAN: Mapping[bool, bytes] = {False: b"\x00", True: b"\x01"}
 
 
 def encode_datum(event: ChangeEvent, header: bytes) -> bytes:
-    """Return the header and the event, in the order of the schema's fields.
+    """Return the header and the event, with fields in schema order.
 
     Raises:
         ValueError: text that UTF-8 cannot encode, or a number outside its Avro type.
@@ -85,7 +86,7 @@ def encode_datum(event: ChangeEvent, header: bytes) -> bytes:
     )
 
 
-# -- fields that are shared by the events of a table and partition, cached together
+# -- fields that events from the same table and partition share, cached together
 
 _Shared: TypeAlias = tuple[
     *tuple[str, str | None, str, str],  # kind, op, source, dialect
@@ -104,7 +105,7 @@ class _SharedBytes(NamedTuple):
     states: bytes
     schema_id: bytes
     place: bytes
-    """Encode topic and partition of `origin`."""
+    """Encode the topic and partition in `origin`."""
 
 
 def _shared(shared: _Shared) -> _SharedBytes:
@@ -124,7 +125,7 @@ def shared_names(kind: str, op: str | None, source: str, dialect: str, names: It
     return b"".join((text(kind), maybe_text(op), text(source), text(dialect), *map(maybe_text, names)))
 
 
-# -- records, arrays and maps of the envelope
+# -- records, arrays and maps in the envelope
 
 
 def _issues(issues: Sequence[Issue]) -> bytes:
@@ -152,7 +153,7 @@ def _ext(ext: Mapping[str, str]) -> bytes:
 
 
 def maybe_names(names: tuple[str, ...]) -> bytes:
-    """Encode an array of texts, in a union with null."""
+    """Encode an array of text, in a union with null."""
     return _names(names) if names else _NULL
 
 
@@ -161,7 +162,7 @@ def _names(names: tuple[str, ...]) -> bytes:
 
 
 def _block(count: int, items: Iterable[bytes]) -> bytes:
-    """Encode an array or map: one block unless it is empty, then the end."""
+    """Encode an array or map: one block unless it is empty, then the end marker."""
     return _INT[count] + b"".join(items) + _END if count else _END
 
 
@@ -169,13 +170,13 @@ def _block(count: int, items: Iterable[bytes]) -> bytes:
 
 
 def text(value: str) -> bytes:
-    """Encode a text."""
+    """Encode text."""
     data = value.encode()
     return _INT[len(data)] + data
 
 
 def maybe_text(value: str | None) -> bytes:
-    """Encode a text, in a union with null."""
+    """Encode text, in a union with null."""
     if value is None:
         return _NULL
     data = value.encode()
@@ -187,7 +188,7 @@ def maybe_text(value: str | None) -> bytes:
 _PAIRS = [bytes((low | 0x80, high | 0x80)) for high in range(128) for low in range(128)]
 """Fourteen bits, as two groups that are not the last."""
 _LOW = _PAIRS[::2]
-"""The lowest thirteen bits of a non-negative number. Zig-zag encoding doubles it."""
+"""The lowest thirteen bits of a non-negative number. Zig-zag encoding doubles the number."""
 _SOME_LOW = [_SOME + low for low in _LOW]
 
 
@@ -206,9 +207,9 @@ def long(number: int) -> bytes:
     Raises:
         ValueError: it has more than 64 bits.
     """
-    # Times and offsets grow slowly, so their bits from the fourteenth up (8 ms, 8192 records) repeat. This takes 0.18
-    # us, and
-    # 0.7 us for new bits. A loop over the groups takes 0.9 us, and an event has three times.
+    # Times and offsets grow slowly, so their bits from the fourteenth up (8 ms, 8192 records) repeat. A repeated value
+    # takes
+    # 0.18 us, and new bits take 0.7 us. A loop over the groups takes 0.9 us, and an event has three times.
     if number > 0x1FFF:
         return _LOW[number & 0x1FFF] + _HIGH[number >> 13]
     return _SIGNED[number]
@@ -253,6 +254,7 @@ _INT = Memo(_int)
 _SIGNED = Memo(_signed)
 _HIGH = Memo(_high)
 _SOME_LENGTH: Memo[int, bytes] = Memo(lambda length: _SOME + _int(length))
-# The same few columns of a table tend to change together: 0.1 us for three of them, 1.0 us without the memo.
+# The same few columns in a table tend to change together. For three of them this takes 0.1 us, or 1.0 us without the
+# memo.
 _NAMES = Memo(_names)
 _SHARED = Memo(_shared)

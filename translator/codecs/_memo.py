@@ -10,14 +10,14 @@ V = TypeVar("V")
 
 MAX_ENTRIES = 4096
 MAX_LENGTH = 1024
-"""Maximum number of characters in all texts of a key."""
+"""Maximum number of characters in all of a key's texts."""
 
 
 class Memo(dict[K, V]):
     """A cache in which `memo[key]` is `make(key)`. The function must depend on the key alone, and the result must be
     about as long as the key.
 
-    Names come from messages, so their number and length are unlimited. A full cache is cleared, and long keys are not
+    Names come from messages, so they are unlimited in number and length. A full cache is cleared, and long keys are not
     cached.
     """
 

@@ -1,8 +1,7 @@
-"""Debezium's envelope as Avro with a schema registry: each table has its own schemas, and each record refers to its
-own.
+"""Debezium's envelope as Avro with a schema registry. Each table has its own schemas, and each record refers to them.
 
-Events are handled as for Debezium's JSON. Avro has no missing columns, so the operator decides whether NULL may replace
-a column that a row lacks.
+Events are handled as in Debezium's JSON format. Avro has no missing columns, so the operator decides whether NULL may
+replace a column that a row lacks.
 """
 
 from __future__ import annotations
@@ -85,7 +84,7 @@ class DebeziumAvroCodec:
     """Rows as Debezium events. DDL, transactions and watermarks have no record.
 
     Args:
-        schemas: returns the ids of the schemas of tables.
+        schemas: returns ids for table schemas.
     """
 
     name = "debezium_avro"
@@ -97,11 +96,11 @@ class DebeziumAvroCodec:
         self._images = options.images()
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return the records of an event, as the codec `debezium` does.
+        """Return an event's records, as the `debezium` codec does.
 
         Raises:
-            MessageError: an option rejects the event, or no faithful form of it exists.
-            UnregisteredSchema: the id of its schema is not known yet.
+            MessageError: an option rejects the event, or the format cannot express it faithfully.
+            UnregisteredSchema: the schema id is not known yet.
         """
         if event.kind != "row":
             return []
@@ -129,8 +128,8 @@ class DebeziumAvroCodec:
 
 
 def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
-    """Reject a key change that also changes the type of the key. One schema cannot describe both keys, so one of them
-    would differ from every earlier key of the row.
+    """Reject a key change that also changes the key type. One schema cannot describe both keys, so one of them would
+    differ from every earlier key of the row.
 
     Raises:
         MessageError: a key column has a different type than before.
@@ -142,13 +141,13 @@ def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
 
 
 def _without_types(event: ChangeEvent) -> ChangeEvent:
-    """Return an event without a schema, reduced to columns of known type.
+    """Return an event without a schema, reduced to columns whose type is known.
 
-    The values of its key show the key types, as for all keys of its table. In other columns a number could have any
-    width and a text could be bytes. A consumer that knows the table would fail on them or misread them.
+    Key values show their types, as in all keys of the table. In other columns, a number could have any width and text
+    could be bytes. A consumer that knows the table would fail on such columns or misread them.
 
     Raises:
-        MessageError: it has a new image, which would be reduced to its key.
+        MessageError: the event has a new image, which would be reduced to its key.
     """
     if event.op == "d":
         return replace(event, before=event.key, before_state="none" if event.key is None else "key")
@@ -172,7 +171,7 @@ _SUBJECTS: Mapping[Subject, Callable[[str, AvroTable], tuple[str, str]]] = {
 
 
 class _AvroForm:
-    """Keys and values of one table under one schema."""
+    """Keys and values for one table with one schema."""
 
     def __init__(self, table: AvroTable, ids: SchemaIds, key_subject: str, value_subject: str) -> None:
         self._table = table
@@ -202,7 +201,7 @@ class _AvroForm:
 
 
 class _Header:
-    """The header of data under one schema. Its id is requested on first use."""
+    """The header for data with one schema. The schema id is requested on first use."""
 
     def __init__(self, ids: SchemaIds, subject: str, schema: Node) -> None:
         self._ids = ids

@@ -1,4 +1,4 @@
-"""A codec for an output that receives only the events of some tables."""
+"""A codec for an output that receives only events from some tables."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.message import TableName
 
 
 class WholeCodec(Protocol):
-    """A codec for events of any table."""
+    """A codec for events from any table."""
 
     name: str
 
@@ -23,7 +23,7 @@ class WholeCodec(Protocol):
 
 
 class FilteredCodec:
-    """Passes the events of selected tables to another codec."""
+    """Pass events from selected tables to another codec."""
 
     def __init__(self, codec: WholeCodec, tables: TableFilter) -> None:
         self.name = codec.name
@@ -32,11 +32,11 @@ class FilteredCodec:
         self._takes = tables.takes
 
     def takes(self, source: str, table: TableName) -> bool:
-        """Return whether rows of a table are written."""
+        """Return whether a table's rows are written."""
         return self._takes(source, table.db, table.schema, table.table)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return the records of the codec, or none if the table is not selected.
+        """Return the codec's records, or none if the table is not selected.
 
         Raises:
             MessageError: the codec rejects the event.

@@ -1,4 +1,4 @@
-"""Plain JSON: the fields of the envelope in order, with keys and row images as nested objects."""
+"""Plain JSON: the envelope fields in order, with keys and row images as nested objects."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from translator.codecs.record import Record, record_headers, record_key
 
 
 class JsonCodec:
-    """One JSON object per record. `translator translate` prints the same."""
+    """One JSON object per record. `translator translate` prints the same format."""
 
     name = "json"
 

@@ -1,7 +1,7 @@
-"""The JSON Schema of the JSON form, for consumers that validate what they receive.
+"""The JSON Schema for JSON events, for consumers that validate what they receive.
 
 `python -m translator.codecs.json_schema` prints it, and docs/envelope.schema.json is its output. It is derived from the
-Avro schema, so the fields are listed only once. Like version 1 itself, it allows additional fields and words.
+Avro schema, so the fields are listed only once. Like version 1 itself, it allows additional fields and values.
 """
 
 from __future__ import annotations
@@ -33,11 +33,12 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "after_state": STATES,
     "variant_basis": VARIANT_BASES,
 }
-"""The words that this release writes. They are examples instead of an `enum`, because later releases can add words."""
+"""The values that this release writes. They are examples rather than an `enum`, because later releases can add values.
+"""
 
 
 def json_schema() -> Node:
-    """Return the schema of a value. Nullable fields can be missing."""
+    """Return the schema for a value. Nullable fields can be missing."""
     record = avro_schema(logical=False)
     for field in record["fields"]:
         if field["name"] in IMAGES:

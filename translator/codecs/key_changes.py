@@ -1,7 +1,7 @@
-"""Write a key change as two events, a delete and an insert, for consumers that do not support updates of the key.
+"""Write a key change as two events, a delete and an insert, for consumers that do not support key updates.
 
 An insert writes the whole row, so the new row must be complete. Missing columns are taken from the old image if the
-event says that they did not change, as for Debezium's consumers.
+event says that they did not change, as for Debezium consumers.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from translator.codecs.debezium.images import Columns, moved_row
 from translator.codecs.record import Record
 
 DELETE_HALF, INSERT_HALF = "/d", "/c"
-"""Suffixes of the event id for the two halves of a key change."""
+"""Event id suffixes for the two halves of a key change."""
 
 _KEYLESS = "KEY_INCOMPLETE"
 
@@ -40,7 +40,7 @@ class EnvelopeCodec(Protocol):
 
 
 class SplitKeyChanges:
-    """Passes events to another codec and splits an event that removes the key of a row into two records."""
+    """Pass events to another codec. Split an event that removes a row's key into two records."""
 
     def __init__(self, codec: EnvelopeCodec) -> None:
         self.name = codec.name
@@ -58,9 +58,9 @@ class SplitKeyChanges:
 
 
 def halves(event: ChangeEvent, schema: TableSchema | None) -> tuple[ChangeEvent, ChangeEvent]:
-    """Return the delete of the old row and the insert of the new one.
+    """Return the old row's delete and the new row's insert.
 
-    Both have the position of the event, because they are for different rows.
+    Both have the event's position, because they are for different rows.
 
     Raises:
         MessageError: the new row lacks a column that the old row could have.
@@ -105,7 +105,7 @@ def _state(after: Columns, sent: Columns | None, schema: TableSchema | None, sta
 
 
 def _known_of(half: ChangeEvent, image: Columns | None) -> ChangeEvent:
-    """Return one half without remarks about values in its image, which referred to the other half."""
+    """Return one half without notes and issues about values in its image, which referred to the other half."""
     there = image or {}
     withheld = [name for name in half.unavailable or () if name not in there]
     issues = [issue for issue in half.issues or () if issue.col not in there]

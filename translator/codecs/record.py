@@ -1,4 +1,4 @@
-"""The Kafka record of an event, with its key and headers, shared by every codec (docs/design.md §4.1)."""
+"""An event's Kafka record, with the key and headers that every codec shares (docs/design.md §4.1)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Record(Struct, frozen=True, gc=False):
 
 
 def record_key(event: ChangeEvent) -> bytes:
-    """Return the compact JSON `[source,db,schema,table,{key}]`, without the last member if no key is known."""
+    """Return the compact JSON `[source,db,schema,table,{key}]`, without the last element if no key is known."""
     parts: list[object] = [event.source, event.db, event.schema, event.table]
     if event.key is not None:
         parts.append(msgspec.Raw(event.key.encode()))
@@ -31,12 +31,12 @@ def record_key(event: ChangeEvent) -> bytes:
 
 
 def record_key_head(source: str, db: str | None, schema: str | None, table: str | None) -> bytes:
-    """Return the key of a table's records up to its last member."""
+    """Return the key of a table's records up to its last element."""
     return msgspec.json.encode([source, db, schema, table])[:-1]
 
 
 ID_HEADER = "cdc-id"
-"""The only header that differs between the events of a table."""
+"""The only header that differs between events for the same table."""
 
 
 def record_headers(event: ChangeEvent) -> Headers:
@@ -67,11 +67,11 @@ _SHARED_HEADERS = Memo(shared_headers)
 
 
 RECORD_OVERHEAD = 512
-"""Upper bound for the size of a record batch with one record, excluding its key, value and headers."""
+"""Upper bound for a single-record batch, excluding the record's key, value and headers."""
 
 
 def record_size(record: Record) -> int:
-    """Return an upper bound for the size of a record in a batch of its own, before compression."""
+    """Return an upper bound for a record's size in a batch of its own, before compression."""
     size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
     for name, value in record.headers:
         size += len(name) + len(value or b"") + 10

@@ -18,11 +18,11 @@ SchemaIds: TypeAlias = Callable[[str, str], int]
 """Subject and schema text -> id. Raises UnregisteredSchema, or MessageError if the registry rejected the schema."""
 
 TopicOf: TypeAlias = Callable[[ChangeEvent], str]
-"""Event -> topic of its records. The subject is named after the topic."""
+"""Event -> topic for its records. The subject is named after the topic."""
 
 
 class UnregisteredSchema(Exception):
-    """The id of a schema is not known yet. Ask the registry, then encode the message again."""
+    """The schema's id is not known yet. Ask the registry, then encode the message again."""
 
     def __init__(self, subject: str, text: str) -> None:
         super().__init__(f"the id of a schema under subject {subject} is not known")
@@ -36,7 +36,7 @@ def unknown_id(subject: str, text: str) -> int:
 
 
 class TableSchemas(Struct, frozen=True):
-    """Gives a codec the ids of the schemas of tables."""
+    """Gives a codec the ids of table schemas."""
 
     ids: SchemaIds
     topic_of: TopicOf

@@ -1,7 +1,7 @@
-"""Rows by key, for consumers that keep the newest value of each key. A record has the whole row, or is a tombstone.
+"""Rows by key, for consumers that keep the newest value for each key. A record has the whole row, or is a tombstone.
 
 Such a consumer reads a missing column as NULL. A row is therefore written completely or not at all, unless the operator
-knows that the consumers handle this. Rows and key changes are determined as for Debezium's consumers.
+knows that the consumers can handle partial rows. Rows and key changes are determined as for Debezium consumers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class _UpsertRow(NamedTuple):
-    """A row, or a tombstone if it has no columns. `missing` lists the columns of the row whose value is not known."""
+    """A row, or a tombstone if it has no columns. `missing` lists the row's columns whose values are not known."""
 
     key: Columns
     columns: Columns | None = None
@@ -72,7 +72,7 @@ class UpsertCodec:
         """Return one record, two for a changed key, or none for a row without a key.
 
         Raises:
-            MessageError: an option rejects the event, or no faithful form of it exists.
+            MessageError: an option rejects the event, or the format cannot express it faithfully.
         """
         if event.kind != "row":
             return []

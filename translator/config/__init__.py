@@ -1,1 +1,1 @@
-"""The configuration as types: settings, their sections, and the rules inside sections."""
+"""The configuration as types: settings, their sections, and the rules within each section."""

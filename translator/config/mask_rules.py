@@ -1,7 +1,7 @@
 """Rules that mask columns (docs/masks.md): which columns a rule matches, by name and by type.
 
-A masking rule matches when in doubt: names are also compared without case, accents and invisible characters, and name
-levels that one side lacks count as equal. A rule that keeps a column matches only its exact name.
+When in doubt, a masking rule matches. It also compares names without case, accents and invisible characters, and treats
+a name level that one side lacks as equal. A rule that keeps a column matches only the column's exact name.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Action: TypeAlias = Literal["keep", "drop", "set_null", "hash", "truncate", "kee
 Matcher: TypeAlias = Callable[[str], object]
 
 UNKNOWN_TYPE = "unknown"
-"""The canonical type of a column whose type is not declared anywhere."""
+"""The canonical type for columns whose type is not declared anywhere."""
 
 
 class MaskRule(Struct, frozen=True, dict=True):
@@ -38,7 +38,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
     @property
     def masks(self) -> bool:
-        """Return whether the rule masks, rather than exempts, its columns."""
+        """Return whether the rule masks its columns rather than exempting them."""
         return self.action != "keep"
 
     def matches_source(self, source: str) -> bool:
@@ -51,7 +51,7 @@ class MaskRule(Struct, frozen=True, dict=True):
         if not self.masks:
             return bool(matches(name))
         spellings = (name, folded(name))
-        # Messages of one source can include levels that others omit, and so can patterns.
+        # A source can include name levels in some messages and omit them in others. The same goes for patterns.
         if any(matches(end) for spelled in spellings for end in (spelled, *_ends(spelled))):
             return True
         return any(of_end(spelled) for dots, of_end in ends for spelled in spellings if spelled.count(".") == dots)
@@ -70,7 +70,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
     @cached_property
     def _of_table(self) -> tuple[Matcher, list[tuple[int, Matcher]]]:
-        """Return a matcher for the pattern and for each of its ends after a dot, with the number of dots in each."""
+        """Return a matcher for the pattern and one for each suffix after a dot, with the number of dots in each."""
         return self._matcher(self.table), [(end.count("."), self._matcher(end)) for end in _ends(self.table)]
 
     @cached_property
@@ -86,9 +86,9 @@ class MaskRule(Struct, frozen=True, dict=True):
 
 
 def folded(name: str) -> str:
-    """Return a folded form, equal for all names that people or a database can take for the same name."""
+    """Return a folded name. It is the same for all names that a person or a database could take for each other."""
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
-    # C is invisible characters, M is marks such as accents. A dotless i is the lower case of a Turkish I.
+    # C stands for invisible characters, M for marks such as accents. Dotless i is the lower case of a Turkish I.
     kept = "".join(char for char in text if unicodedata.category(char)[0] not in "CM")
     return kept.replace("ı", "i").strip()
 
@@ -101,6 +101,6 @@ def _ends(name: str) -> Iterator[str]:
 
 
 def _either(pattern: str) -> Matcher:
-    """Match a name as written or folded. `?` matches one character of either form."""
+    """Match a name as written or folded. `?` matches one character in either version."""
     written, loose = matcher(pattern), matcher(folded(pattern))
     return lambda name: written(name) or loose(name)

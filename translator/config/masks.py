@@ -1,4 +1,4 @@
-"""The section `masks`: columns whose values must not be readable in any output."""
+"""The `masks` section: columns whose values must not be readable in any output."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdc_core.kafka_settings import Section
 from translator.config.mask_rules import Action, MaskRule
 
 _NEEDS = {"truncate": "length", "keep_last": "length", "replace": "text"}
-"""The setting that an action requires in addition to its patterns."""
+"""The setting that each action requires in addition to its patterns."""
 
 
 class MaskSettings(Section):

@@ -1,4 +1,4 @@
-"""Convert options from the configuration or the command line to the frozen options class of a dialect or codec."""
+"""Convert options from the configuration or the command line to a dialect's or codec's frozen options class."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) 
     """Return the options of `owner`, a dialect or a codec.
 
     Raises:
-        ConfigError: an unknown name or word (the error suggests the nearest known one), or a value of the wrong type.
+        ConfigError: an unknown name or value (the error suggests the nearest known one), or a value of the wrong type.
     """
     known = [field.encode_name for field in msgspec.structs.fields(options_class)]
     for name in given:
@@ -61,7 +61,7 @@ _INVALID: Mapping[str, str] = {
 
 
 def _mistake(said: str) -> str:
-    """Rephrase an error of msgspec for operators. The result never contains the value."""
+    """Rephrase a msgspec error for operators. The result never contains the value."""
     placed = _PLACED.fullmatch(said)
     place, said = (placed["place"], placed["said"]) if placed else ("", said)
     expected = _EXPECTED.fullmatch(said)
@@ -74,19 +74,19 @@ def _mistake(said: str) -> str:
 
 
 def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:
-    """Reject a word that the option does not know, and list the known ones, which msgspec does not do."""
+    """Reject a value that the option does not know and list the known ones. msgspec does not list them."""
     allowed = _words(hint)
     for word in value if isinstance(value, (list, tuple)) else (value,):
         if allowed and isinstance(word, str) and word not in allowed:
             raise ConfigError(f"{owner}: {unknown(name, word, allowed)}")
 
 
-# Settings are read as YAML 1.2, where these words are texts. Options that expect a boolean accept them, as settings do.
+# Settings are read as YAML 1.2, where these words are plain text. Boolean options accept them, as settings do.
 _BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}
 
 
 def _words(hint: Any) -> tuple[str, ...]:
-    """Return the allowed words of an option whose type is a Literal or a list of Literals; empty for other types."""
+    """Return the values allowed for an option whose type is a Literal or a list of Literals. Empty for other types."""
     if get_origin(hint) is Literal:
         return get_args(hint)
     return next((words for arm in get_args(hint) if (words := _words(arm))), ())

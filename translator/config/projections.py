@@ -1,4 +1,4 @@
-"""The section `projections`: additional topics, their format, and their tables."""
+"""The `projections` section: additional topics, their format, and their tables."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Projection(Section):
 
     @model_validator(mode="after")
     def _rows_without_names_have_their_own_topic(self) -> Projection:
-        """Reject `key: columns` where rows of several tables would share keys, because compaction would delete live
+        """Reject `key: columns` where rows from several tables would share keys. Compaction would then delete live
         rows.
         """
         template = self.template
@@ -78,12 +78,12 @@ class Projection(Section):
 
     @property
     def template(self) -> TopicTemplate | None:
-        """The template of its topics, or None for a single topic."""
+        """The projection's topic template, or None for a single topic."""
         return template_of(self.topic)
 
     @property
     def tables(self) -> TableFilter | None:
-        """The selection of tables, or None for all tables."""
+        """The selected tables, or None for all tables."""
         template = self.template
         return chosen(self.include, self.exclude, tables_only=template is not None and template.by_table)
 
@@ -91,7 +91,7 @@ class Projection(Section):
 def chosen(
     include: Sequence[TableChoiceSettings], exclude: Sequence[TableChoiceSettings], *, tables_only: bool = False
 ) -> TableFilter | None:
-    """Return the table selection of an output, or None for all tables."""
+    """Return an output's table selection, or None for all tables."""
     if not include and not exclude and not tables_only:
         return None
     patterns = [one.pattern() for one in include], [one.pattern() for one in exclude]
@@ -102,11 +102,11 @@ def check_templates(projections: Sequence[Projection], written: Sequence[str], *
     """Check that topics that begin with a template's prefix can only come from that template.
 
     Args:
-        written: the topics that are written in addition to those of templates.
+        written: the topics that are written in addition to those from templates.
         sources: the number of sources.
 
     Raises:
-        ValueError: a prefix is not unique, or equally named tables of several sources would share a topic.
+        ValueError: a prefix is not unique, or tables with the same name in several sources would share a topic.
     """
     templates = [one.template for one in projections if one.template is not None]
     for at, template in enumerate(templates):

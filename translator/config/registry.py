@@ -1,4 +1,4 @@
-"""The section `registry`: address, trust and credentials of the schema registry."""
+"""The `registry` section: the schema registry's address, trust settings and credentials."""
 
 from __future__ import annotations
 

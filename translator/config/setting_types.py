@@ -1,4 +1,4 @@
-"""Types of settings beyond text and numbers: names, topics and topic patterns, and start positions."""
+"""Setting types beyond text and numbers: names, topics and topic patterns, and start positions."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, ValidationError, ValidatorFunctionWra
 
 
 def _in_words(words: str) -> WrapValidator:
-    """Describe the expected form of a text in words, because nobody wants to read a regular expression at 3 a.m."""
+    """Describe the expected text in words, because nobody wants to read a regular expression at 3 a.m."""
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -25,7 +25,7 @@ Name = Annotated[
     Field(pattern=r"^[A-Za-z0-9._-]{1,128}$"),
     _in_words("expected a name of at most 128 letters, digits, dots, - and _"),
 ]
-# A name, or a pattern over names: `*` matches any characters, `?` matches one.
+# A name or a name pattern, in which `*` matches any characters and `?` matches one.
 TopicPattern = Annotated[
     str,
     Field(pattern=r"^\.{0,2}[A-Za-z0-9_*?-][A-Za-z0-9._*?-]*$", max_length=249),
@@ -44,4 +44,4 @@ def is_pattern(topic: str) -> bool:
 
 def matches(topic: str, entry: str) -> bool:
     """Return whether an entry of `topics` matches this topic."""
-    return fnmatch.fnmatchcase(topic, entry)  # entries contain no `[`, the third special character of fnmatch
+    return fnmatch.fnmatchcase(topic, entry)  # fnmatch also treats `[` as special, but entries contain no `[`

@@ -1,6 +1,6 @@
 """The whole configuration as types. cdc_core.config reads the file.
 
-An unknown name is an error at start that suggests the nearest known one. Dialects and codecs check their own options.
+An unknown name is an error at startup that suggests the nearest known one. Dialects and codecs check their own options.
 """
 
 from __future__ import annotations
@@ -323,7 +323,7 @@ class Settings(Section):
 
     @property
     def raw_topics(self) -> list[str]:
-        """The entries of `topics` of all sources: names and patterns."""
+        """The `topics` entries of all sources: names and patterns."""
         return [topic for source in self.sources for topic in source.topics]
 
     @property
@@ -333,33 +333,33 @@ class Settings(Section):
 
     @property
     def templates(self) -> list[TopicTemplate]:
-        """The topic templates of projections with several topics."""
+        """The topic templates of projections that write several topics."""
         return [one.template for one in self.projections if one.template is not None]
 
     @property
     def written_topics(self) -> list[str]:
-        """Every topic that is written, except topics of templates."""
+        """Every topic that is written, except topics from templates."""
         output = self.output
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
 
     def writes(self, topic: str) -> bool:
-        """Return whether a topic is written. Topics of templates count, whether they exist or not."""
+        """Return whether a topic is written. Topics from templates count, whether they exist or not."""
         return topic in self.written_topics or any(topic.startswith(one.prefix) for one in self.templates)
 
     @property
     def masked_sources(self) -> frozenset[str]:
-        """The sources with masks whose original messages must not be written or shown."""
+        """The sources with masks. Their original messages must not be written or shown."""
         if self.masks.messages == "keep":
             return frozenset()
         return frozenset(source.name for source in self.sources if self.masks.rules_of(source.name))
 
     @property
     def digest(self) -> str:
-        """A digest that identifies this configuration. Secrets are not part of it."""
+        """A digest that identifies this configuration. It does not cover secrets."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def codes(self, policy: str) -> frozenset[ErrorCode]:
-        """Return the codes with this policy."""
+        """Return the error codes with this policy."""
         return frozenset(code for code, chosen in self.on_error.items() if chosen == policy)
 
     _file: SettingsFile | None = PrivateAttr(default=None)
@@ -425,7 +425,7 @@ class Settings(Section):
 
 
 def load(path: Path, environment: Mapping[str, str] = os.environ) -> Settings:
-    """Return the settings of a YAML file.
+    """Return the settings from a YAML file.
 
     Raises:
         ConfigError: see cdc_core.config.
@@ -438,7 +438,7 @@ class _Connection(Section):
 
 
 def parse_kafka(options: Mapping[str, Any], environment: Mapping[str, str], where: str) -> Kafka:
-    """Return only the section `kafka`, from settings given on a command line.
+    """Return only the `kafka` section, from settings given on a command line.
 
     Raises:
         ConfigError: see cdc_core.config.
@@ -447,5 +447,5 @@ def parse_kafka(options: Mapping[str, Any], environment: Mapping[str, str], wher
 
 
 def parse(text: str, environment: Mapping[str, str], where: str) -> Settings:
-    """Return the settings of a YAML text; `where` identifies it in errors."""
+    """Return the settings from YAML text. `where` identifies the text in errors."""
     return config.parse(Settings, text, environment, where)

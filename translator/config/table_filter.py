@@ -1,4 +1,4 @@
-"""The tables that an output receives: include and exclude patterns over sources and tables."""
+"""The tables that an output receives: include and exclude patterns for sources and tables."""
 
 from __future__ import annotations
 
@@ -11,19 +11,17 @@ from msgspec import Struct
 ANY = "*"
 
 _KEPT = 4096
-"""Maximum number of tables whose result is cached, because table names come from messages."""
+"""Maximum number of tables to cache results for. There has to be a limit because table names come from messages."""
 
 
 def matcher(pattern: str) -> Callable[[str], object]:
     """Return a predicate for names that match a pattern: `*` matches any characters, `?` matches one."""
-    # `[`, the third special character of fnmatch, has no special meaning here.
+    # fnmatch also treats `[` as special, which it must not be here.
     return re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match
 
 
 class TableChoice(Struct, frozen=True):
-    """A pattern for tables of sources. `table` matches `db.schema.table`, without levels that the source does not
-    have.
-    """
+    """A pattern for tables by source. `table` matches `db.schema.table`, without levels that the source does not have."""
 
     source: str = ANY
     table: str = ANY
@@ -33,9 +31,9 @@ class TableFilter:
     """A selection of tables. Events without a table (transaction markers, watermarks) are selected by their source.
 
     Args:
-        include: only these tables are selected; () selects all.
-        exclude: these tables are not selected, even if they are included.
-        tables_only: events without a table are not selected.
+        include: select only these tables. () selects all.
+        exclude: do not select these tables, even if they are included.
+        tables_only: do not select events without a table.
     """
 
     def __init__(
@@ -47,7 +45,7 @@ class TableFilter:
         self._found: dict[tuple[str, str | None, str | None, str | None], bool] = {}
 
     def takes(self, source: str, db: str | None, schema: str | None, table: str | None) -> bool:
-        """Return whether events of a table are selected, or those without a table if `table` is not given."""
+        """Return whether a table's events are selected or, without `table`, whether events without a table are."""
         names = source, db, schema, table
         found = self._found.get(names)
         if found is None:

@@ -1,7 +1,7 @@
-"""Topic names derived from table names: one topic per table or per source of a projection.
+"""Topic names derived from table names: one topic per table or per source in a projection.
 
-Two tables never share a topic by accident. Name levels are joined by points, and characters that a topic name cannot
-contain are replaced. A name that was changed, or looks as if it was, ends with a digest of the levels.
+Two tables never share a topic by accident. Name levels are joined with dots, and characters that a topic name cannot
+contain are replaced. A name that was changed, or that looks as if it was, ends with a digest of the levels.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _DIGEST = re.compile(r"-[0-9a-f]{12}$")
 
 
 class TopicTemplate(Struct, frozen=True):
-    """A prefix followed by the name of the source, the name of the table, or both."""
+    """A prefix followed by the source name, the table name, or both."""
 
     text: str
     prefix: str
@@ -50,7 +50,7 @@ class TopicTemplate(Struct, frozen=True):
         return cls(text, found["prefix"], "{source}" in found["levels"], "{table}" in found["levels"])
 
     def topic(self, source: str, db: str | None, schema: str | None, table: str | None) -> str:
-        """Return the topic of a table."""
+        """Return a table's topic."""
         named = (db, schema, table) if self.by_table else ()
         of_source = (source,) if self.by_source else ()
         levels = [*of_source, *(level for level in named if level)]
@@ -61,14 +61,14 @@ class TopicTemplate(Struct, frozen=True):
         return self._marked(levels, [*of_source, *named])
 
     def _marked(self, levels: Sequence[str], named: Sequence[str | None]) -> str:
-        # A name from JSON can contain half a surrogate pair; `json` writes it as an escape.
+        # A name from JSON can contain half a surrogate pair. `json` writes it as an escape.
         digest = hashlib.sha256(json.dumps(named).encode()).hexdigest()[:_DIGEST_LENGTH]
         legal = self.prefix + ".".join(_NOT_OF_TOPICS.sub("_", level) for level in levels)
         return f"{legal[: MAX_LENGTH - 1 - _DIGEST_LENGTH]}-{digest}"
 
 
 def template_of(topic: str) -> TopicTemplate | None:
-    """Return the template in the setting `topic`, or None for a plain name.
+    """Return the template in the `topic` setting, or None for a plain name.
 
     Raises:
         ValueError: the setting is neither a template nor a name.

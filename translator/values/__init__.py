@@ -1,8 +1,8 @@
 """Convert source scalars to canonical scalars by the declared column type, using tables instead of branches on content.
 
-A canonical scalar is what row images contain (docs/design.md §4.2). The type of the column determines the encoding, and
-the value never does. A value without a faithful form raises `Unrepresentable`: the column is left out of the image and
-reported as an issue. Values are never rounded or guessed.
+Row images contain canonical scalars (docs/design.md §4.2). The encoding depends on the column type and never on the
+value. A value that has no faithful encoding raises `Unrepresentable`: the column is left out of the image and reported
+as an issue. Values are never rounded or guessed.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _DECIMAL_TYPE = re.compile(r"decimal\((\d{1,4}),(-?\d{1,4})\)\Z")
 
 @lru_cache(maxsize=4096)
 def converter(canonical_type: str) -> Converter:
-    """Return the converter of a canonical type for the usual spelling of its values.
+    """Return the converter to a canonical type, for values in their usual spelling.
 
     Dialects whose writers spell a type differently (hex, latin-1, a default time zone) use the named function instead.
 

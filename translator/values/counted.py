@@ -1,6 +1,6 @@
-"""Convert values of Avro's logical types: counts of days or fractions of a second, and unscaled decimals.
+"""Convert Avro logical types: counts of days or fractions of a second, and unscaled decimals.
 
-The result is canonical text, or text that the converter of another type accepts.
+The result is canonical text, or text that another type's converter accepts.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ _EPOCH = datetime(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
 _WIDEST_DECIMAL = MAX_EXPONENT * 10 // 24
-"""Maximum bytes of a decimal; each byte holds 2.4 digits. Longer decimals are not written
-(docs/design.md §4.2).
+"""Maximum size of a decimal in bytes. Each byte holds 2.4 digits. Longer decimals are not written (docs/design.md
+§4.2).
 """
 
 
@@ -36,7 +36,7 @@ def date_of_days(value: object) -> str:
 
 
 def clock_of(digits: int) -> Converter:
-    """Format a time of day, given in units of 10^-digits seconds since midnight, without a fraction of zero."""
+    """Format a time of day, given in units of 10^-digits seconds since midnight. A zero fraction is omitted."""
     unit = 10**digits
 
     def convert(value: object) -> str:
@@ -50,7 +50,7 @@ def clock_of(digits: int) -> Converter:
 
 
 def local_of(digits: int) -> Converter:
-    """Format a local timestamp, given in units of 10^-digits seconds since 1970, without a fraction of zero."""
+    """Format a local timestamp, given in units of 10^-digits seconds since 1970. A zero fraction is omitted."""
     unit = 10**digits
     if digits == _DIGITS_OF_PYTHON:
         return _local_of_micros
@@ -70,7 +70,9 @@ _DIGITS_OF_PYTHON = 6
 
 
 def _local_of_micros(value: object) -> str:
-    """Format a local time in microseconds. This is Python's own unit, which saves a step of the general function."""
+    """Format a local time in microseconds. Python uses the same unit, which saves a step compared with the general
+    function.
+    """
     try:
         return (_EPOCH + timedelta(0, 0, _count(value))).isoformat()
     except OverflowError:
@@ -78,7 +80,7 @@ def _local_of_micros(value: object) -> str:
 
 
 def unscaled_decimal(precision: int, scale: int) -> Converter:
-    """Return a decimal(p,s) from the big-endian two's complement of its digits. Precision 0 means any precision."""
+    """Return a decimal(p,s) from its unscaled value in big-endian two's complement. Precision 0 means any precision."""
 
     def convert(value: object) -> str:
         if not isinstance(value, bytes) or not value:

@@ -1,7 +1,8 @@
-"""The kinds of cells that the native path reads itself, by the converter that each kind replaces.
+"""The kinds of cells that the native path reads itself, listed by the converter that each kind replaces.
 
-A kind accepts a subset of its converter's spellings and writes the same result. Other spellings, and converters that
-are not listed here, are left to the converter. `tests/translator/native/test_cells.py` compares both.
+A kind accepts a subset of its converter's spellings and writes the same result. The converter handles all other
+spellings, and converters that are not listed here are always called. `tests/translator/native/test_cells.py` compares
+both.
 """
 
 from __future__ import annotations
@@ -15,14 +16,14 @@ from translator.values.numbers import INTEGER_BOUNDS
 from translator.values.scalar import Converter
 
 NativeKind: TypeAlias = tuple[str, int, int]
-"""A kind, by its name in `_native/src/cells.rs`, and up to two numbers that it needs."""
+"""A kind, as named in `_native/src/cells.rs`, and up to two numbers that it needs."""
 
 PYTHON: NativeKind = ("python", 0, 0)
-"""The kind of cells that only their converter can read."""
+"""The kind for cells that only their converter can read."""
 
 _TEXT: NativeKind = ("text", 0, 0)
 _MAX_HOURS = 99
-"""Maximum exponent of the spelling that is read natively: two digits."""
+"""Maximum exponent that is read natively: two digits."""
 
 _KINDS: Mapping[str, NativeKind] = {
     **{name: ("integer", *bounds) for name, bounds in INTEGER_BOUNDS.items() if name != "uint64"},
@@ -45,10 +46,10 @@ _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)\Z")
 
 
 def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
-    """Return the kind of a column's cells.
+    """Return the kind for a column's cells.
 
     Args:
-        convert: the converter of the cells, or None if they are copied unchanged.
+        convert: the cell converter, or None if cells are copied unchanged.
     """
     if convert is None:
         return _TEXT
@@ -63,7 +64,7 @@ def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
 
 
 def with_fraction(kind: NativeKind, digits: int) -> NativeKind:
-    """Return the kind of cells whose fraction of a second is a number instead of text, with at most this many
+    """Return the kind for cells in which the fraction of a second is a number instead of text, with at most this many
     digits.
     """
     name, first, _ = kind
@@ -73,5 +74,5 @@ def with_fraction(kind: NativeKind, digits: int) -> NativeKind:
 
 
 def integers_within(low: int, high: int) -> NativeKind:
-    """Return the kind of integers whose bounds match no canonical type."""
+    """Return the kind for integers whose bounds match no canonical type."""
     return "integer", low, high

@@ -30,7 +30,7 @@ INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
 
 SMALLEST_NORMAL_SINGLE = 2.0**-126
 LARGEST_SINGLE = 2.0**128 - 2.0**104
-"""The range of single-precision floats with full precision."""
+"""The range in which single-precision floats have full precision."""
 
 _DIGITS = re.compile(r"[+-]?[0-9]+\Z")
 _NUMBER = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?\Z")
@@ -86,9 +86,7 @@ def _decimal_of(value: object) -> Decimal:
             raise Unrepresentable("NOT_A_NUMBER", value)
         try:
             number = Decimal(text)
-        except (
-            InvalidOperation
-        ):  # a number according to the pattern, but its exponent has more digits than Decimal supports
+        except InvalidOperation:  # matches the pattern, but its exponent has more digits than Decimal supports
             raise Unrepresentable("EXPONENT_OUT_OF_RANGE", value) from None
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int):  # only NaN and the infinities contain a letter
@@ -99,27 +97,27 @@ def _decimal_of(value: object) -> Decimal:
 
 
 def _plain(number: Decimal) -> str:
-    """Return decimal text without an exponent. Negative zero loses its sign, because no database stores it."""
+    """Return decimal text without an exponent. Negative zero loses its sign because no database stores it."""
     text = format(number, "f")
     return text[1:] if text.startswith("-") and not number else text
 
 
 def to_decimal(value: object) -> str:
-    """Return a decimal without declared scale: digits as sent, with positive exponents written out."""
+    """Return a decimal that has no declared scale: digits as sent, with positive exponents written out."""
     if type(value) is int and -_WIDEST < value < _WIDEST:
         return str(value)
     return _plain(_decimal_of(value))
 
 
 def to_scaled_decimal(precision: int, scale: int, value: object) -> str:
-    """Return a decimal(p,s) with exactly `scale` fraction digits. Digits that do not fit are an issue and are never
+    """Return a decimal(p,s) with exactly `scale` fraction digits. Digits that do not fit are an issue. They are never
     rounded.
     """
     whole, _, fraction = _plain(_decimal_of(value)).partition(".")
     digits = whole + fraction.ljust(scale, "0")
     end = max(
         len(whole) + scale, 0
-    )  # counts the digits that the type keeps; a negative scale ends them before the point
+    )  # counts the digits that the type keeps (a negative scale ends them before the point)
     if digits[end:].strip("0"):
         raise Unrepresentable("SCALE_EXCEEDED", value)
     if len(digits[:end].lstrip("-0")) > precision:
@@ -164,7 +162,7 @@ def to_float32(value: object) -> float | str:
     (single,) = struct.unpack("<f", packed)
     if number and not single:
         raise Unrepresentable("OUT_OF_RANGE", value)
-    # Six digits are enough for every shorter decimal as well, except for subnormals, which have less precision.
+    # Six digits are enough for every shorter decimal, too. The exception is subnormals, which have less precision.
     for digits in range(6 if abs(single) >= SMALLEST_NORMAL_SINGLE else 1, 9):
         short = float(f"{single:.{digits}g}")
         if struct.pack("<f", short) == packed:

@@ -1,4 +1,4 @@
-"""The type of a converter and the error for values without a faithful form. Every conversion uses both."""
+"""The converter type, and the error for values that have no faithful canonical form. Every conversion uses both."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Raises:
 
 
 class Unrepresentable(Exception):
-    """A value without a faithful canonical form. `code` is the reason; `raw` is the value's text, of any length."""
+    """A value without a faithful canonical form. `code` is the reason. `raw` is the value's text, of any length."""
 
     def __init__(self, code: str, raw: object) -> None:
         super().__init__(code)
@@ -29,10 +29,10 @@ class Unrepresentable(Exception):
 
 
 class Assumed(Exception):
-    """Signals that a value was read under an assumption that the event must note. This is not an error, but it is
-    raised instead of returned, because it is rare.
+    """Signals that a value was read under an assumption that the event must note. This is not an error. It is raised
+    rather than returned because it is rare.
 
-    `value` is the canonical scalar, `note` the name of the assumption.
+    `value` is the canonical scalar, and `note` identifies the assumption.
     """
 
     def __init__(self, value: Scalar, note: str) -> None:
@@ -42,7 +42,7 @@ class Assumed(Exception):
 
 
 def raw_text(value: object) -> str:
-    """Return the raw text of an issue: bytes as base64, anything else as text, with characters that UTF-8 cannot encode
+    """Return an issue's raw text: bytes as base64, anything else as text. Characters that UTF-8 cannot encode are
     escaped.
 
     Booleans and Avro records are written as in JSON.

@@ -16,7 +16,7 @@ _BOOLEANS = {"1": True, "0": False, "true": True, "false": False, "t": True, "f"
 def to_boolean(value: object) -> bool:
     if isinstance(value, bool):
         return value
-    # Python can also format bytes as text, and b"1" would look like MySQL's b'1'.
+    # Python can also format bytes as text, but b"1" would look like MySQL's b'1'.
     found = None if isinstance(value, bytes) else _BOOLEANS.get(str(value).strip().lower())
     if found is None:
         raise Unrepresentable("NOT_A_BOOLEAN", value)
@@ -36,7 +36,7 @@ def to_string(value: object) -> str:
 
 
 def to_unknown(value: object) -> Scalar:
-    """Convert a value without a declared type: text and booleans unchanged, numbers as exact text."""
+    """Convert a value that has no declared type: text and booleans unchanged, numbers as exact text."""
     if isinstance(value, str):
         return text_of(value)
     return value if isinstance(value, bool) else to_string(value)

@@ -1,4 +1,4 @@
-"""Dates and times in text form. Sources that send components build the text with the functions of this module."""
+"""Dates and times as text. Sources that send components build the text with the functions in this module."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from translator.values.scalar import Assumed, Unrepresentable, text_of
 
 OVERLAP, GAP = "TZ_OVERLAP", "TZ_GAP"
-"""Assumptions about a local time that occurs twice (the clock was set back) or never (it was set forward)."""
+"""Assumptions about a local time that occurs twice (clocks were set back) or never (clocks were set forward)."""
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})\Z", re.ASCII)
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?\Z", re.ASCII)
@@ -37,7 +37,7 @@ def date_text(year: int, month: int, day: int, raw: object) -> str:
 
 
 def _refused(text: str, code: str) -> Unrepresentable:
-    """Return the issue for a text that matches no pattern above: a year out of range, or else `code`."""
+    """Return the issue for text that matches no pattern above: a year out of range, or else `code`."""
     return Unrepresentable("OUT_OF_RANGE" if _BEYOND.match(text) else code, text)
 
 
@@ -96,7 +96,7 @@ _OFFSET = re.compile(r"([+-])([01]\d|2[0-3]):?([0-5]\d)?\Z", re.ASCII)
 def zone(name: str) -> tzinfo:
     """Return a time zone by offset (`+08:00`) or name (`Asia/Shanghai`).
 
-    Named zones come from the package tzdata and never from the machine, so that every image produces the same bytes.
+    Named zones come from the tzdata package, never from the machine, so that every image produces the same bytes.
 
     Raises:
         ValueError: the zone does not exist.
@@ -126,7 +126,7 @@ def _no_zone(name: str) -> ValueError:
 
 
 def utc_text(local: datetime, fraction: str, raw: object) -> str:
-    """Return an aware time of whole seconds as `...Z`, with the fraction digits as sent.
+    """Return an aware time in whole seconds as `...Z`, with the fraction digits as sent.
 
     Raises:
         Assumed: the local time occurs twice in its zone (clocks were set back; the earlier moment is used) or never

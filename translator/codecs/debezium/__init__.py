@@ -1,8 +1,8 @@
-"""Write events as Debezium's JSON envelope, for consumers that know it. It contains less than the canonical event.
+"""Write events in Debezium's JSON envelope, for consumers that know it. It contains less than the canonical event.
 
-Most of this package handles its restrictions. Its consumers require an old image for every update and delete, read a
-missing column as NULL, and represent a key change only as a delete and a create. docs/debezium.md explains what is
-written when; `images` decides it, and `form` and `connect` write it.
+Most of this package handles the envelope's restrictions. Its consumers require an old image for every update and
+delete, read a missing column as NULL, and represent a key change only as a delete and a create. docs/debezium.md
+explains what is written when. `images` makes that decision, and `form` and `connect` write the result.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ class DebeziumCodec:
         """Return the settings that the native path needs for a projection.
 
         Args:
-            max_record: maximum size of a record in bytes.
+            max_record: maximum record size in bytes.
         """
         return native_projection(self._options, self._form_of, max_record)
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return the records of an event: a key change has two, and a tombstone can follow a delete.
+        """Return an event's records: two for a key change, and a delete can be followed by a tombstone.
 
         Raises:
-            MessageError: an option rejects the event, or no faithful form of it exists.
+            MessageError: an option rejects the event, or the format cannot express it faithfully.
         """
         try:
             return [] if event.kind != "row" else envelopes(event, schema, self._form_of(event, schema), self._options)
@@ -58,10 +58,11 @@ class DebeziumCodec:
 
 
 def envelopes(event: ChangeEvent, schema: TableSchema | None, form: Envelopes, options: Options) -> list[Record]:
-    """Return the records of a row event, if any.
+    """Return the records for a row event, if any.
 
     Raises:
-        MessageError: an option rejects the event, or no faithful form of it exists. Its text omits the codec's name.
+        MessageError: an option rejects the event, or the format cannot express it faithfully. The text omits the codec
+            name.
     """
     written = enumerate(changes(image_row(event, schema, form), options))
     return [record for index, change in written for record in _records(event, form, change, index, options.tombstones)]
@@ -82,10 +83,10 @@ def _records(event: ChangeEvent, form: Envelopes, change: ConnectChange, index: 
 
 
 def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> ImageRow:
-    """Parse the images of a row, without values that the format cannot express.
+    """Parse a row's images, without values that the format cannot express.
 
     Raises:
-        MessageError: such a value is in a key column.
+        MessageError: a key column contains such a value.
     """
     if event.op is None:
         raise ValueError("an event of kind row has no op")

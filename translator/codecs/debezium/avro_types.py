@@ -1,7 +1,7 @@
-"""The Avro schemas of a table in Debezium's format, and the encoding of its rows.
+"""A table's Avro schemas in Debezium format, and how its rows are encoded.
 
-Key columns have wide types, and other columns have the types of the table's schema. An event without a schema, such as
-every delete from Canal, then has exactly the same key bytes as the other events.
+Key columns have wide types. Other columns have the types in the table schema. Events without a schema, such as every
+delete from Canal, therefore have exactly the same key bytes as other events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from translator.codecs.registered import avro_name
 
 Node: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[bytes], bytes]
-"""JSON text of a non-null value -> its datum. ValueError if the type cannot hold it."""
+"""JSON text for a non-null value -> its datum. ValueError if the type cannot hold it."""
 
 KeyKinds: TypeAlias = tuple[tuple[str, str], ...]
 """The key columns in key order, each with its type: long, double, boolean or string."""
@@ -34,14 +34,14 @@ _decode = msgspec.json.decode
 
 
 class WrittenColumn(NamedTuple):
-    """A column in the schemas of its table."""
+    """A column in its table's schemas."""
 
     name: str
     type: str | Node
     write: Write
 
     def field(self, *, optional: bool) -> Node:
-        """Return the Avro field. It records the column's name if that is not a valid Avro name."""
+        """Return the Avro field. If the column name is not a valid Avro name, the field records the original."""
         legal = avro_name(self.name)
         doc = {} if legal == self.name else {"doc": f"column {self.name}"}
         if optional:
@@ -50,7 +50,7 @@ class WrittenColumn(NamedTuple):
 
 
 class AvroTable:
-    """Schemas and data of one table, under one schema and one form of its key.
+    """Schemas and data for one table, with one schema and one set of key types.
 
     Args:
         levels: source, database, schema and table.
@@ -76,7 +76,7 @@ class AvroTable:
 
     @property
     def key_name(self) -> str:
-        """The full name of the key's record."""
+        """The full name of the key record."""
         return f"{self._namespace}.Key"
 
     @property
@@ -85,16 +85,16 @@ class AvroTable:
         return f"{self._namespace}.Envelope"
 
     def key_schema(self) -> Node:
-        """Return the schema of record keys."""
+        """Return the schema for record keys."""
         return self._record("Key", [column.field(optional=False) for column in self._key])
 
     def row_schema(self) -> Node:
-        """Return the schema of both images."""
+        """Return the schema for both images."""
         return self._record("Value", [column.field(optional=True) for column in self._columns])
 
     def envelope_schema(self, fields: Callable[[Node, str], list[Node]]) -> Node:
-        """Return the schema of record values. `fields` returns those of the envelope and defines the row at its first
-        use.
+        """Return the schema for record values. `fields` returns the envelope's fields and defines the row where it is
+        first used.
         """
         return self._record("Envelope", fields(self.row_schema(), f"{self._namespace}.Value"))
 
@@ -102,11 +102,11 @@ class AvroTable:
         return {"type": "record", "name": name, "namespace": self._namespace, "fields": fields}
 
     def key(self, columns: Columns) -> bytes:
-        """Return the datum of a key."""
+        """Return a key's datum."""
         return b"".join(_written(column, bytes(columns[column.name])) for column in self._key)
 
     def row(self, columns: Columns) -> bytes:
-        """Return the datum of an image. Missing columns are null.
+        """Return an image's datum. Missing columns are null.
 
         Raises:
             MessageError: a column is not in the schema, or a value does not fit its type.
@@ -129,7 +129,7 @@ class AvroTable:
 
 
 def key_kinds(key: Columns | None, schema: TableSchema | None) -> KeyKinds:
-    """Return the types of a key: the declared ones of its columns, or else those of its values."""
+    """Return a key's types: the declared types of its columns, or else the types of its values."""
     types = {} if schema is None else schema.column_types
     if key is None:
         names: Iterable[str] = () if schema is None else schema.key_columns
@@ -173,7 +173,7 @@ _AVRO: Mapping[str, tuple[str, Node]] = {
     "string": ("string", {}),
     "bytes": ("bytes", {}),
 }
-"""Connect's types in Avro, with the annotation by which its converter recognises narrow types."""
+"""Connect's types in Avro, with the annotation by which its converter recognizes narrow types."""
 
 
 # -- values
@@ -194,7 +194,7 @@ def _integer(write: Callable[[int], bytes]) -> Write:
 
 
 def _text(value: bytes) -> bytes:
-    """Encode text, or another value in a column without a declared type."""
+    """Encode text, or any other value in a column that has no declared type."""
     return _datum.text(_decode(value, type=str) if value.startswith(b'"') else value.decode())
 
 
@@ -214,7 +214,7 @@ def _packed(form: str) -> Write:
     pack = struct.Struct(form).pack
 
     def floating(value: bytes) -> bytes:
-        # NaN and the infinities are text in an image.
+        # In an image, NaN and the infinities are text.
         return pack(float(_decode(value, type=float | str)))
 
     return floating

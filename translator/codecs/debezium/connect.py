@@ -1,7 +1,8 @@
-"""Kafka Connect's schema of a Debezium envelope: the `schema` member of its JSON form.
+"""Kafka Connect's schema for a Debezium envelope: the `schema` field in the JSON format.
 
-It declares only what an event contains: the columns of its row and the members of its `source`. If a declared member
-has no value, Connect passes NULL to its sinks. For an undeclared member, they see nothing, which expresses "absent".
+The schema declares only what an event contains: its row's columns and the fields in its `source`. If a declared field
+has no value, Connect passes NULL to its sinks. An undeclared field is invisible to them, which is how "absent" is
+expressed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ Schema: TypeAlias = dict[str, Any]
 
 
 class Type(NamedTuple):
-    """A Connect type, and the semantic name that tells Debezium's consumers more about it."""
+    """A Connect type, and the semantic name that gives Debezium consumers more detail."""
 
     type: str
     name: str | None = None
@@ -34,7 +35,7 @@ class Type(NamedTuple):
 STRING = Type("string")
 
 # Connect has no unsigned integers, so each is stored in the next wider type. Dates and times stay text, as in the
-# images: Debezium's numeric types end at microseconds or the year 2262, and its text types (IsoDate, IsoTimestamp)
+# images. Debezium's numeric types end at microseconds or in the year 2262, and its text types (IsoDate, IsoTimestamp)
 # imply UTC, which is wrong for a local time.
 TYPES: Mapping[str, Type] = {
     "boolean": Type("boolean"),
@@ -65,8 +66,8 @@ TYPES: Mapping[str, Type] = {
 }
 _FLOATS = frozenset({"float", "double"})
 
-# A message without a schema can still be for a typed column, like Canal's deletes. Its key must be byte-identical to
-# the key under which a message with a schema created the row. Keys therefore have no narrow types.
+# A message without a schema, such as a delete from Canal, can still belong to a typed column. Its key must be
+# byte-identical to the key under which a message with a schema created the row. Keys therefore have no narrow types.
 KEY_TYPES: Mapping[Type, Type] = {
     Type("int8"): Type("int64"),
     Type("int16"): Type("int64"),
@@ -76,15 +77,15 @@ KEY_TYPES: Mapping[Type, Type] = {
 
 Names: TypeAlias = tuple[str, ...]
 Found: TypeAlias = tuple[tuple[str, Type], ...]
-"""Types of columns that no schema declares, based on their values."""
+"""Types for columns that no schema declares, based on their values."""
 
 
 class TableTypes:
-    """The schema blocks of one table under one schema.
+    """The schema blocks for one table with one schema.
 
     Args:
         levels: source, database, schema and table. Absent levels are left out of the names.
-        schema: None gives every column the type of its values.
+        schema: None derives every column's type from its values.
     """
 
     def __init__(self, levels: Iterable[str | None], schema: TableSchema | None) -> None:
@@ -96,7 +97,7 @@ class TableTypes:
 
     @property
     def declared(self) -> Set[str]:
-        """The columns with a declared type."""
+        """The columns that have a declared type."""
         return self._declared
 
     @property
@@ -105,14 +106,16 @@ class TableTypes:
         return self._floats
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Removes the columns that Connect would misread: it reads the text NaN as the number 0."""
+        """Remove the columns that Connect would misread: it reads the text NaN as the number 0."""
         unfit = {name for name in self._floats & columns.keys() if bytes(columns[name]).startswith(b'"')}
         for name in unfit:
             del columns[name]
         return unfit
 
     def found(self, *images: Columns) -> Found:
-        """Return the types of the undeclared columns of the images: the type of the values, or text if those differ."""
+        """Return types for the undeclared columns in the images: the type of the values, or text if the values differ
+        in type.
+        """
         types: dict[str, Type] = {}
         for columns in images:
             if columns.keys() <= self._declared:
@@ -123,20 +126,20 @@ class TableTypes:
         return tuple(types.items())
 
     def key(self, names: Names, found: Found) -> Schema:
-        """Return the block of a message key."""
+        """Return the block for a message key."""
         types = {**self._types, **dict(found)}
         widened = {name: KEY_TYPES.get(kind, kind) for name, kind in types.items() if name in names}
         return self._struct("Key", names, widened, optional=False)
 
     def row(self, names: Names, found: Found) -> Schema:
-        """Return the block of a value that consists of the row alone."""
+        """Return the block for a value that consists of the row alone."""
         return self._struct("Value", names, {**self._types, **dict(found)})
 
     def value(self, columns: Names | None, found: Found, source: Names) -> Schema:
-        """Return the block of a value with these members of `source`.
+        """Return the block for a value with these `source` fields.
 
         Args:
-            columns: the columns of both images, or None for those of the table if there is no image.
+            columns: the columns in both images, or None for the table's columns if there is no image.
         """
         names = tuple(self._types) if columns is None else columns
         row = {**self._struct("Value", names, {**self._types, **dict(found)}), "optional": True}
@@ -155,7 +158,7 @@ class TableTypes:
 
 
 def type_of(value: bytes) -> Type | None:
-    """Return the type of a value. An image contains a number only if its column has a type, and then it has 64 bits.
+    """Return a value's type. An image contains a number only if its column has a type, and then it has 64 bits.
 
     None: the value is null and has no type.
     """
@@ -169,9 +172,7 @@ def type_of(value: bytes) -> Type | None:
 
 
 def as_text(columns: Columns, found: Found) -> Columns:
-    """Return the image with text in every undeclared text column, because Connect would read a number there as
-    absent.
-    """
+    """Return the image with text in every undeclared text column. Connect would read a number there as absent."""
     text = {name for name, kind in found if kind == STRING}
     return {
         name: value if name not in text or bytes(value).startswith((b'"', b"n")) else msgspec.Raw(b'"' + value + b'"')
@@ -185,11 +186,11 @@ _SCALARS: Mapping[Any, Type] = {str: STRING, int: Type("int64")}
 def _struct_of(
     kind: type[Struct], name: str, members: Names | None = None, parts: Mapping[str, Schema] = MappingProxyType({})
 ) -> Schema:
-    """Return the struct of a class, with its fields in the order in which they are written.
+    """Return the struct for a class, with its fields in the order in which they are written.
 
     Args:
-        members: the members to declare, or None for all.
-        parts: the schemas of members that are not scalars.
+        members: the fields to declare, or None for all.
+        parts: the schemas of fields that are not scalars.
     """
     hints = get_type_hints(kind)
     fields = []

@@ -14,9 +14,9 @@ OFFSET_LIMIT = 2**42
 
 
 class ConnectSource(Struct, frozen=True, omit_defaults=True):
-    """The origin of a change, `source`. All members are scalars, because Flink reads it as a map of strings.
+    """Where a change came from (`source`). All fields are scalars because Flink reads `source` as a map of strings.
 
-    Unknown members are left out: Iceberg's transform routes by `schema` if the member exists, even if it is null.
+    Unknown fields are left out: Iceberg's transform routes by `schema` if the field exists, even if it is null.
     """
 
     version: str
@@ -57,7 +57,7 @@ class Payload(Struct, frozen=True, omit_defaults=True):
 
 
 def payload(event: ChangeEvent, change: ConnectChange, index: int) -> Payload:
-    """Return the envelope of one change of an event.
+    """Return the envelope for one change in an event.
 
     Args:
         index: number of the change within the event, 0 or 1.
@@ -99,7 +99,7 @@ def _source(event: ChangeEvent, index: int) -> ConnectSource:
 
 
 def ordinal(event: ChangeEvent, index: int) -> int:
-    """Return a number that increases along a raw partition: offset, event of the record (20 bits), half (1 bit).
+    """Return a number that increases along a raw partition: offset, event number (20 bits), half (1 bit).
 
     Consumers that order or deduplicate by a number need a distinct one for each record, including both halves of a key
     change.

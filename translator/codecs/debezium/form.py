@@ -1,4 +1,4 @@
-"""The two JSON forms that Debezium's consumers know: the bare envelope, and the envelope with its schema."""
+"""The two JSON formats that Debezium consumers know: the bare envelope, and the envelope with its schema."""
 
 from __future__ import annotations
 
@@ -15,46 +15,44 @@ from translator.codecs.debezium.images import Columns
 _ENCODER = msgspec.json.Encoder()
 _NOTHING: frozenset[str] = frozenset()
 
-# Limits for the caches: names come from messages, so the number of tables and of column sets in partial images is not
-# limited.
+# Cache limits. Names come from messages, so there is no limit on the number of tables or on the column sets in partial
+# images.
 _MAX_TABLES = 1024
 _MAX_BLOCK_BYTES = 64 * 1024
 
 
 _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | None]
-"""The names that a block declares: the columns of a key, or the columns of a row and the members of `source`, if
-any.
-"""
+"""The names that a block declares: a key's columns, or a row's columns and the `source` fields, if any."""
 
 
 class Keys(Protocol):
-    """The form of a table's keys."""
+    """How a table's keys are written."""
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Removes and returns the columns that this form cannot express."""
+        """Remove and return the columns that this format cannot express."""
         ...
 
     def key(self, columns: Columns) -> bytes: ...
 
 
 class Rows(Keys, Protocol):
-    """The form of rows without an envelope."""
+    """How rows without an envelope are written."""
 
     def row(self, columns: Columns) -> bytes: ...
 
 
 class Envelopes(Keys, Protocol):
-    """The form of envelopes."""
+    """How envelopes are written."""
 
     def value(self, payload: Payload) -> bytes: ...
 
 
 class Form(Rows, Envelopes, Protocol):
-    """A form for both rows and envelopes."""
+    """A format for both rows and envelopes."""
 
 
 FormOf: TypeAlias = Callable[[ChangeEvent, TableSchema | None], Form]
-"""Return the form for the table of an event."""
+"""Return the format for an event's table."""
 
 
 class Plain:

@@ -1,7 +1,7 @@
-"""The row images of an event in a form that Debezium's consumers accept: completed, split in two, or rejected.
+"""An event's row images, adapted to what Debezium consumers accept: completed, split in two, or rejected.
 
-No value is invented here. Each value was sent in the event, or comes from the other image if the event says that the
-column did not change. Otherwise it stays absent.
+No value is invented here. Each value was either sent in the event or taken from the other image, if the event says that
+the column did not change. Otherwise it stays absent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from translator.codecs.debezium.options import MissingBefore, Options, Truncate,
 from translator.errors import ErrorCode, MessageError
 
 Columns: TypeAlias = dict[str, msgspec.Raw]
-"""Column name -> JSON text of its value, in the order of the image."""
+"""Column name -> JSON text of its value, in image order."""
 
 NEW_KEY = "__debezium.newkey"
 OLD_KEY = "__debezium.oldkey"
@@ -28,13 +28,13 @@ PLACEHOLDERS: Mapping[str, msgspec.Raw] = {
     name: msgspec.Raw(msgspec.json.encode(mark))
     for name, mark in {"string": _MARK, "json": _MARK, "unknown": _MARK, "bytes": _MARK_AS_BYTES}.items()
 }
-"""Debezium's placeholder for "unavailable", by the canonical types that can hold it."""
+"""Debezium's placeholder for "unavailable", for each canonical type that can hold it."""
 
 _NULL = msgspec.Raw(b"null")
 
 
 class ImageRow(Struct, frozen=True):
-    """A row event with its images parsed."""
+    """A row event with parsed images."""
 
     op: str
     key: Columns | None
@@ -44,7 +44,7 @@ class ImageRow(Struct, frozen=True):
     before_state: str
     changed: Set[str] | None
     without_form: Set[str]
-    """Columns with a value that cannot be written: an issue, or unsuitable for the schema block."""
+    """Columns whose value cannot be written: it is an issue, or the schema block cannot express it."""
     withheld: Set[str]
     """The same, plus the columns whose value the source did not send."""
     schema: TableSchema | None
@@ -76,7 +76,7 @@ class ConnectChange(Struct, frozen=True):
     before: Columns | None
     after: Columns | None
     missing: tuple[str, ...] = ()
-    """Columns of the row that have no value in `after`."""
+    """The row's columns that have no value in `after`."""
     other_key: tuple[str, Columns] | None = None
     """For one half of a key change: the header and key that identify the other half."""
 
@@ -85,7 +85,7 @@ def changes(row: ImageRow, options: Options) -> list[ConnectChange]:
     """Return the changes that Debezium would have written for this row.
 
     Raises:
-        MessageError: an option rejects the row, or no form of it would be correct.
+        MessageError: an option rejects the row, or every way of writing it would be wrong.
     """
     return _OPERATIONS[row.op](row, options)
 
@@ -126,11 +126,11 @@ _TRUNCATE: Mapping[Truncate, list[ConnectChange]] = {"drop": [], "emit": [Connec
 
 
 def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[ConnectChange]:
-    """Split a key change as Debezium does: delete the row of the old key, and create a new row.
+    """Split a key change as Debezium does: delete the row under the old key and create a row under the new one.
 
-    The create writes the whole row, and the values of the old row are deleted with it. Unlike in any other update, a
-    column that was merely not sent would become NULL permanently. If a row had no key and consumers would miss its old
-    image, only the create is written (`as_create`), because consumers that keep rows by key do not have the old row.
+    The create writes the whole row, and the delete removes the old row's values. Unlike in other updates, a column that
+    was merely not sent would become NULL permanently. If a row had no key and consumers would miss its old image, only
+    the create is written (`as_create`), because consumers that keep rows by key do not have the old row.
     """
     _refuse_lost(row, missing)
     left = None if row.key_old is None else (OLD_KEY, row.key_old)
@@ -144,10 +144,10 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
 
 
 def moved_row(row: ImageRow) -> Columns:
-    """Return the complete new row of a key change: its image, completed with columns known not to have changed.
+    """Return the complete new row for a key change: its image, filled in with columns known not to have changed.
 
     Raises:
-        MessageError: it lacks a column that the old row could have.
+        MessageError: the new row lacks a column that the old row could have.
     """
     after = _with_key(_completed(_sent_after(row), row.before or {}, row), row.key)
     _refuse_lost(row, _missing(row, after))
@@ -176,7 +176,7 @@ def _with_key(image: Columns, key: Columns | None) -> Columns:
 
 
 def _completed(sparse: Columns, other: Columns, row: ImageRow) -> Columns:
-    """Return `sparse` plus the columns of `other` that the event says did not change."""
+    """Return `sparse` plus the columns in `other` that did not change according to the event."""
     if row.changed is None or other.keys() <= sparse.keys():
         return sparse
     closed = row.changed | row.withheld
@@ -185,13 +185,13 @@ def _completed(sparse: Columns, other: Columns, row: ImageRow) -> Columns:
 
 
 def _new_image(row: ImageRow, after: Columns, options: Options) -> tuple[Columns, tuple[str, ...]]:
-    """Return the part of `after` that is written, and the columns whose value is unknown."""
+    """Return the part of `after` that is written, and the columns whose values are unknown."""
     missing = _missing(row, after)
     return (_UNAVAILABLE[options.unavailable](row, after, missing) if missing else after), missing
 
 
 def _missing(row: ImageRow, after: Columns) -> tuple[str, ...]:
-    """Return columns that the row is known to have but `after` lacks, in table order."""
+    """Return columns that are known to exist in the row but are missing from `after`, in table order."""
     before = row.before or {}
     names = row.schema.column_names if row.schema else frozenset[str]()
     if names <= after.keys() and before.keys() <= after.keys() and row.withheld <= after.keys():
@@ -206,7 +206,7 @@ def _omit(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
 
 
 def _placeholder(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
-    """Use a placeholder that tells a sink to keep its current value. A new row has no current value."""
+    """Use a placeholder that makes a sink keep its current value. For a new row, there is no current value."""
     if row.op != "u" or row.changes_key:
         return after
     types = {column.name: column.type for column in row.schema.columns} if row.schema else {}
@@ -235,10 +235,10 @@ _UNAVAILABLE: Mapping[Unavailable, Callable[[ImageRow, Columns, tuple[str, ...]]
 
 
 def _old_image(before: Columns | None, after: Columns) -> Columns | None:
-    """Return `before` without columns that `after` lacks. Otherwise a consumer that computes sums would subtract the
+    """Return `before` without columns that `after` lacks. Otherwise, a consumer that computes sums would subtract the
     old value and add nothing.
 
-    Paimon 1.2 requires this as well: it reads both images with the columns of `after` and fails on any other column.
+    Paimon 1.2 requires this, too: it reads both images with the columns in `after` and fails on any other column.
     """
     if before is None or before.keys() <= after.keys():
         return before
@@ -246,7 +246,7 @@ def _old_image(before: Columns | None, after: Columns) -> Columns | None:
 
 
 def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
-    """Return the row with an old image that its consumers accept: one row, or none if the policy drops the event."""
+    """Return the row with an old image that its consumers accept, or no row if the policy drops the event."""
     if row.before is not None:
         row = msgspec.structs.replace(row, before=_with_key(row.before, row.old_key))
     if not _lacks_before(row, row.before):
@@ -317,5 +317,5 @@ def refusal(reason: str) -> MessageError:
 
 
 def told_by(codec: str, error: MessageError) -> MessageError:
-    """Prefix the reason with the name of the codec, because several codecs share the check."""
+    """Prefix the reason with the codec name, because several codecs share the check."""
     return MessageError(error.code, f"{codec}: {error.reason}", path=error.path)

@@ -1,7 +1,7 @@
-"""Prepare the settings that the native path needs for a projection, using the functions of the codec itself.
+"""Prepare the settings that the native path needs for a projection, using the codec's own functions.
 
 For this codec, rows on the native path differ in two ways: whether they have a key, and what their old image contains.
-The output for each case is taken from a sample row. The bytes that all rows of an operation share are cut out of a
+The output for each case comes from a sample row. Bytes that all rows with the same operation share are cut out of a
 sample record.
 """
 
@@ -32,13 +32,13 @@ from translator.errors import MessageError
 _KEY: Columns = {"key": msgspec.Raw(b"1")}
 _ROW: Columns = {**_KEY, "changed": msgspec.Raw(b"2")}
 _BEFORE: tuple[Columns | None, ...] = (None, _KEY, _ROW)
-"""The kinds of old image, in the order of the extension: none, an incomplete one, and a complete one."""
+"""The possible old images, in the extension's order: none, an incomplete one, and a complete one."""
 
 _columns = msgspec.json.Decoder(Columns).decode
 
 
 class _Blocks:
-    """The schema blocks of one operation, cut out of records that the codec writes."""
+    """The schema blocks for one operation, cut out of records that the codec writes."""
 
     def __init__(self, event: ChangeEvent, op: str, form: Form) -> None:
         self._event = event
@@ -46,13 +46,13 @@ class _Blocks:
         self._form = form
 
     def value(self, before: bytes | None, after: bytes | None, commit_us: int | None) -> bytes:
-        """Return the block of a value with these images and this commit time."""
+        """Return the block for a value with these images and this commit time."""
         event = msgspec.structs.replace(self._event, ts_commit_us=commit_us)
         old, new = (None if image is None else _columns(image) for image in (before, after))
         return _block(self._form.value(payload(event, ConnectChange(self._op, None, old, new), 0)))
 
     def key(self, key: bytes) -> bytes:
-        """Return the block of a key."""
+        """Return the block for a key."""
         return _block(self._form.key(_columns(key)))
 
 
@@ -61,10 +61,10 @@ def _block(record: bytes) -> bytes:
 
 
 def native_projection(options: Options, form_of: FormOf, max_record: int) -> ProjectionForm:
-    """Return the form of a projection.
+    """Return a projection's format.
 
     Args:
-        max_record: maximum size of a record in bytes.
+        max_record: maximum record size in bytes.
     """
     omits = options.unavailable == "omit"
     return ProjectionForm(max_record, OFFSET_LIMIT, options.tombstones, omits, partial(_operation, options, form_of))
@@ -97,7 +97,7 @@ def _projected_columns(schema: TableSchema) -> tuple[ProjectedColumn, ...]:
 
 
 def _event(source: str, dialect: str, layout: NativeLayout, operation: LayoutOperation) -> ChangeEvent:
-    """Return an event of this operation, without position and times."""
+    """Return an event with this operation, without position and times."""
     table, writer = layout.table, operation.writer
     at = Context(
         id="",
