@@ -1,1 +1,1 @@
-"""Clients for Kafka and the schema registry, independent of Faust and of the meaning of records."""
+"""Clients for Kafka and the schema registry. They do not depend on Faust or on what records mean."""

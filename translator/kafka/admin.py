@@ -1,4 +1,4 @@
-"""Query brokers for topics, offsets and permissions, and create missing topics at start."""
+"""Query brokers for topics, offsets and permissions, and create missing topics at startup."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ SOON_SECONDS = 5.0
 
 
 class TopicFacts(Struct, frozen=True):
-    """The broker's facts about a topic."""
+    """What the broker knows about a topic."""
 
     id: str
     partitions: int
 
 
 class Committed(Struct, frozen=True):
-    """An offset of a group, and the metadata committed with it."""
+    """A group's offset, and the metadata committed with it."""
 
     offset: int
     note: str
@@ -131,7 +131,7 @@ class TopicAdmin:
         self.make(_output_topics(settings), may_create=settings.topics.create)
 
     def make(self, topics: Iterable[NewTopic], *, may_create: bool) -> None:
-        """Create those of the given topics that are missing, or report them.
+        """Create the given topics if they are missing, or report them.
 
         Raises:
             ConfigError, RetryableError, FatalError: see `ensure`.
@@ -153,14 +153,12 @@ class TopicAdmin:
                         f"topic {name}: this user can neither see nor create it. Grant the permission, or create "
                         "the topic and set topics.create: false"
                     ) from None
-                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process of the group can be faster
+                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process in the group can be faster
                     raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
         self._wait_for_topics({topic.topic for topic in wanted})
 
     def _wait_for_topics(self, names: set[str]) -> None:
-        """Wait until the brokers know a new topic. For a moment after its creation they report that it does not
-        exist.
-        """
+        """Wait until the brokers know a new topic. For a moment after its creation, they report that it does not exist."""
         deadline = time.monotonic() + _TIMEOUT
         while absent := names - self.names():
             if time.monotonic() > deadline:
@@ -168,7 +166,7 @@ class TopicAdmin:
             time.sleep(0.1)
 
     def describe(self, names: Iterable[str], right: AclOperation = AclOperation.READ) -> dict[str, TopicFacts]:
-        """Return the facts of topics that must exist.
+        """Return facts about topics that must exist.
 
         Args:
             right: the permission that this user needs on them.
@@ -189,8 +187,7 @@ class TopicAdmin:
         return facts
 
     def check_group(self, group: str) -> None:
-        """Check that this user may be a member of the group. If that cannot be determined yet, joining the group will
-        show it.
+        """Check that this user may be a group member. If that cannot be determined yet, joining the group will show it.
 
         Raises:
             ConfigError: it is not allowed to.
@@ -212,7 +209,7 @@ class TopicAdmin:
         _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
-        """Return the ids of topics. Topics that do not exist are left out.
+        """Return topic ids. Topics that do not exist are left out.
 
         Raises:
             RetryableError: no broker responds.
@@ -225,8 +222,7 @@ class TopicAdmin:
                 found[name] = str(_answer(f"topic {name}", future).topic_id)
             except RetryableError:
                 # While the broker that this client considers the controller is down, the client does not ask another
-                # one (librdkafka
-                # 2.16). A new client does.
+                # broker (librdkafka 2.16). A new client does.
                 self._admin = self._new_admin()
                 raise
             except KafkaException as error:
@@ -235,7 +231,7 @@ class TopicAdmin:
         return found
 
     def committed(self, group: str, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Committed]:
-        """Return the committed offsets of a group, for partitions that have one. Waits for open transactions.
+        """Return a group's committed offsets, for partitions that have one. Waits for open transactions.
 
         Raises:
             RetryableError: no broker responds.
@@ -243,9 +239,8 @@ class TopicAdmin:
         asked = [TopicPartition(*where) for where in partitions]
         found = {}
         try:
-            # The admin client is not used here: after an outage of the brokers, its request for group offsets is never
-            # answered or crashes the process (librdkafka 2.16). A consumer of committed records asks for stable
-            # offsets.
+            # The admin client is not used here. After a broker outage, its request for group offsets is never answered
+            # or crashes the process (librdkafka 2.16). A consumer of committed records asks for stable offsets.
             with closing(self._reader(group)) as reader:
                 for place in reader.committed(asked, timeout=SOON_SECONDS):
                     if place.error is not None:
@@ -266,7 +261,7 @@ class TopicAdmin:
     def offsets(
         self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
     ) -> dict[tuple[str, int], int]:
-        """Return offsets of partitions. For a time after which no record exists, the offset is -1.
+        """Return partition offsets. For a time after which no record exists, the offset is -1.
 
         Args:
             at: a time in milliseconds, or one of the ends.
@@ -304,17 +299,17 @@ class TopicAdmin:
         """Return all settings of a topic.
 
         Raises:
-            ConfigError: the configuration of the topic cannot be read.
+            ConfigError: the topic's configuration cannot be read.
             RetryableError: no broker responds.
         """
         ((_, settings),) = self._settings([name])
         return {key: entry.value for key, entry in settings.items()}
 
     def is_compacted(self, name: str) -> bool:
-        """Return whether Kafka can have removed single records from a topic (compaction).
+        """Return whether Kafka can have removed individual records from a topic (compaction).
 
         Raises:
-            ConfigError: the configuration of the topic cannot be read.
+            ConfigError: the topic's configuration cannot be read.
             RetryableError: no broker responds.
         """
         return "compact" in self.configuration(name)["cleanup.policy"]
@@ -330,7 +325,7 @@ class TopicAdmin:
 
 
 def _answer(what: str, future: Future[Answer]) -> Answer:
-    """Return the response of a broker to the admin client. The caller handles a broker's own errors.
+    """Return a broker's response to the admin client. The caller handles the broker's own errors.
 
     Raises:
         RetryableError: no broker responds.

@@ -1,4 +1,4 @@
-"""Convert the broker settings to the settings of each client library, with one table for each."""
+"""Convert the broker settings to each client library's settings, with one table per library."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from translator.kafka.client_errors import ClientErrors
 
 
 def librdkafka(kafka: Kafka) -> dict[str, Any]:
-    """Return the connection settings of confluent_kafka's clients. Errors of all clients are collected in one place.
+    """Return the connection settings for confluent_kafka clients. Errors from all clients are collected in one place.
 
     Raises:
         ConfigError: a file cannot be read, or contains no certificate or key.
@@ -38,7 +38,7 @@ def ssl_context(kafka: Kafka) -> ssl.SSLContext | None:
     if kafka.ssl_certificate_file is not None:
         password = "" if kafka.ssl_key_password is None else kafka.ssl_key_password.get_secret_value()
         try:
-            # Never None, because Python would then prompt for the password of an encrypted key.
+            # Never None, because Python would then prompt for an encrypted key's password.
             context.load_cert_chain(kafka.ssl_certificate_file, kafka.ssl_key_file, password)
         except (OSError, ValueError) as error:
             names = "kafka.ssl_certificate_file and ssl_key_file cannot be used (is ssl_key_password right?)"
@@ -47,7 +47,7 @@ def ssl_context(kafka: Kafka) -> ssl.SSLContext | None:
 
 
 def ssl_context_for(ca_file: Path | None, name: str) -> ssl.SSLContext:
-    """Return a context that trusts the certificates of a file, or those of the system.
+    """Return a context that trusts the certificates in a file, or the system's certificates.
 
     Raises:
         ConfigError: the file contains no certificate; `name` is the setting.

@@ -1,7 +1,7 @@
-"""Find out why no broker can be reached. librdkafka reports errors of all clients in a process through a callback.
+"""Find out why no broker can be reached. librdkafka reports errors from all clients in a process through a callback.
 
-A rejected client gets the same result as one whose brokers are down: no response. Only the reported errors show the
-difference. An error that waiting cannot fix is a rejection. Any other error is only worth logging.
+A client that brokers reject sees the same thing as one whose brokers are down: no response. Only the reported errors
+show the difference. An error that waiting cannot fix is a rejection. Any other error is only worth logging.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from translator.errors import quote
 _UNFETCHED = "Failed to acquire SASL OAUTHBEARER token"
 _UNTRUSTED = "certificate verify failed"
 
-# Texts of librdkafka that mean a rejection, and what to check.
+# librdkafka texts that mean a rejection, and what to check.
 _REFUSALS: Sequence[tuple[re.Pattern[str], str]] = (
     (
         re.compile(rf"{_UNFETCHED}: .*certificate"),
         "the server at kafka.oauth_token_url is not trusted: check oauth_ca_file",
     ),
-    # The errors of RFC 6749, section 5.2. All others can be temporary.
+    # The errors in RFC 6749, section 5.2. All others can be temporary.
     (
         re.compile(
             rf"{_UNFETCHED}: .*(invalid_request|invalid_client|invalid_grant|unauthorized_client"
@@ -48,13 +48,13 @@ _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 # The suffix that librdkafka adds to a repeated text.
 _TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
 _ADDRESS = re.compile(r"://(?P<host>[^/]+):(?P<port>\d+)/")
-# The form in which librdkafka writes a broker whose address is known, but whose ID in the cluster is not.
+# How librdkafka writes a broker whose address is known, but whose ID in the cluster is not.
 _BOOTSTRAP = "/bootstrap: "
 _SECONDS = 5.0
 
 
 class ClientErrors:
-    """The `error_cb` of librdkafka clients.
+    """The `error_cb` for librdkafka clients.
 
     Args:
         context: the clients' TLS context.
@@ -88,7 +88,7 @@ class ClientErrors:
         """Return the rejection with what to check, or None if nothing was rejected.
 
         Args:
-            needed: count only brokers of the cluster. A bootstrap address can reject us as long as others respond.
+            needed: count only brokers in the cluster. A bootstrap address can reject us as long as others respond.
         """
         found = self._refusals.get(False) or (None if needed else self._refusals.get(True))
         if found is None:

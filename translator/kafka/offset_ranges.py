@@ -1,4 +1,4 @@
-"""Read topics, single partitions, or offset ranges of a partition without joining a group."""
+"""Read topics, single partitions, or offset ranges in a partition without joining a group."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Place: TypeAlias = tuple[str, int]
 
 
 class Range(Struct, frozen=True):
-    """The offsets of a partition from `first` (inclusive) to `end` (exclusive).
+    """The offsets in a partition from `first` (inclusive) to `end` (exclusive).
 
     Some offsets have no record, because of transactions and compaction.
     """
@@ -44,7 +44,7 @@ class Range(Struct, frozen=True):
 
 
 class Partitions:
-    """Reads the committed records of partitions.
+    """Reads the committed records in partitions.
 
     Args:
         group: the group whose committed offsets are requested. It is never joined, and nothing is committed.
@@ -81,7 +81,7 @@ class Partitions:
             time.sleep(_PAUSE)
 
     def committed(self, places: Iterable[Place]) -> dict[Place, int]:
-        """Return the offsets at which the group would resume. Partitions without a committed offset are missing.
+        """Return the offsets at which the group would resume. Partitions without a committed offset are omitted.
 
         Raises:
             RetryableError: the broker cannot return them.
@@ -94,7 +94,7 @@ class Partitions:
         return {(found.topic, found.partition): found.offset for found in answer if found.offset != OFFSET_INVALID}
 
     def read(self, wanted: Range) -> Iterator[Any]:
-        """Yield the records of a range, in order.
+        """Yield the records in a range, in order.
 
         Raises:
             FatalError: the partition cannot be read.
@@ -158,7 +158,7 @@ def records_of(
     count: int,
     say: Callable[[str], None],
 ) -> Iterator[Message]:
-    """Yield up to this many existing records of a topic, from one partition or from all, one after another.
+    """Yield up to this many existing records from a topic, from one partition or from all, one after another.
 
     Raises:
         ConfigError: the topic, partition or offset does not exist.
@@ -195,7 +195,7 @@ def messages_of(client: Mapping[str, Any], facts: Mapping[str, TopicFacts]) -> I
 
 
 def places_of(topic: str, facts: TopicFacts, partition: int | None) -> list[Place]:
-    """Return the partitions of a topic, or only the requested one.
+    """Return a topic's partitions, or only the requested one.
 
     Raises:
         ConfigError: it does not exist.
@@ -206,10 +206,10 @@ def places_of(topic: str, facts: TopicFacts, partition: int | None) -> list[Plac
 
 
 def message_of(record: Any, topic_id: str) -> Message:
-    """Return a record of a raw topic as the service reads it.
+    """Return a raw topic's record as the service reads it.
 
     Args:
-        topic_id: Kafka's id of the topic, to which positions refer.
+        topic_id: Kafka's topic id, to which positions refer.
     """
     return Message(
         record.topic(),

@@ -6,11 +6,10 @@ from aiokafka.partitioner import murmur2
 
 
 def output_place(topic: str, partition: int) -> int:
-    """Return a number for a raw partition. This number, modulo the partition count, is the partition in any output
-    topic.
+    """Return a number for a raw partition. Modulo the partition count, it is the partition in any output topic.
 
-    The number is Kafka's hash of the raw topic's name, made positive as in Kafka, plus the raw partition number.
-    Partitions of one raw topic therefore map to different partitions, if the output topic has enough.
+    The number is Kafka's hash of the raw topic name, made positive as in Kafka, plus the raw partition number.
+    Partitions of one raw topic therefore map to different partitions if the output topic has enough.
     """
     return (int(murmur2(topic.encode())) & 0x7FFFFFFF) + partition
 

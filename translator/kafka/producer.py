@@ -13,10 +13,10 @@ from translator.errors import FatalError
 
 DEFAULT_BOUNDS = Bounds()
 NEVER = 0.0
-"""As `delivery_seconds`: the producer never drops a record."""
+"""Value for `delivery_seconds`: the producer never drops a record."""
 
 Report = Callable[[KafkaError | None, Any], None]
-"""The delivery report of a record from librdkafka: an error or None, and the record with its position."""
+"""A record's delivery report from librdkafka: an error or None, and the record with its position."""
 
 NOT_ACKNOWLEDGED = (
     "not acknowledged within timing.delivery: no broker is available for its partition, or "
@@ -36,13 +36,13 @@ _CAUSES: Mapping[int, str] = {
 def producer_config(
     connection: Mapping[str, Any], delivery_seconds: float, limits: Collection[int], bounds: Bounds = DEFAULT_BOUNDS
 ) -> dict[str, Any]:
-    """Return the settings of the idempotent producer (see docs/decisions/0001-delivery.md).
+    """Return the idempotent producer's settings (see docs/decisions/0001-delivery.md).
 
     Args:
         delivery_seconds: time after which the producer drops a record. It still sends records that were queued later,
             so dropping is safe only if nothing is written after an error.
-        bounds: limits of its queue, which always has room for one record of maximum size.
-        limits: `max.message.bytes` of the output topics. The broker applies it to whole batches, but the producer has
+        bounds: limits for its queue, which always has room for one record of maximum size.
+        limits: each output topic's `max.message.bytes`. The broker applies it to whole batches, but the producer has
             one batch size for all topics, so the smallest limit applies. A larger record is sent alone, up to the
             largest limit.
     """
@@ -69,7 +69,7 @@ def write_failure(topic: str, error: KafkaError) -> str:
 
 
 class RecordProducer:
-    """A producer of librdkafka. Its reports arrive during `poll`, in the calling thread."""
+    """A librdkafka producer. Its reports arrive during `poll`, in the calling thread."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer

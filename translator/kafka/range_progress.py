@@ -1,4 +1,4 @@
-"""The progress of a command that reads partitions in several runs, stored as committed offsets of a group without
+"""The progress of a command that reads partitions in several runs, stored as committed offsets for a group without
 members.
 """
 
@@ -28,7 +28,7 @@ class RangeProgress:
         self._topics = topics
 
     def read(self, places: Collection[Place]) -> tuple[dict[Place, int], str]:
-        """Return where to resume in each partition and the note of the last run. Empty without an earlier run.
+        """Return where to resume in each partition, and the last run's note. Empty without an earlier run.
 
         Raises:
             RetryableError: no broker responds.

@@ -33,7 +33,7 @@ class RegisteredSchemas:
         self._refused: dict[tuple[str, str], tuple[float, str]] = {}
 
     def id_of(self, subject: str, text: str) -> int:
-        """Return the id of a schema.
+        """Return a schema's id.
 
         Raises:
             UnregisteredSchema: the id is unknown, or the rejection is outdated. Call `register`.

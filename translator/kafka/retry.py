@@ -1,4 +1,4 @@
-"""Wait at start for a service that does not respond yet."""
+"""Wait at startup for a service that does not respond yet."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def retry_until(what: str, ask: Callable[[float], Answer], seconds: float, say: 
 
     Args:
         what: the service, without an article.
-        ask: receives the number of remaining seconds.
+        ask: receives the number of seconds left.
 
     Raises:
         RetryableError: the next attempt would be more than `seconds` from now.

@@ -1,4 +1,4 @@
-"""The schema registry: the id of our own schema, requested once at start, and the schemas of writers by id."""
+"""The schema registry: our own schema's id, requested once at startup, and writers' schemas by id."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _NOT_REGISTERED = "register the schema (docs/operate/outputs.md), or set registr
 
 
 def value_subject(topic: str) -> str:
-    """Return the subject of a topic's values (Confluent's TopicNameStrategy)."""
+    """Return the subject for a topic's values (Confluent's TopicNameStrategy)."""
     return f"{topic}-value"
 
 
@@ -55,7 +55,8 @@ class SchemaRegistry:
         self._config = _client_config(settings)
 
     def schema_id(self, subject: str, schema_text: str) -> int:
-        """Return the id of exactly this Avro schema under the subject, after registering it if the settings say so.
+        """Return the id of exactly this Avro schema under the subject. Registers the schema first if the settings say
+        so.
 
         Raises:
             RetryableError: the registry does not respond, or cannot answer now.
@@ -87,7 +88,7 @@ class SchemaRegistry:
         return _alone(schema, schema_id, limit)
 
     def _asked(self, question: Callable[[SchemaRegistryClient], Answer], about: str) -> Answer:
-        """Return a response of the registry, and raise its errors by class."""
+        """Return the registry's response, and raise its errors by class."""
         try:
             with SchemaRegistryClient(self._config) as client:
                 return question(client)
@@ -100,7 +101,7 @@ class SchemaRegistry:
         except OSError as error:  # also raised for a file without a certificate
             raise ConfigError(f"registry.ssl_*_file cannot be used: {error.strerror or error}") from None
         except (AttributeError, TypeError, ValueError):
-            # The client accepts anything with status 200 as a response of a registry.
+            # The client accepts anything with status 200 as a registry response.
             raise _no_registry() from None
 
     def wait_for_id(self, subject: str, schema_text: str, seconds: float, say: Callable[[str], None]) -> int:
@@ -128,7 +129,7 @@ def _client_config(settings: Registry) -> dict[str, Any]:
 
 
 class SchemaRefused(ConfigError):
-    """The registry does not accept or have this schema. Other schemas can succeed."""
+    """The registry does not accept or does not have this schema. Other schemas can succeed."""
 
 
 class _UnknownSchema(SchemaRefused):
@@ -136,7 +137,7 @@ class _UnknownSchema(SchemaRefused):
 
 
 def _alone(schema: Schema, schema_id: int, limit: int) -> str:
-    """Return the text of a self-contained Avro schema. Registry schemas that refer to others are not supported."""
+    """Return a self-contained Avro schema's text. Registry schemas that refer to others are not supported."""
     kind, text = schema.schema_type or "AVRO", schema.schema_str
     if kind != "AVRO" or not isinstance(text, str):
         reason = f"schema {schema_id} of the registry has type {quote(kind)}; expected AVRO"

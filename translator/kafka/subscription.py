@@ -1,4 +1,4 @@
-"""The existing raw topics: the sources' names and patterns, matched with the brokers' topics."""
+"""The existing raw topics: the sources' names and patterns, matched against the brokers' topics."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Subscribed: TypeAlias = dict[str, Source]
 """Raw topics by name, each with its source."""
 
 INTERNAL = "__"
-"""Prefix of Kafka's internal topics, which patterns never match."""
+"""The name prefix of Kafka's internal topics, which patterns never match."""
 
 
 def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, list[str]]:
     """Return the topics that the sources read, and a sentence for each topic that more than one source claims.
 
-    A name stands for its topic, whether the topic exists or not. A pattern stands for every existing topic that it
-    matches, except Kafka's internal topics and those that we write. A topic claimed by two sources could be read in two
-    ways, so neither source gets it.
+    A name claims its topic, whether the topic exists or not. A pattern claims every existing topic that it matches,
+    except Kafka's internal topics and those that we write. A topic claimed by two sources could be read in two ways, so
+    neither source gets it.
     """
     open_to_patterns = [topic for topic in there if not topic.startswith(INTERNAL) and not settings.writes(topic)]
     claims: dict[str, list[tuple[Source, str]]] = defaultdict(list)
@@ -46,14 +46,15 @@ def _named_by(entry: str, there: Iterable[str]) -> list[str]:
 
 
 def metadata_topics(source: Source, topics: Iterable[str]) -> list[str]:
-    """Return those of a source's topics that contain metadata messages."""
+    """Return the source's topics that contain metadata messages."""
     return [topic for topic in topics if any(matches(topic, entry) for entry in source.metadata_topics)]
 
 
 def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Callable[[str], None]) -> Subscribed:
-    """Return the topics to start with. A pattern without a match is reported, and matching topics are added later.
+    """Return the topics to start with. If a pattern matches nothing, this is reported, and matching topics are added
+    later.
 
-    If nothing at all can be read, wait for it as for brokers (`timing.broker_wait`).
+    If nothing at all can be read, wait as for brokers (`timing.broker_wait`).
 
     Raises:
         ConfigError: two sources claim a topic.
@@ -80,9 +81,9 @@ def _some(settings: Settings, there: Collection[str]) -> Subscribed:
 
 
 def added(settings: Settings, known: Mapping[str, Source], there: Collection[str]) -> tuple[Subscribed, list[str]]:
-    """Return topics that were created since the start, and warnings about those that are not added.
+    """Return topics that were created since startup, and warnings about those that are not added.
 
-    Topics that are already being read stay. If another source's pattern matches one as well, the next start rejects it.
+    Topics that are already being read stay. If another source's pattern also matches one, the next start rejects it.
     """
     subscribed, doubtful = resolve(settings, there)
     return {topic: source for topic, source in subscribed.items() if topic not in known}, doubtful

@@ -1,4 +1,4 @@
-"""The topics of a projection with a template as its `topic`, checked or created when their first records arrive."""
+"""A projection's topics if its `topic` is a template, checked or created when their first records arrive."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LIMIT = "max.message.bytes"
 
 
 def limit_of(projection: Projection, canonical: int) -> int:
-    """Return the maximum record size in each topic of a projection: the canonical topic's, or the value in `config`.
+    """Return the maximum record size in each of a projection's topics: the canonical topic's, or the value in `config`.
 
     Raises:
         ConfigError: the value is not a number.
@@ -30,10 +30,10 @@ def limit_of(projection: Projection, canonical: int) -> int:
 
 
 class TableTopics:
-    """Opens topics of one projection.
+    """Opens topics for one projection.
 
     Args:
-        max_bytes: the maximum size of a record in them.
+        max_bytes: the maximum record size in them.
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TableTopics:
         self._config = {**projection.config, LIMIT: str(max_bytes)}
 
     def open(self, topic: str) -> int:
-        """Return the number of partitions of a topic. Creates the topic if it is missing, and waits for brokers.
+        """Return a topic's number of partitions. Creates the topic if it is missing, and waits for brokers.
 
         Raises:
             ConfigError: it is missing and must not be created, or its maximum record size is too small.

@@ -1,4 +1,4 @@
-"""Read topics from the beginning to the end and follow them (compacted topics, dead letters), without a group."""
+"""Read topics from beginning to end and follow them (compacted topics, dead letters), without a group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def next_records(consumer: Consumer, seconds: float) -> list[Any]:
 
 
 class TopicReader:
-    """A reader of whole topics.
+    """A reader for whole topics.
 
     Args:
         after: offsets to begin at instead, for partitions in which an earlier reader has `reached` them.
@@ -42,8 +42,7 @@ class TopicReader:
         self._complaints: ClientErrors | None = connection.get("error_cb")
         self._connection = connection
         self._follows = follows
-        # The broker reports the end of a partition only after this time, so readers that stop at the end use a short
-        # one.
+        # The broker takes this long to report the end of a partition, so readers that stop at the end use a short time.
         self._consumer = _consumer(connection, fetch_wait_ms=50)
         self._reached: dict[tuple[str, int], int] = {**(after or {})}
         self._open = {(name, number) for name, topic in facts.items() for number in range(topic.partitions)}
@@ -60,7 +59,7 @@ class TopicReader:
         while self._open:
             yield from self.poll(0.1)
             # For a partition that is written continuously, the library never reports the end. An empty partition must
-            # also have responded, because we may lack the permission to read it.
+            # have responded, too, because we may lack the permission to read it.
             self._open = {place for place in self._open if self._reached.get(place, -1) < self._ends[place]}
         if self._follows:
             self._go_on()
@@ -73,7 +72,7 @@ class TopicReader:
         self._follows = False
 
     def _end(self, topic: str, partition: int) -> float:
-        """Return the current end of a partition, or infinity if its leader cannot report it, so that the end must be
+        """Return a partition's current end. Infinity if its leader cannot report it, which means that the end must be
         read.
         """
         try:

@@ -42,22 +42,22 @@ _REFUSALS: Mapping[int, str] = {
 
 
 class PartitionsMovedError(FatalError):
-    """The group has reassigned the partitions of a transaction to another process, or is about to."""
+    """The group has reassigned a transaction's partitions to another process, or is about to."""
 
 
 def transactional_config(config: Mapping[str, Any], transactional_id: str, seconds: float) -> dict[str, Any]:
-    """Return the settings of a producer that writes transactions, based on those of the idempotent producer.
+    """Return the settings for a producer that writes transactions, based on the idempotent producer's settings.
 
     Args:
-        seconds: time after which the broker aborts a transaction of a dead process. Until then, consumers of committed
-            records wait. At least the maximum time to deliver a record.
+        seconds: time after which the broker aborts a dead process's transaction. Until then, consumers of committed
+            records wait. Must be at least the maximum time to deliver a record.
     """
     return {
         **config,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": max(1000, int(seconds * 1000)),
         # After an outage of all brokers, librdkafka 2.16 forgets them and starts again ("rebootstrap"). It then sends
-        # offsets to the group's coordinator over a connection that it has abandoned, until it times out.
+        # offsets to the group coordinator over a connection that it has abandoned, until the request times out.
         "metadata.recovery.strategy": "none",
     }
 
@@ -74,7 +74,7 @@ def group_metadata(group: str, generation: int, member: str) -> bytes:
 
 
 class TransactionalProducer(RecordProducer):
-    """A producer that always has an open transaction after `open`. Empty transactions do not exist for the broker."""
+    """A producer that always has an open transaction after `open`. For the broker, empty transactions do not exist."""
 
     def open(self, seconds: float) -> None:
         """Finish what an earlier process with the same transactional.id left open.
@@ -93,7 +93,7 @@ class TransactionalProducer(RecordProducer):
             raise RetryableError(f"cannot write transactions: {cause.str()}") from None
 
     def send_offsets(self, offsets: Sequence[tuple[str, int, int, str]], membership: bytes, seconds: float) -> None:
-        """Add offsets of a group to the transaction.
+        """Add a group's offsets to the transaction.
 
         Args:
             offsets: topic, partition, offset of the next record to read, and the metadata to commit with it.
@@ -113,7 +113,7 @@ class TransactionalProducer(RecordProducer):
         """Commit the transaction and begin the next one.
 
         Raises:
-            FatalError: it is unknown whether the transaction was committed.
+            FatalError: nobody knows whether the transaction was committed.
         """
         try:
             self._producer.commit_transaction(seconds)

@@ -1,4 +1,4 @@
-"""Create the components of a translation from the settings: translators, masks, codecs, and data from the registry."""
+"""Create what a translation needs from the settings: translators, masks, codecs, and data from the registry."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 log = structlog.get_logger("translator")
 
 FetchSchema = Callable[[int], str | None]
-"""Returns the Avro schema of an id, or None if the registry does not know the id (`SchemaRegistry.schema_text`)."""
+"""Returns the Avro schema with an id, or None if the registry does not know the id (`SchemaRegistry.schema_text`)."""
 
 
 def _nobody(text: str) -> None:
@@ -76,7 +76,7 @@ def _translator(
 
 
 def build_masks(source: Source, settings: Settings, warn: Callable[[str], object] = _nobody) -> SourceMasks | None:
-    """Return the masks of a source, or None if no rule applies to it.
+    """Return a source's masks, or None if no rule applies to it.
 
     Raises:
         ConfigError: one of its rules is invalid.
@@ -97,8 +97,8 @@ def build_codecs(
     """Create one codec per event topic, by topic, with the canonical topic first.
 
     Args:
-        avro_header: returns the header of a topic's Avro values; called only for topics with Avro.
-        ids: ids of table schemas in projections that use them; requested only when events are encoded.
+        avro_header: returns the header for a topic's Avro values; called only for topics with Avro.
+        ids: ids for table schemas in projections that use them; requested only when events are encoded.
 
     Raises:
         ConfigError: an invalid codec or codec option.
@@ -131,7 +131,7 @@ def _topic_of(projection: Projection) -> TopicOf:
 
 
 def registered_schemas(settings: Settings) -> RegisteredSchemas | None:
-    """Return the registered schemas of tables, or None without a registry."""
+    """Return the registered table schemas, or None without a registry."""
     if settings.registry is None:
         return None
     from translator.kafka.registered_schemas import RegisteredSchemas  # see `fetch_schema`
@@ -141,14 +141,15 @@ def registered_schemas(settings: Settings) -> RegisteredSchemas | None:
 
 
 def ids_of(schemas: RegisteredSchemas | None) -> SchemaIds:
-    """Return where codecs find ids."""
+    """Return where codecs look up ids."""
     return unknown_id if schemas is None else schemas.id_of
 
 
 def avro_header(settings: Settings, topic: str) -> bytes:
-    """Return the header that identifies the schema of a topic's values: the registry id, or else the fingerprint.
+    """Return the header that identifies the schema of a topic's values: the registry id or, without a registry, the
+    fingerprint.
 
-    The id is requested once and is then part of every value, so a later outage of the registry has no effect.
+    The id is requested once and is then part of every value, so a later registry outage has no effect.
     """
     if settings.registry is None:
         return HEADER

@@ -1,7 +1,7 @@
 """Take a message to its final result: the records to write for it, or the reason why there are none.
 
 The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
-check with separate steps would only test a copy of the service. This module neither writes nor waits.
+check that took a different path would only test a copy of the service. This module neither writes nor waits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from translator.translation.native_path import NativePath
 from translator.translation.translate import Encoder, Events, Result, Translator
 
 NEW_SCHEMA = "new schema"
-"""The reason for leaving the first messages of a schema to the plain path."""
+"""The reason for leaving a schema's first messages to the plain path."""
 
 UNBOUNDED = 2**63 - 1
 """Used as `max_bytes` if the output is not a topic."""
@@ -51,7 +51,7 @@ class EventOutput(Struct, frozen=True):
 
 
 class Outputs(Struct, frozen=True):
-    """All topics for events and metadata. The canonical topic is the first of `events`."""
+    """All topics for events and metadata. The canonical topic comes first in `events`."""
 
     events: tuple[EventOutput, ...]
     schemas: OutputTopic
@@ -59,7 +59,7 @@ class Outputs(Struct, frozen=True):
 
 
 Encoded: TypeAlias = Sequence[list[Record] | DeadLetter]
-"""The records of a message for each of `Outputs.events`, or the dead letter that explains why it has none."""
+"""A message's records for each output in `Outputs.events`, or the dead letter that explains why it has none."""
 
 _NO_SCHEMAS: Mapping[str, Record] = {}
 
@@ -68,16 +68,18 @@ class Translation(Struct, frozen=True, gc=False):
     """The result for one message: its records for every output, or the reason why it has none."""
 
     read: Events | DeadLetter | Skip | Learned
-    """The result of its dialect, which guards inspect."""
+    """The dialect's result, which guards inspect."""
     outcome: Events | DeadLetter | Skip | Learned
     """The outcome for metrics. It can differ from the result, because a translated message may not fit any topic."""
     events: Events | None = None
-    """Its events, or those announced by its metadata."""
+    """The message's events, or those announced by its metadata."""
     outputs: Encoded = ()
     schemas: Mapping[str, Record] = _NO_SCHEMAS
-    """Records of schemas that its events refer to and that are not yet published according to the catalog, by key."""
+    """Schema records by key: schemas that the events refer to and that, according to the catalog, are not published
+    yet.
+    """
     metadata: Record | None = None
-    """The record that tells other processes what the message taught, unless a newer document is known."""
+    """The record that informs other processes of what the message taught, unless a newer document is known."""
 
     @property
     def canonical(self) -> list[Record]:
@@ -87,7 +89,7 @@ class Translation(Struct, frozen=True, gc=False):
 
     @property
     def by_event(self) -> Mapping[int, Record]:
-        """The records for the canonical topic, by the event number at the end of the event's id.
+        """The records for the canonical topic, by the event number at the end of the event id.
 
         Empty for tables that are not written to that topic.
         """
@@ -123,10 +125,10 @@ class Translation(Struct, frozen=True, gc=False):
 
 
 Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
-"""The result for a message of a run."""
+"""The result for a message in a run."""
 
 TAKEN = "taken"
-"""The outcome of a message that the native path translated, or the reason why it did not."""
+"""The outcome for a message that the native path translated, or the reason why it did not."""
 
 
 class Resolver:
@@ -146,10 +148,10 @@ class Resolver:
     def resolve_run(
         self, translator: Translator, messages: Sequence[Message], outcomes: Counter[str]
     ) -> Sequence[Resolved]:
-        """Resolve messages of a partition in order. Only the last one can teach or need metadata; continue it with
+        """Resolve a partition's messages in order. Only the last one can teach or need metadata. If it does, pass it to
         `resolve`.
 
-        Metadata is learned in its turn, after the messages before it were written: see `Translator.translate_run`.
+        Metadata is not learned until the messages before it have been written: see `Translator.translate_run`.
 
         Args:
             outcomes: counts what the native path did, for sources that have one.
@@ -158,7 +160,7 @@ class Resolver:
         if path is None:
             return self._resolve_plainly(translator, messages)
         known = self._catalog.is_announced
-        # Schemas are published by the plain path.
+        # The plain path publishes schemas.
         found = [
             taken if isinstance(taken, str) or (key := taken.operation.schema_key) is None or known(key) else NEW_SCHEMA
             for taken in path.take(messages)
@@ -220,8 +222,8 @@ class Resolver:
     def learn(self, translator: Translator, message: Message, learned: Learned) -> Translation | Needs:
         """Resolve a metadata message and learn it.
 
-        If the metadata cannot be written for other processes or cannot be announced, it is not learned here either, and
-        the message becomes a dead letter.
+        If the metadata cannot be written for other processes or cannot be announced, it is not learned here, either.
+        The message then becomes a dead letter.
         """
         record = document_record(translator.source, learned.key, learned.document)
         if too_large := self._too_large(translator, message, [record], self._outputs.metadata):
@@ -246,8 +248,8 @@ class Resolver:
         return Translation(learned, learned, announced, encoded, schemas, record if newest else None)
 
     def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded | Needs:
-        """Return all records of all events for each output, before the first one is written, or what is missing to
-        encode them.
+        """Return all records for all events, by output, before the first one is written, or what is missing to encode
+        them.
         """
         try:
             return [self._records(translator, message, events, output) for output in self._outputs.events]
@@ -267,8 +269,8 @@ class Resolver:
     ) -> Mapping[str, Record] | DeadLetter:
         """Return the schemas to publish before the events, or the reason why nothing from the message can be written.
 
-        If the canonical topic cannot accept a record of the message, the message is written to no output. If a
-        projection cannot accept one, the message is missing only there.
+        If the canonical topic cannot accept one of the message's records, the message is written to no output. If a
+        projection cannot accept one, the message is missing only from that projection.
         """
         canonical = encoded[0]
         if isinstance(canonical, DeadLetter):
@@ -284,7 +286,7 @@ class Resolver:
     def _too_large(
         translator: Translator, message: Message, records: Iterable[Record], to: OutputTopic
     ) -> DeadLetter | None:
-        """Return the dead letter of a message with a record that does not fit its topic."""
+        """Return the dead letter for a message with a record that does not fit its topic."""
         largest = max(map(record_size, records), default=0)
         return translator.too_large(message, to.topic, largest, to.max_bytes) if largest > to.max_bytes else None
 

@@ -1,4 +1,4 @@
-"""The topic of each record, for projections whose topics are derived from table names."""
+"""Find the topic for each record, for projections whose topics are derived from table names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _KEPT = 4096
 
 
 class Routes:
-    """The topics of one projection, each opened before its first record is written.
+    """One projection's topics, each opened before its first record is written.
 
     Args:
         open_topic: called in a thread, once per topic unless it fails.
@@ -39,7 +39,7 @@ class Routes:
         return Routes(self._template, lambda _topic: 1)
 
     async def partitions(self, topic: str) -> int:
-        """Return the number of partitions of a topic.
+        """Return a topic's number of partitions.
 
         Raises:
             ConfigError, RetryableError, FatalError: it cannot be opened.
@@ -51,7 +51,7 @@ class Routes:
         if task is None:
             task = self._opening[topic] = asyncio.create_task(asyncio.to_thread(self._open_topic, topic))
         try:
-            # Others can wait for the same topic, so a cancelled caller must not cancel the shared task.
+            # Other callers can be waiting for the same topic, so a cancelled caller must not cancel the shared task.
             found = self._partitions[topic] = await asyncio.shield(task)
         finally:
             if task.done():

@@ -1,1 +1,1 @@
-"""The state of the consumer group, stored in compacted topics."""
+"""The consumer group's state, stored in compacted topics."""

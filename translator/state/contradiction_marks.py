@@ -1,7 +1,7 @@
-"""Contradictions outlive the process that found them: no process of the group continues until the options change.
+"""Contradictions outlive the process that found them: no process in the group continues until the options change.
 
-A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the next owner of the
-partition, would not know about the contradiction and would write what the first process refused to write.
+A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the partition's next owner,
+would not know about the contradiction and would write what the first process refused to write.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class _Mark(Struct, frozen=True):
 
 
 class Contradictions:
-    """The marks of the configured sources."""
+    """The configured sources' marks."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._declarations = {source.name: _declaration(source) for source in sources}
@@ -54,8 +54,8 @@ class Contradictions:
 
 
 def _declaration(source: Source) -> str:
-    """Return a digest of how the messages of a source are read. The operator resolves a contradiction by changing
-    it.
+    """Return a digest of how a source's messages are read. The operator resolves a contradiction by changing the
+    options that it covers.
     """
     text = json.dumps([source.dialect, source.options], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -20,7 +20,7 @@ class TopicJournal:
     """Writes to the metadata topic. Another component reads the topic and reports its progress (`follow`).
 
     Args:
-        letters_id: id of the dead-letter topic.
+        letters_id: the dead-letter topic's id.
         confirm: writes a record to the metadata topic.
     """
 
@@ -41,12 +41,12 @@ class TopicJournal:
         self._confirm = confirm
 
     def follow(self, reached: int) -> None:
-        """Note that all records of the metadata topic before this offset were processed."""
+        """Note that all records in the metadata topic before this offset were processed."""
         self._reached = reached
         self._moved.set()
 
     async def confirm(self, record: Record) -> None:
-        """Return when the record is in the metadata topic.
+        """Return once the record is in the metadata topic.
 
         Raises:
             FatalError: it was not delivered.
@@ -54,7 +54,7 @@ class TopicJournal:
         await self._confirm(record)
 
     async def synced(self) -> None:
-        """Return when everything that the metadata topic contains now was processed.
+        """Return once everything that the metadata topic contains now has been processed.
 
         Raises:
             RetryableError: no broker responds.
@@ -65,7 +65,7 @@ class TopicJournal:
             await self._moved.wait()
 
     async def end_of_letters(self, partition: int) -> int:
-        """Return the end offset of a partition of the dead-letter topic.
+        """Return the end offset of a partition in the dead-letter topic.
 
         Raises:
             RetryableError: no broker responds.

@@ -1,4 +1,4 @@
-"""Load documents of the metadata topic into the catalog: at start, while the service runs, and for commands."""
+"""Load documents from the metadata topic into the catalog: at startup, while the service runs, and for commands."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from translator.translation.translate import Translator
 
 
 class LoadedDocument(Struct, frozen=True):
-    """A document of a configured source, and what happened to it."""
+    """A configured source's document, and what happened to it."""
 
     source: str
     key: str
     document: bytes
     is_newest: bool
-    """False if a newer document of this key is known, or this one was rejected."""
+    """False if a newer document for this key is known, or this one was rejected."""
     refusal: MessageError | None
-    """The reason why it cannot be read, although an earlier release accepted it. Messages that need it quote the
-    reason.
+    """Why the document cannot be read, although an earlier release accepted it. Messages that need the document quote
+    this reason.
     """
 
 
 def load_document(
     record: Any, translators: Mapping[str, Translator], catalog: MetadataCatalog
 ) -> LoadedDocument | None:
-    """Let the catalog learn a record of the metadata topic. Returns None if it contains no document for us.
+    """Let the catalog learn a record from the metadata topic. Returns None if it contains no document for us.
 
     Args:
         record: a consumer's record.
-        translators: translators by source. Metadata of sources that are no longer configured is ignored.
+        translators: translators by source. Metadata from sources that are no longer configured is ignored.
     """
     found = document_of(record, translators)
     if found is None:

@@ -1,4 +1,4 @@
-"""Documents in the metadata topic, by source and key. The topic also contains marks, under keys of their own."""
+"""Documents in the metadata topic, by source and key. The topic also contains marks, which have their own key prefixes."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def document_record(source: str, key: str, document: bytes | None) -> Record:
 
 
 def document_of(record: Any, sources: Container[str]) -> LearnedDocument | None:
-    """Return the document in a record for these sources, or None for a mark, whose key begins with no valid source
-    name.
+    """Return the document in a record for these sources, or None for a mark. A mark's key never begins with a valid
+    source name.
     """
     source, _, key = (record.key() or b"").decode().partition("/")
     document = record.value()

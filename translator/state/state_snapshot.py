@@ -17,7 +17,7 @@ from translator.state.metadata_topic import document_of
 
 
 class StateSnapshot(Struct, frozen=True):
-    """The newest record of each key in the two compacted topics. Times are record timestamps in milliseconds."""
+    """The newest record for each key in the two compacted topics. Times are record timestamps in milliseconds."""
 
     schemas: dict[str, tuple[int, TableSchema]]
     """By key: source/db/schema/table/schema_id, with `/` and `%` in names percent-encoded."""
@@ -26,7 +26,7 @@ class StateSnapshot(Struct, frozen=True):
 
 
 def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
-    """Read both topics to their ends.
+    """Read both topics to the end.
 
     Raises:
         ConfigError: one does not exist.

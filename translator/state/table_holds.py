@@ -1,9 +1,9 @@
-"""Held tables: after a dead letter, later messages of its table wait for the replay (`on_error: hold_table`).
+"""Held tables: after a dead letter, later messages for its table wait for the replay (`on_error: hold_table`).
 
-A hold applies to one table of one raw partition, or to all tables of the partition if the table is unknown. It is a
-record in the metadata topic, so that it outlives the process and the next owner of the partition knows about it before
-reading further. Only the owner sets and releases holds, in the order of the partition. A replay only reports its
-progress, and this report remains valid if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
+A hold applies to one table in one raw partition, or to all tables in the partition if the table is unknown. It is
+stored in the metadata topic, so that it outlives the process and the partition's next owner knows about it before
+reading further. Only the owner sets and releases holds, in partition order. A replay only reports its progress, and
+this report remains valid if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
 """
 
 from __future__ import annotations
@@ -28,22 +28,23 @@ HELD = "!held/"
 """Key prefix for holds in the metadata topic. Source names cannot contain `!`, so the prefix never collides."""
 
 CAUGHT_UP = "!caught-up/"
-"""The same, for the progress of replays."""
+"""The corresponding prefix for replay progress."""
 
 PATIENCE = 10.0
-"""Seconds that a message of a held table waits for a replay that has nearly caught up, before it is held too."""
+"""Seconds that a message for a held table waits for a replay that has nearly caught up, before it is held too."""
 
 TABLES = 1_000
-"""Maximum number of held tables per partition, because messages determine it. Beyond it the whole partition is held."""
+"""Maximum number of held tables per partition. Messages determine this number. Beyond it, the whole partition is held.
+"""
 
 NAME = 1_000
-"""Maximum length of a table name, because names come from messages too."""
+"""Maximum length of a table name, because names come from messages, too."""
 
 Partition: TypeAlias = tuple[str, int]
 
 
 class HeldTable(Struct, frozen=True):
-    """A held table. `table` None means all tables of the partition."""
+    """A held table. If `table` is None, all tables in the partition are held."""
 
     topic: str
     topic_id: str
@@ -52,7 +53,7 @@ class HeldTable(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """The text after the prefix in the keys of the metadata topic."""
+        """The text after the prefix in metadata topic keys."""
         named = (self.table.db, self.table.schema, self.table.table) if self.table else None
         return msgspec.json.encode([self.topic, self.topic_id, self.partition, named]).decode()
 
@@ -62,7 +63,7 @@ class HeldTable(Struct, frozen=True):
 
 
 class HoldMark(Struct, frozen=True):
-    """The reason for a hold; the document of its record."""
+    """Why a table is held; the document stored in the hold's record."""
 
     since: int
     """Offset of the message that could not be translated."""
@@ -72,10 +73,10 @@ class HoldMark(Struct, frozen=True):
 
 
 class CaughtUp(Struct, frozen=True):
-    """All letters of a held table before offset `read` of the dead-letter topic were replayed."""
+    """All letters for a held table before offset `read` of the dead-letter topic were replayed."""
 
     letters_id: str
-    """Id of the dead-letter topic. A recreated topic starts new offsets."""
+    """The dead-letter topic's id. Offsets restart when a topic is recreated."""
     read: int
 
 
@@ -85,20 +86,20 @@ class Journal(Protocol):
     letters_id: str
 
     async def confirm(self, record: Record) -> None:
-        """Return when the record is in the metadata topic."""
+        """Return once the record is in the metadata topic."""
         ...
 
     async def synced(self) -> None:
-        """Return when everything that the metadata topic contains now was processed."""
+        """Return once everything that the metadata topic contains now has been processed."""
         ...
 
     async def end_of_letters(self, partition: int) -> int:
-        """Return the end offset of a partition of the dead-letter topic."""
+        """Return the end offset of a partition in the dead-letter topic."""
         ...
 
 
 class NoJournal:
-    """The journal of a process that does not own partitions: its holds apply only to itself."""
+    """The journal for a process that does not own partitions: its holds apply only to itself."""
 
     letters_id = ""
 
@@ -120,7 +121,7 @@ class Hold:
     def __init__(self, table: HeldTable, since: int, last: int) -> None:
         self.table = table
         self.since = since
-        self.last = last  # offset of its last letter, or the last that could be one
+        self.last = last  # offset of its last letter, or of the last letter that could belong to it
         self.flying = 0  # letters that are not delivered yet
 
     def __str__(self) -> str:
@@ -128,7 +129,7 @@ class Hold:
 
 
 class Holds:
-    """The holds of all partitions as stored in the metadata topic, and those of owned partitions."""
+    """Holds for all partitions as stored in the metadata topic, and holds for owned partitions."""
 
     def __init__(self, journal: Journal | None = None) -> None:
         self._journal: Journal = NoJournal() if journal is None else journal
@@ -141,7 +142,7 @@ class Holds:
 
     @property
     def count(self) -> int:
-        """Holds of the partitions that this process owns."""
+        """Holds in the partitions that this process owns."""
         return sum(map(len, self._mine.values()))
 
     @property
@@ -152,7 +153,7 @@ class Holds:
     # -- the metadata topic
 
     def apply_state_record(self, key: str, document: bytes | None, *, fresh: bool) -> bool:
-        """Process a record of the metadata topic. Returns False for other records.
+        """Process a record from the metadata topic. Returns False for other records.
 
         Args:
             fresh: the record was just written, so its writer is probably still running.
@@ -178,10 +179,10 @@ class Holds:
         return place in self._owned
 
     async def take_over(self, place: Partition, topic_id: str, letters: int) -> None:
-        """Load the holds of a partition before its first record is translated.
+        """Load a partition's holds before its first record is translated.
 
         Args:
-            letters: the partition of the dead-letter topic that contains its letters.
+            letters: the partition in the dead-letter topic that contains its letters.
         """
         if self._sync is None:  # one read for all partitions of an assignment
             self._sync = asyncio.create_task(self._journal.synced())
@@ -189,8 +190,8 @@ class Holds:
         held = [(of, mark) for of, mark in self._marks.items() if (of.topic, of.partition) == place]
         held = [(of, mark) for of, mark in held if of.topic_id == topic_id]
         if held:
-            # The tables of the letters are not known here, so any of these letters could be the last one of a held
-            # table.
+            # This code does not know which tables the letters belong to, so any of these letters could be a held
+            # table's last one.
             last = await self._journal.end_of_letters(letters) - 1
             self._mine[place] = {of.table: Hold(of, mark.since, last) for of, mark in held}
         self._owned.add(place)
@@ -201,7 +202,7 @@ class Holds:
         self._owned.clear()
         self._sync = None
 
-    # -- messages, in the order of their partition
+    # -- messages, in partition order
 
     def __contains__(self, place: Partition) -> bool:
         """Return whether anything in a partition is held."""
@@ -212,9 +213,7 @@ class Holds:
         return None in self._mine.get(place, {})
 
     def covering(self, place: Partition, offset: int, tables: Collection[TableName]) -> Hold | None:
-        """Return the hold on a message with rows of these tables, or None. Messages before the hold are not
-        affected.
-        """
+        """Return the hold on a message with rows in these tables, or None. Messages before the hold are not affected."""
         held = self._mine.get(place, {})
         for table in (None, *sorted(tables, key=text)) if tables else ():
             hold = held.get(table)
@@ -223,7 +222,7 @@ class Holds:
         return None
 
     def blocks(self, place: Partition, table: TableName | None) -> bool:
-        """Return whether anything in a table is held, or with None, anything in the partition."""
+        """Return whether anything in a table is held or, with None, anything in the partition."""
         held = self._mine.get(place, {})
         return bool(held) if table is None else None in held or table in held
 
@@ -246,15 +245,15 @@ class Holds:
         mark: HoldMark,
         before: Callable[[], Awaitable[None]],
     ) -> Callable[[int], None]:
-        """Hold what follows a dead letter. Returns when the hold is stored.
+        """Hold the messages that follow a dead letter. Returns once the hold is stored.
 
         Args:
-            tables: the tables of the message, or None if unknown.
-            before: awaited before a hold is written. A replay could start immediately, so earlier messages of the
+            tables: the message's tables, or None if unknown.
+            before: awaited before a hold is written. A replay could start immediately, so earlier messages in the
                 partition must be delivered by then.
 
         Returns:
-            A function to call with the offset of the dead letter once it is delivered.
+            A function to call with the dead letter's offset once the letter is delivered.
         """
         place = message.topic, message.partition
         mine = self._mine.get(place, {})
@@ -300,7 +299,7 @@ class Holds:
             if known is None or known.letters_id != self._journal.letters_id:
                 continue
             if not hold.flying and hold.last < known.read:
-                # Later messages are written only after no future owner can still consider the table held.
+                # Write later messages only once no future owner can still consider the table held.
                 for record in ended(hold.table):
                     await self._journal.confirm(record)
                 log.info("table resumed", held=str(hold.table), since=hold.since)

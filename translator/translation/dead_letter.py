@@ -19,25 +19,27 @@ _NUMBERED = ("cdc-origin-partition", "cdc-origin-offset", "cdc-origin-timestamp"
 
 
 class DeadLetter(Struct, frozen=True):
-    """The message could not be translated. `reason` contains position, finding and expectation, but never row data."""
+    """The message could not be translated. `reason` says where the problem is, what was found and what was expected,
+    but never includes row data.
+    """
 
     code: ErrorCode
     reason: str
     without_message: bool = False
-    """True if columns of the source are masked. In a message that was not translated, the positions of their values are
-    unknown.
+    """True if some of the source's columns are masked. In a message that was not translated, nobody knows where their
+    values are.
     """
 
 
 def dead_letter_record(
     message: Message, dead: DeadLetter, source: str, version: str, max_bytes: int, output: str | None = None
 ) -> Record:
-    """Return the record of a dead letter: original key, value and headers, followed by our headers.
+    """Return the record for a dead letter: original key, value and headers, followed by our headers.
 
-    `output` is the topic of a projection if the message is missing only there. If the value does not fit, its SHA-256
-    and size replace it. If the rest still does not fit, key and original headers are dropped as well; the original
-    remains at its origin. For a message that is left out because of masks, only the size is given: with a hash, anyone
-    who knows the rest of the message could find a masked value by trial.
+    `output` is a projection's topic if the message is missing only from that projection. If the value does not fit, its
+    SHA-256 and size replace it. If the rest still does not fit, key and original headers are dropped, too. The original
+    stays in its raw topic. For a message that is left out because of masks, only the size is given: with a hash, anyone
+    who knows the rest of the message could find a masked value by trial and error.
     """
     ours: Headers = [
         (_FIRST, dead.code.encode()),
@@ -70,27 +72,27 @@ class Letter(Struct, frozen=True):
     message: Message
     """Its `topic_id` is `-` if the letter does not contain one."""
     code: str
-    """The code from the release that wrote the letter. It can be missing in this release's ErrorCode."""
+    """The code from the release that wrote the letter. This release's ErrorCode may not include it."""
     reason: str
     source: str
     version: str
     output: str | None
-    """The projection, if the message is missing only there."""
+    """The projection, if the message is missing only from there."""
     body_bytes: int | None
-    """Size of a value that is not in the letter. Key and headers can be missing as well."""
+    """Size of a value that is not in the letter. Key and headers can be missing, too."""
     ours: Headers
     """The headers that a dead letter adds."""
 
     @property
     def is_left_out(self) -> bool:
-        """Return whether the message was left out because columns of its source are masked."""
+        """Return whether the message was left out because some of its source's columns are masked."""
         return self.body_bytes is not None and _HASH not in {name for name, _ in self.ours}
 
 
 def read_dead_letter(
     key: bytes | None, value: bytes | None, headers: Sequence[tuple[str, bytes | None]]
 ) -> Letter | None:
-    """Parse a record of `dead_letter_record`. Returns None for a record that the translator did not write.
+    """Parse a record from `dead_letter_record`. Returns None for a record that the translator did not write.
 
     A message can already contain our headers because it was a dead letter before. Ours are the last ones.
     """

@@ -1,6 +1,6 @@
-"""One builder per operation: it turns a change into an event by the rules that apply to all dialects.
+"""Build an event from a change, with one builder per operation. These rules apply to all dialects.
 
-These rules cover keys and key changes, completion of sparse images, and image states. The functions are pure, like
+They cover keys and key changes, completion of sparse images, and image states. The functions are pure, like
 `translate`, which calls them.
 """
 
@@ -40,7 +40,7 @@ def _update(at: Context, change: RowChange) -> ChangeEvent:
     if sent_before is not None and change.after_sparse:
         after = _completed(sent_after, sent_before, change)
     after_state = _state(after, change)
-    # An update's after image is full if and only if it has every column of the schema, whatever its source.
+    # An update's after image is full if and only if it has every column in the schema, whatever its source.
     if after is not sent_after and after_state != "full":
         after_state = "merged"
     key = _key(change, after, before)
@@ -74,7 +74,7 @@ def _watermark(at: Context, change: OtherChange) -> ChangeEvent:
     return ChangeEvent.watermark(at, _detail(change))
 
 
-# A miss in these tables is a bug in the dialect and becomes INTERNAL.
+# A missing entry in these tables is a bug in the dialect and becomes INTERNAL.
 ROW_EVENTS: Mapping[str, Callable[[Context, RowChange], ChangeEvent]] = {
     "r": _snapshot,
     "c": _insert,
@@ -127,15 +127,15 @@ def _detail(change: Change) -> Detail:
 
 
 def _key(change: RowChange, image: Image, before: Image | None) -> Key:
-    """Return the key from `image`. Key columns that it lacks are taken from `before`.
+    """Return the key from `image`. Key columns that the image lacks are taken from `before`.
 
-    A key contains no NULL: a row with NULL in a key column has no key, because several such rows can exist. A row whose
-    image lacks a key column has no known key. Neither is an error: the row is translated without a key, and a note
-    records it.
+    A key contains no NULL: a row with NULL in a key column has no key, because several such rows can exist. If an image
+    lacks a key column, the row's key is unknown. Neither is an error: the row is translated without a key, and a note
+    records why.
 
     Raises:
         MessageError: INVALID_FIELD for a key column without exactly one faithful value; KEY_CHANGE_INCOMPLETE if the
-            row left a key that is unknown, because consumers would keep the row under that key.
+            row's old key is unknown, because consumers would keep the row under that key.
     """
     names = change.key_columns
     if not names:
@@ -164,7 +164,8 @@ def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
 
 
 def _left_key(change: RowChange, old: Image) -> str | None:
-    """Return the key of the row before a key change, or None if it contained NULL, so that no consumer has the row.
+    """Return the row's key before a key change. None if the old key contained NULL, because then no consumer has the
+    row.
 
     Raises:
         MessageError: KEY_CHANGE_INCOMPLETE, because `old` lacks a key column.

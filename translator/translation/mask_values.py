@@ -1,4 +1,4 @@
-"""Apply masks to values. NULL does not reveal any text and stays NULL, because a key that contains NULL is not a key,
+"""Apply masks to values. NULL stays NULL because it does not reveal anything. A key that contains NULL is not a key,
 whether it is masked or not.
 """
 
@@ -64,11 +64,9 @@ _MAKERS: Mapping[Action, Callable[[MaskRule, bytes | None], Masked]] = {
 }
 
 TEXT = frozenset({"hash", "truncate", "keep_last", "replace"})
-"""The actions whose result is always text."""
+"""The actions that always produce text."""
 
 
 def text_of(value: Scalar) -> str:
-    """Return the canonical text of a value. 7 and "7" have the same text, so that columns of both types can be
-    joined.
-    """
+    """Return a value's canonical text. 7 and "7" have the same text, so that columns of both types can be joined."""
     return value if isinstance(value, str) else msgspec.json.encode(value).decode()

@@ -1,7 +1,7 @@
 """Masks. Every change passes through this module after its dialect and before anything else uses it.
 
 Events, keys, images, records, schemas and guards only see the masked change. A message that cannot be translated cannot
-be masked and is left out instead: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
+be masked, so it is left out: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from translator.values import CANONICAL_TYPES
 
 
 class SourceMasks:
-    """The masks of one source.
+    """The masks for one source.
 
     Args:
         key: the key for hashes.
@@ -52,10 +52,10 @@ class SourceMasks:
         self.keeps_messages = keeps_messages
 
     def apply(self, change: Change) -> Change:
-        """Return a change in its masked form.
+        """Return the masked change.
 
         Raises:
-            ConfigError: a rule would remove the key of rows.
+            ConfigError: a rule would remove the row key.
         """
         if isinstance(change, OtherChange):
             return self._announcement(change)
@@ -63,7 +63,7 @@ class SourceMasks:
         return change if table is None else table.row(change)
 
     def takes_natively(self, layout: NativeLayout) -> bool:
-        """Return whether rows of a layout need no masking, whatever columns they have."""
+        """Return whether rows with this layout need no masking, whatever columns they have."""
         table = self.of_table(layout.table)
         if table is None:
             return True
@@ -73,7 +73,7 @@ class SourceMasks:
         return all(masks[column.name] is None for column in layout.columns)
 
     def of_table(self, name: TableName) -> TableMasks | None:
-        """Return the masks of a table, or None if no rule applies to it."""
+        """Return a table's masks, or None if no rule applies to it."""
         if name not in self._tables:
             if len(self._tables) >= KEPT:
                 self._tables.clear()
@@ -87,7 +87,7 @@ class SourceMasks:
         """Check that masks leave a declared table a usable key. Keys from messages are checked when they arrive.
 
         Raises:
-            ConfigError: a rule would remove the key of its rows.
+            ConfigError: a rule would remove the table's row key.
         """
         if not set("*?").isdisjoint(table.table):
             return  # for a pattern, only messages show which tables and rules apply
@@ -95,14 +95,14 @@ class SourceMasks:
         if masks is None:
             return
         columns = masks.masks_of(table.columns or {})
-        # Undeclared types come with messages, if at all.
+        # If types are not declared, only messages can provide them.
         masks.check_key(columns, tuple(name for name in table.key if table.columns or _is_of_any_type(columns[name])))
 
     def _warn_of(self, table: str, columns: Iterable[str]) -> None:
         self._warn(f"source {self._source}, table {quote(table, 200)}: {KEY_IS_HASHED.format(', '.join(columns))}")
 
     def _announcement(self, change: OtherChange) -> OtherChange:
-        """Remove SQL text, which can contain values of any table: defaults, comments, conditions."""
+        """Remove SQL text, which can contain values from any table: defaults, comments, conditions."""
         if change.kind != "schema":
             return change
         left_out = False

@@ -1,4 +1,4 @@
-"""The knowledge of a process in addition to the messages: schemas already published, metadata already learned."""
+"""What a process knows in addition to the messages: schemas already published, metadata already learned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from translator.message import Dialect, Lookup, Versioned
 from translator.translation.translate import Translator
 
 Named: TypeAlias = tuple[str, str]
-"""A source, and a key of its metadata."""
+"""A source and one of its metadata keys."""
 
 V = TypeVar("V")
 
@@ -23,7 +23,7 @@ def _nobody(source: str, key: str) -> None:
 
 
 class MetadataCatalog:
-    """Filled from the compacted topics at start, then by this process and by following those topics.
+    """Filled from the compacted topics at startup, then by this process and by following those topics.
 
     Args:
         conflict: called with the source and the metadata key if two documents contradict each other.
@@ -38,15 +38,15 @@ class MetadataCatalog:
         self._refused: dict[Named, MessageError] = {}
 
     def is_announced(self, topic_key: str) -> bool:
-        """Return whether the schemas topic contains the schema of this key. Only then can a row refer to it."""
+        """Return whether the schemas topic contains the schema with this key. Only then can a row refer to it."""
         return topic_key in self._announced
 
     def announced(self, topic_key: str) -> None:
-        """Record that the schemas topic contains the schema of this key."""
+        """Record that the schemas topic contains the schema with this key."""
         self._announced.add(topic_key)
 
     def learn(self, source: str, key: str, document: bytes, dialect: Dialect) -> bool:
-        """Learn a metadata document of a source. Returns False if a newer document of this key is known, which is kept.
+        """Learn a source's metadata document. Returns False if a newer document for this key is known, which is kept.
 
         Learning the same document again has no effect. If two documents contradict each other, the newer one is kept,
         in whatever order they arrive, so that all processes and replays reach the same state (docs/formats/qlik.md §11,
@@ -75,8 +75,8 @@ class MetadataCatalog:
         """Call `learn` for the translator's source.
 
         Raises:
-            MessageError: the dialect rejects the document, or raises an unexpected error (INTERNAL), because a document
-                written by somebody else must not stop the process.
+            MessageError: the dialect rejects the document or raises an unexpected error (INTERNAL). A document that
+                somebody else wrote must not stop the process.
         """
         try:
             return self.learn(translator.source, key, document, translator.dialect)
@@ -86,11 +86,11 @@ class MetadataCatalog:
             raise translator.unexpected(error) from None
 
     def document(self, source: str, key: str) -> bytes | None:
-        """Return the current document of a key."""
+        """Return a key's current document."""
         return self._documents.get((source, key))
 
     def lookup(self, source: str) -> Lookup:
-        """Return the look-up that is passed to the dialect of a source."""
+        """Return the look-up that is passed to a source's dialect."""
         return lambda key: self._metadata.get((source, key))
 
     def give_up(self, source: str, key: str) -> None:
@@ -101,17 +101,17 @@ class MetadataCatalog:
         return (source, key) in self._given_up
 
     def refuse(self, source: str, key: str, reason: MessageError) -> None:
-        """Record that the document of this key cannot be read, so that no message asks for it again."""
+        """Record that this key's document cannot be read, so that no message asks for it again."""
         remember(self._refused, (source, key), reason)
 
     def refusal(self, source: str, key: str) -> MessageError | None:
-        """Return the reason why the document of this key cannot be read, or None if it was not rejected."""
+        """Return why this key's document cannot be read, or None if it was not rejected."""
         return self._refused.get((source, key))
 
 
 def remember(known: dict[Named, V], name: Named, value: V) -> None:
-    """Store a fact about a key. Beyond REMEMBERED keys, the oldest one is forgotten, and the next message for it waits
-    again.
+    """Store a fact about a key. Beyond REMEMBERED keys, the oldest one is forgotten, and the next message that needs it
+    waits again.
     """
     known[name] = value
     if len(known) > REMEMBERED:

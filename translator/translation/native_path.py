@@ -1,4 +1,4 @@
-"""The native path of a source: it turns common messages into the same records as `translate` and the codec.
+"""A source's native path: it turns common messages into the same records as `translate` and the codec.
 
 Messages that it does not support take the plain path. A sample of its results is compared with the plain path.
 """
@@ -37,10 +37,10 @@ from translator.translation.translate import Encoder, Events, Translator
 from translator.values.scalar import Converter
 
 SELF_CHECK_EVERY = 1_000
-"""One of this many messages is translated on both paths; this adds 0.05 us per message."""
+"""One in this many messages is translated on both paths, which adds 0.05 us per message."""
 
 DIFFERENCE = "difference"
-"""The reason given for every message of a source after its self-check found a difference."""
+"""The reason given for every message from a source after its self-check found a difference."""
 
 Taken: TypeAlias = TakenMessage | str
 """A translated message, or the reason why it was not translated."""
@@ -50,7 +50,7 @@ class PathDifference(Struct, frozen=True):
     """A message for which the two paths produced different records.
 
     Args:
-        native, plain: the SHA-256 of the records of one output, or the kind of result if the plain path has no records.
+        native, plain: the SHA-256 of one output's records, or the kind of result if the plain path has no records.
             Neither reveals row data.
     """
 
@@ -66,11 +66,11 @@ def _ignore(_: PathDifference) -> None:
 
 
 class NativePath:
-    """The native path of one source to all outputs.
+    """The native path from one source to all outputs.
 
     Args:
-        codecs: the codecs of the outputs, with the canonical topic first.
-        reader: the reader of the extension.
+        codecs: the outputs' codecs, with the canonical topic first.
+        reader: the extension's reader.
         report: called once, with the first difference that the self-check finds.
     """
 
@@ -89,7 +89,7 @@ class NativePath:
         self._is_off = False
 
     def take(self, messages: Sequence[Message]) -> Sequence[Taken]:
-        """Return the result for each message of a run from one partition.
+        """Return the result for each message in a run from one partition.
 
         After the first difference it translates nothing more: neither the run with the difference nor any later one.
         """
@@ -126,10 +126,10 @@ def native_path(
     outputs: Sequence[tuple[Encoder, int]],
     report: Callable[[PathDifference], object] = _ignore,
 ) -> NativePath | str:
-    """Return the native path of a source, or the reason why it has none.
+    """Return a source's native path, or the reason why it has none.
 
     Args:
-        outputs: the codec of each output, with the canonical topic first, and its maximum record size in bytes.
+        outputs: each output's codec, with the canonical topic first, and its maximum record size in bytes.
         report: called once, with the first difference between the two paths.
     """
     absence = _native.absence()
@@ -161,7 +161,7 @@ def native_path(
 def _table(
     translator: Translator, output: Encoder, projections: Sequence[ProjectionForm], layout: NativeLayout
 ) -> NativeTable | None:
-    """Return a table in the format of the extension.
+    """Return a table in the extension's format.
 
     None leaves it to the plain path: masked tables, and tables that are not written to the canonical topic.
     """
@@ -190,7 +190,7 @@ def _projection(codec: Encoder, max_bytes: int) -> ProjectionForm | None:
 
 
 def convert_cell(text: bytes, convert: Converter | None) -> bytes:
-    """Return the canonical value, as JSON, of a cell sent as a JSON scalar.
+    """Return the canonical value, as JSON, for a cell sent as a JSON scalar.
 
     Raises:
         Unrepresentable, Assumed: the row needs an issue or a note.
@@ -201,7 +201,7 @@ def convert_cell(text: bytes, convert: Converter | None) -> bytes:
 
 
 def convert_bytes(cell: bytes, convert: Converter) -> bytes:
-    """Return the canonical value, as JSON, of a cell that its converter reads from raw bytes.
+    """Return the canonical value, as JSON, for a cell that its converter reads from raw bytes.
 
     Raises:
         Unrepresentable, Assumed: the row needs an issue or a note.

@@ -14,7 +14,7 @@ from translator.translation.translate import Events, Result
 
 
 class Guards:
-    """The guards of a dialect's partitions. They see every message in order, before anything from it is written.
+    """The guards for a dialect's partitions. They see every message in order, before anything from it is written.
 
     Args:
         warn: called for findings that do not stop the process.
@@ -26,7 +26,7 @@ class Guards:
         self._guards: dict[tuple[str, int], Guard | None] = {}
 
     def inspect(self, message: Message, result: Result) -> None:
-        """Inspect the next message of a partition.
+        """Inspect a partition's next message.
 
         Raises:
             ContradictionError: this message and all later ones must not be written.
@@ -40,7 +40,7 @@ class Guards:
             self._tell(guard.inspect(message, result.changes))
 
     def missed(self, message: Message) -> None:
-        """Record that the next message of a partition is not written now, so that its changes are unknown."""
+        """Record that the partition's next message is not written now, so that its changes are unknown."""
         guard = self._guard_of(message)
         if guard is not None:
             guard.missed()
@@ -48,7 +48,7 @@ class Guards:
     def inspect_run(
         self, messages: Sequence[Message], results: Sequence[Result]
     ) -> tuple[int, ContradictionError | None]:
-        """Inspect the next messages of a partition.
+        """Inspect a partition's next messages.
 
         Returns how many of them may be written, and the reason to stop before the next one.
         """

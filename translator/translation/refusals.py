@@ -1,4 +1,4 @@
-"""The text of a rejection: limited in length, and without message content if columns of the source are masked."""
+"""The text of a rejection: limited in length, and without message content if some of the source's columns are masked."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ MAX_REASON = 1_000
 """Maximum length of a reason. Names in messages can be long, and a dead letter must fit into its topic."""
 
 _OF_NO_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.INTERNAL, ErrorCode.TOO_LARGE})
-"""Codes whose reasons contain only table names, sizes and lines of this package, but no other text from a message."""
+"""Codes whose reasons contain only table names, sizes and line references to this package, but no other text from a
+message.
+"""
 
 _LINES = 2
 """Files whose lines are shared by all dialects. In a reason, the line that called them is more useful."""
@@ -25,7 +27,7 @@ def bounded(reason: str) -> str:
 
 
 def without_text(error: MessageError) -> str:
-    """Return the reason of a rejection without text from the message, which could contain a masked value."""
+    """Return a rejection's reason without text from the message, which could contain a masked value."""
     if error.code in _OF_NO_MESSAGE:
         return error.reason
     lines = _our_lines(error)[-_LINES:]
@@ -34,7 +36,7 @@ def without_text(error: MessageError) -> str:
 
 
 def our_line(error: BaseException) -> str:
-    """Return the innermost line of this package in a traceback: `dialects/canal/decode.py:120`."""
+    """Return the innermost line from this package in a traceback: `dialects/canal/decode.py:120`."""
     return _our_lines(error)[-1]
 
 

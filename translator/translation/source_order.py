@@ -1,7 +1,8 @@
 """`order: native`: positions based on the source's own sequence instead of arrival (docs/design.md §4.4).
 
-This is for topics in which a tool distributes the changes of one row over partitions, so that offsets do not order them
-but the tool's sequence does. Sequences can only be compared within one task, so the task is part of the scope.
+This is for topics in which a tool distributes the changes to one row over several partitions. Offsets then do not order
+the changes, but the tool's sequence does. Sequences can only be compared within one task, so the task is part of the
+scope.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ _UNIX = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
 
 
 class NativeOrder:
-    """The positions of one source.
+    """Positions for one source.
 
     Args:
         epochs: times in ascending order. Sequences after each time are later than all sequences before it.
-        task: the task of messages that do not include one.
+        task: the task for messages that do not include one.
 
     Raises:
         ConfigError: the dialect has no sequence that orders changes.
@@ -42,10 +43,10 @@ class NativeOrder:
         self._task = task
 
     def place(self, message: Message, n: int, change: RowChange) -> tuple[str, str]:
-        """Return `pos` and `pos_scope` of a row.
+        """Return a row's `pos` and `pos_scope`.
 
         Raises:
-            MessageError: its sequence is missing or irregular, or its task is unknown.
+            MessageError: the row's sequence is missing or irregular, or its task is unknown.
         """
         epoch = bisect_right(self._epochs, message.timestamp_ms * 1000)
         native = 0 if change.op == _SNAPSHOT else self._sequence(change.pos_native)

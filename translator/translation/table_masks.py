@@ -1,4 +1,4 @@
-"""The masks of one table: which columns are masked, and how its rows and schemas look without their values."""
+"""The masks for one table: which columns are masked, and how its rows and schemas look without their values."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ NOTE = "MASKED"
 """Note on an event from which something was left out because of a mask. `MASKED=col`: that column is masked."""
 
 KEPT = 4096
-"""Maximum number of tables of a source to cache, because table and column names come from messages."""
+"""Maximum number of tables per source to cache, because table and column names come from messages."""
 
 _LISTS = 16
-"""Maximum number of column lists to cache per table, each with as many keys."""
+"""Maximum number of column lists to cache per table, and of keys to cache per list."""
 
 _NAMES = 8192
-"""Maximum number of columns to cache per list. It exceeds the columns of a table."""
+"""Maximum number of columns to cache per list. No table has that many columns."""
 
 _NO_TYPES: Mapping[str, str] = {}
 
 
 class Mask(Struct, frozen=True):
-    """The mask of a column."""
+    """A column's mask."""
 
     rule: MaskRule
     value: Masked
@@ -42,7 +42,7 @@ class Mask(Struct, frozen=True):
 
 
 class ColumnMasks(dict[str, Mask | None]):
-    """The masks of columns by name, computed on demand for one list of types."""
+    """Column masks by name, computed on demand for one list of types."""
 
     def __init__(self, types: Mapping[str, str], rules: Sequence[tuple[MaskRule, Mask | None]]) -> None:
         super().__init__()
@@ -82,8 +82,8 @@ class ColumnMasks(dict[str, Mask | None]):
         return found
 
     def _find(self, name: str) -> Mask | None:
-        """Return the first rule that matches. A rule that keeps a column must match for certain. A masking rule matches
-        when in doubt.
+        """Return the first rule that matches. A rule that keeps a column must match with certainty. A masking rule
+        matches when in doubt.
         """
         type_ = self.types.get(name)
         for rule, mask in self._rules:
@@ -94,7 +94,7 @@ class ColumnMasks(dict[str, Mask | None]):
 
 
 class TableMasks:
-    """The masks of one table."""
+    """The masks for one table."""
 
     def __init__(
         self,
@@ -110,9 +110,9 @@ class TableMasks:
         self._schemas: dict[str, TableSchema] = {}
 
     def masks_of(self, types: Mapping[str, str]) -> ColumnMasks:
-        """Return the masks of columns of these types."""
-        # Compared by identity, because a dialect uses one mapping for all rows of a form. The mapping is kept, so that
-        # no other can get the same id.
+        """Return the masks for columns with these types."""
+        # Compared by identity, because a dialect uses one mapping for all rows with the same layout. The mapping is
+        # kept, so that no other mapping can get the same id.
         found = self._masks.get(id(types))
         if found is None:
             if len(self._masks) >= _LISTS:
@@ -124,7 +124,7 @@ class TableMasks:
         """Mask a row in place.
 
         Raises:
-            ConfigError: a rule would remove the key of rows.
+            ConfigError: a rule would remove the row key.
         """
         schema = change.schema
         masks = self.masks_of(schema.column_types if schema is not None else change.types or _NO_TYPES)
@@ -180,7 +180,7 @@ class TableMasks:
             self._warn(self._name, hashed)
 
     def schema(self, schema: TableSchema) -> TableSchema:
-        """Return the schema of masked rows."""
+        """Return the schema for masked rows."""
         found = self._schemas.get(schema.topic_key)
         if found is None:
             if len(self._schemas) >= _LISTS:
@@ -189,10 +189,10 @@ class TableMasks:
         return found
 
     def statement(self, change: OtherChange) -> bool:
-        """Mask the announcement of a statement in place. Returns whether something was left out.
+        """Mask a statement's announcement in place. Returns whether something was left out.
 
-        The default of a masked column is one of its values and is not passed on. The event only states that the column
-        was rewritten.
+        A masked column's default is one of its values and is not passed on. The event only says that the column was
+        rewritten.
         """
         typed = {note.column: note for note in statement_notes(change.notes) if note.column is not None}
         types = {column: note.type for column, note in typed.items() if note.type and column in (change.after or ())}
@@ -214,7 +214,7 @@ class TableMasks:
             return text
         if mask.drops:
             return None
-        # The name of a type can list values, for example of an enum.
+        # A type name can list values, such as those of an enum.
         return StatementNote(COLUMN_REWRITTEN, note.column).text
 
     def _masked_schema(self, schema: TableSchema) -> TableSchema:
@@ -256,14 +256,14 @@ def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, M
 
 
 _of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
-"""A path into the message, used as a name in `ext`, for a member that was not translated."""
+"""A path into the message, used as a name in `ext`, for a field that was not translated."""
 
 
 def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
-    """Leave out additional members of the writer that could contain parts of the row. Returns whether there were any.
+    """Leave out the writer's additional fields that could contain parts of the row. Returns whether there were any.
 
     Args:
-        certain: no column of the table is masked. An untranslated member (`$.key`) can still be.
+        certain: no column in the table is masked. An untranslated field (`$.key`) can still be.
     """
     kept = {name: text for name, text in (change.ext or {}).items() if not _of_row(name)} if certain else {}
     if len(kept) == len(change.ext or {}):
@@ -273,7 +273,7 @@ def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
 
 
 def _issues(issues: Iterable[Issue], masks: ColumnMasks, touched: dict[str, Mask]) -> list[Issue] | None:
-    """Return the issues. A masked column keeps its issue, but without the text of the value."""
+    """Return the issues. A masked column keeps its issue, but without the value's text."""
     kept: dict[Issue, None] = {}
     for issue in issues:
         mask = masks[issue.col]
@@ -287,12 +287,12 @@ def _issues(issues: Iterable[Issue], masks: ColumnMasks, touched: dict[str, Mask
 
 
 def _column(column: Column, mask: Mask | None) -> Column | None:
-    """Return the column for a schema. The source's name of the type is removed if it could reveal masked text."""
+    """Return the column for a schema. The source's type name is removed if it could reveal masked text."""
     if mask is None:
         return column
     if mask.drops:
         return None
     if mask.rule.action in TEXT:
         return structs.replace(column, type="string", native=None, length=None, charset=None)
-    # The name of a type can list its values, for example of an enum.
+    # A type name can list values, such as those of an enum.
     return structs.replace(column, nullable=True, native=None)

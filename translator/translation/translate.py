@@ -1,6 +1,6 @@
 """THE CORE: turn a message into its events or one dead letter. Pure: no clock, no I/O, no other message.
 
-A dialect determines what changed. This module contains what is common to all dialects: limits, positions, ids and dead
+A dialect determines what changed. This module contains what all dialects share: limits, positions, ids and dead
 letters. Keys and images are in `event_builders`.
 """
 
@@ -53,7 +53,7 @@ meantime.
 
 
 class Events(Struct, frozen=True, gc=False):
-    """The message was translated. Contains its events in order, each with the schema of its `schema_id`.
+    """The message was translated. Contains its events in order, each with the schema that its `schema_id` refers to.
 
     `changes` is the dialect's result, one per event.
     """
@@ -70,7 +70,7 @@ Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
 
 
 def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
-    """The tables of rows and announcements. Transaction markers and watermarks belong to no table."""
+    """The tables in rows and announcements. Transaction markers and watermarks belong to no table."""
     return frozenset(
         change.table
         for change in changes
@@ -85,11 +85,11 @@ class Encoder(Protocol):
 
 
 class Translator:
-    """Translates the messages of one source.
+    """Translates messages from one source.
 
     Args:
         order: how to order its rows; None for the order of arrival.
-        masks: the masks of its columns, or None.
+        masks: the source's column masks, or None.
     """
 
     def __init__(
@@ -121,7 +121,7 @@ class Translator:
         """Return the result for one message. An unexpected exception becomes a dead letter with INTERNAL.
 
         Raises:
-            ConfigError: a mask would remove the key of rows.
+            ConfigError: a mask would remove the row key.
         """
         (result,) = self.translate_run((message,))
         return result
@@ -129,11 +129,11 @@ class Translator:
     def translate_run(self, messages: Sequence[Message]) -> list[Result]:
         """Return the results for messages in order, up to the first one that learns or needs metadata.
 
-        Translating them one by one gives the same results but takes a quarter longer: in a run, each step's code and
-        data are still in the processor's cache for the next message (docs/benchmarks.md).
+        Translating them one by one gives the same results but takes a quarter longer. In a run, the code and data for
+        each step are still in the processor's cache when the next message arrives (docs/benchmarks.md).
 
         Raises:
-            ConfigError: a mask would remove the key of rows.
+            ConfigError: a mask would remove the row key.
         """
         outcomes: list[Outcome | DeadLetter] = []
         for message in messages:
@@ -176,7 +176,7 @@ class Translator:
         return outcome if isinstance(outcome, Learned) else None
 
     def tables(self, message: Message) -> frozenset[TableName] | None:
-        """Return the tables of a message, even of one that cannot be translated, or None if unknown. Never raises."""
+        """Return a message's tables, even if it cannot be translated, or None if they are unknown. Never raises."""
         outcome = self._decoded(message)
         if isinstance(outcome, Changes):
             return tables_of(outcome.changes)
@@ -186,18 +186,18 @@ class Translator:
             return None
         try:
             return frozenset(self.dialect.tables(message))
-        except Exception:  # catches unexpected errors as well: the message was already rejected with a reason
+        except Exception:  # also catches unexpected errors: the message was already rejected with a reason
             return None
 
     def announcement(self, message: Message, learned: Learned) -> Events | DeadLetter:
-        """Return the events of a metadata message that also announces something."""
+        """Return the events from a metadata message that also announces something."""
         return self._events(message, learned.announces)
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:
-        """Encode the records of all events of a message, before the first one is written.
+        """Encode the records for all events in a message, before the first one is written.
 
         Raises:
-            UnregisteredSchema: the id of a schema is not known yet.
+            UnregisteredSchema: a schema id is not known yet.
         """
         pairs = zip(events.events, events.changes, strict=True)
         try:
@@ -214,17 +214,15 @@ class Translator:
 
     @staticmethod
     def unexpected(error: Exception) -> MessageError:
-        """Convert an unexpected exception to INTERNAL. Its text could quote row data, but its type and our line
-        cannot.
-        """
+        """Convert an unexpected exception to INTERNAL. Its text could quote row data, but its type and our line cannot."""
         return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {our_line(error)}")
 
     def dead(self, message: Message, error: MessageError) -> DeadLetter:
-        """Return the dead letter of a message that cannot be read for an external reason."""
+        """Return the dead letter for a message that cannot be read for an external reason."""
         return self._letter(message, error, error.reason)
 
     def missing(self, message: Message, needs: Needs) -> DeadLetter:
-        """Return the dead letter of a message whose metadata did not arrive in time."""
+        """Return the dead letter for a message whose metadata did not arrive in time."""
         if needs.registry_id is None:
             reason = f"metadata {needs.key!r} {METADATA_MISSING}"
         else:
@@ -232,7 +230,7 @@ class Translator:
         return self.dead(message, MessageError(ErrorCode.SCHEMA_MISSING, reason))
 
     def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:
-        """Return the dead letter of a message with a record that does not fit its topic."""
+        """Return the dead letter for a message with a record that does not fit its topic."""
         reason = f"a record has {size} bytes, but topic {topic} allows {allowed} (max.message.bytes)"
         return self.dead(message, MessageError(ErrorCode.TOO_LARGE, reason))
 
@@ -289,5 +287,5 @@ class Translator:
         )
 
     def _place(self, topic: str, partition: int, topic_id: str) -> tuple[str, str]:
-        """Return the texts that all events of a partition share: the beginning of `id`, and `pos_scope`."""
+        """Return the texts that all events from a partition share: the beginning of `id`, and `pos_scope`."""
         return f"{self.source}/{topic}/{partition}/", f"{topic}:{partition}@{topic_id}"
