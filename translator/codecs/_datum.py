@@ -207,9 +207,8 @@ def long(number: int) -> bytes:
     Raises:
         ValueError: it has more than 64 bits.
     """
-    # Times and offsets grow slowly, so their bits from the fourteenth up (8 ms, 8192 records) repeat. A repeated value
-    # takes
-    # 0.18 us, and new bits take 0.7 us. A loop over the groups takes 0.9 us, and an event has three times.
+    # Times and offsets grow slowly, so their bits from the fourteenth up (8 ms, 8192 records) repeat. Repeated bits
+    # take 0.18 us, and new bits take 0.7 us. A loop over the groups takes 0.9 us, and an event has three times.
     if number > 0x1FFF:
         return _LOW[number & 0x1FFF] + _HIGH[number >> 13]
     return _SIGNED[number]

@@ -1,4 +1,4 @@
-"""`translator capture`: save raw records of a topic as a record file for `translator translate`."""
+"""`translator capture`: save a topic's raw records as a record file for `translator translate`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The option `-c` of every command that needs the configuration."""
+"""The `-c` option for every command that needs the configuration."""
 
 from __future__ import annotations
 

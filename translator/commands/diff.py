@@ -1,4 +1,4 @@
-"""`translator diff`: compare the events of two topics field by field."""
+"""`translator diff`: compare the events in two topics field by field."""
 
 from __future__ import annotations
 

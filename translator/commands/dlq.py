@@ -37,7 +37,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class _Time(click.ParamType):
-    """A command-line time, converted to milliseconds since 1970."""
+    """A time from the command line, converted to milliseconds since 1970."""
 
     name = "time"
 

@@ -1,4 +1,4 @@
-"""Print dead letters and replay reports of `translator dlq`, for people and for programs."""
+"""Print dead letters and replay reports from `translator dlq`, for people and for programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NAMED = 10
 
 
 def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
-    """Return the JSON facts of a letter: never row data, and no table names if columns are masked."""
+    """Return a letter's facts as JSON: never row data, and no table names if columns are masked."""
     letter, message = found.letter, found.letter.message
     return {
         "partition": found.partition,
@@ -50,12 +50,12 @@ def facts(found: StoredLetter, *, masked: bool) -> dict[str, Any]:
 
 
 def _reason(found: StoredLetter, *, masked: bool) -> str | None:
-    """Return the reason of a letter, or None if the letter predates the masks and may contain a masked value."""
+    """Return a letter's reason, or None if the letter predates the masks and may contain a masked value."""
     return None if masked and not found.letter.is_left_out else found.letter.reason
 
 
 def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
-    """Print the letters in groups, then the reason of one letter per group, with the arguments for `dlq show`."""
+    """Print the letters in groups, then one letter's reason per group, with the arguments for `dlq show`."""
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
@@ -137,7 +137,7 @@ def report_facts(report: ReplayReport, *, execute: bool) -> dict[str, Any]:
 
 
 def held_facts(held: Mapping[HeldTable, HoldMark]) -> list[dict[str, Any]]:
-    """Return the held tables, each with the raw offset since which it is held."""
+    """Return the held tables, each with the raw offset at which its hold began."""
     return [
         {"table": str(of), "since": mark.since, "code": mark.code}
         for of, mark in sorted(held.items(), key=lambda item: item[0].name)

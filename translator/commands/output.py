@@ -1,4 +1,4 @@
-"""The output of commands: tables on standard output, and remarks on standard error."""
+"""Command output: tables on standard output, and remarks on standard error."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ANY_WIDTH = 100_000
 
 
 def say(text: str) -> None:
-    """Print a remark on standard error, prefixed with the program's name: several programs may share a terminal."""
+    """Print a remark on standard error, prefixed with the program name, because several programs may share a terminal."""
     click.echo(f"translator: {text}", err=True)
 
 

@@ -1,4 +1,4 @@
-"""`translator project`: fill a projection with the history in the canonical topic."""
+"""`translator project`: fill a projection with the history from the canonical topic."""
 
 from __future__ import annotations
 

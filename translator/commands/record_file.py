@@ -42,12 +42,12 @@ _HINT = (
     'a record is one line with {"value": ...}; --lines reads each line as one message value, --raw a whole file as one'
 )
 _VALUES = frozenset({"value", "value_base64"})
-"""Members that identify a record. Every record has one of them, and no dialect's message does, except for flattened
-Qlik columns.
+"""Fields that identify a record. Every record has one of them. No dialect's messages do, except for flattened Qlik
+columns.
 """
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
-"""Members that also occur only in records. An object with some of these but no value is a broken record."""
+"""Fields that also occur only in records. An object with some of these but no value is a broken record."""
 
 
 class _Line(Struct, forbid_unknown_fields=True):
@@ -69,13 +69,13 @@ class _Line(Struct, forbid_unknown_fields=True):
 
 
 def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
-    """Yield all messages of the files; `-` is standard input.
+    """Yield all messages in the files. `-` is standard input.
 
-    A message without an offset gets its line number, counted from 0 over all files of the call, so that every message
+    A message without an offset gets its line number, counted from 0 over all files in the call, so that every message
     has a distinct position.
 
     Args:
-        bare: treat each line as a message value, whatever it looks like. Otherwise the first line of a file decides for
+        bare: treat each line as a message value, whatever it looks like. Otherwise, a file's first line decides for
             all its lines.
 
     Raises:
@@ -122,7 +122,7 @@ def _lines(file: Path, texts: Iterable[bytes], first: int, *, bare: bool) -> Ite
 
 
 def _form(text: bytes) -> Form:
-    """Return the kind of a line, based on its members.
+    """Return what a line is, based on its fields.
 
     Raises:
         ValueError: it is neither a record nor a message.
@@ -144,7 +144,7 @@ def _is_record(text: bytes) -> bool:
 
 
 def read_raw(path: Path, offset: int = 0) -> Line:
-    """Return the whole file as the value of one message."""
+    """Return the whole file as one message's value."""
     return Line(path, None, Message("file", 0, offset, 0, None, _read(path)))
 
 
@@ -208,7 +208,7 @@ def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
 
 
 def record_line(message: Message) -> bytes:
-    """Return a message as a line that `read_files` reads back as the same message, apart from the id of its topic."""
+    """Return a message as a line that `read_files` reads back as the same message, apart from its topic id."""
     line: dict[str, object] = {
         "topic": message.topic,
         "partition": message.partition,

@@ -1,4 +1,4 @@
-"""`translator status`: show the state of the service on one screen."""
+"""`translator status`: show the service's state on one screen."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported at run time below, so that help starts without Kaf
     from translator.operations.status import PartitionStatus, Status
 
 _COLUMNS = 80
-"""Minimum screen width; a wider screen is used in full."""
+"""Minimum screen width. A wider screen is used in full."""
 
 
 @click.command()

@@ -142,7 +142,7 @@ def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
 
 
 def read_schemas(file: Path) -> dict[str, bytes]:
-    """Return the schemas of a registry in the form a dialect learns them: `registry/<id>` and the text.
+    """Return a registry's schemas in the form in which a dialect learns them: `registry/<id>` and the text.
 
     Raises:
         ConfigError: the file is not a JSON object of schemas by id.
@@ -164,7 +164,7 @@ def _is_id(name: str) -> bool:
 
 
 class _Account:
-    """A run over files: prints the result of each message and keeps the totals."""
+    """A run over files: prints each message's result and keeps the totals."""
 
     def __init__(self, translator: FileTranslator) -> None:
         self._translator = translator
@@ -195,7 +195,7 @@ class _Account:
 
 
 def dead_letter_line(message: Message, dead: DeadLetter, **where: str | int | None) -> str:
-    """Return a dead letter as a line for standard error; `where` adds the position of its message."""
+    """Return a dead letter as a line for standard error. `where` adds its message's position."""
     origin = {"topic": message.topic, "partition": message.partition, "offset": message.offset}
     told = {name: value for name, value in where.items() if value is not None}
     return json.dumps({"code": dead.code, "message": dead.reason, "origin": origin, **told})

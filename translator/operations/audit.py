@@ -42,7 +42,7 @@ class AuditFindings(Struct):
 
 
 class Account(Struct):
-    """The account of a range: records = translated + dead + skipped + learned + lost."""
+    """The account for a range: records = translated + dead + skipped + learned + lost."""
 
     topic: str
     partition: int
@@ -61,9 +61,9 @@ class Account(Struct):
     different: int = 0
     """Events that differ from a new translation, because the release or the configuration is different."""
     misplaced: int = 0
-    """Records with events in another canonical partition than the current number of partitions determines."""
+    """Records whose events are in a different canonical partition than the current number of partitions requires."""
     revived: int = 0
-    """Translated, but with a dead letter as well, because they were replayed."""
+    """Translated, but also with a dead letter, because they were replayed."""
     compacted: int = 0
     """Event origins whose raw record Kafka's compaction may have removed."""
     lost: AuditFindings = field(default_factory=AuditFindings)
@@ -71,15 +71,15 @@ class Account(Struct):
 
 
 class AuditReport(Struct):
-    """The result of the audit."""
+    """The audit result."""
 
     accounts: list[Account]
     foreign: int = 0
-    """Events and dead letters of other sources and topics."""
+    """Events and dead letters from other sources and topics."""
     nameless: AuditFindings = field(default_factory=AuditFindings)
     """Records in the written topics that refer to no raw record."""
     short: list[str] = field(default_factory=list)
-    """Partitions of written topics whose beginning was deleted. Records that were in it count as lost."""
+    """Written topic partitions whose beginning was deleted. Raw records whose output was there count as lost."""
 
     @property
     def sound(self) -> bool:
@@ -89,12 +89,12 @@ class AuditReport(Struct):
 
     @property
     def same(self) -> bool:
-        """Return whether every copy of every event equals the result of a translation now."""
+        """Return whether every copy of every event equals what a translation produces now."""
         return not sum(account.different + account.unequal for account in self.accounts)
 
 
 KnownTopics: TypeAlias = Mapping[tuple[str, str, int], int]
-"""Source, raw topic and partition -> the number of that raw partition in the ledger."""
+"""Source, raw topic and partition -> that raw partition's number in the ledger."""
 
 
 def audit(
@@ -172,7 +172,7 @@ def _ranges(
 def _parts(
     again: OfflineTranslator, partitions: Partitions, written: str, ranges: Iterable[Range], *, everything: bool
 ) -> list[Range]:
-    """Return the partitions of a written topic that contain records for the ranges. A full audit reads all of them."""
+    """Return a written topic's partitions that contain records for the ranges. A full audit reads all of them."""
     numbers = {again.partition_in(written, *range_.place) for range_ in ranges}
     if everything:
         numbers = set(range(again.facts(written).partitions))
@@ -194,7 +194,7 @@ def _offset(record: Any) -> int:
 def _entries(
     report: AuditReport, known: KnownTopics, records: Iterable[Any], origin_of: Callable[[Any], RecordOrigin | None]
 ) -> Iterator[Entry]:
-    """Add the entries of the checked raw partitions. Entries without a raw partition are counted."""
+    """Add the entries for the checked raw partitions. Entries without a raw partition are counted."""
     for record in records:
         origin = origin_of(record)
         if origin is None:
@@ -221,7 +221,7 @@ def _check(
     account: Account,
     progress: Progress,
 ) -> None:
-    """Compare raw records and entries in parallel; both are sorted by offset."""
+    """Compare raw records and entries in parallel. Both are sorted by offset."""
     place = again.partition_in(again.settings.output.topic, *range_.place)
     topic_id = again.facts(range_.topic).id
     without_record = _Orphans(account, compacted=again.topics.is_compacted(range_.topic))
@@ -262,7 +262,7 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
     """Count a raw record.
 
     Args:
-        translation: the result of translating it now.
+        translation: what translating it produces now.
         place: the canonical partition in which its events should be.
     """
     account.records += 1
@@ -295,7 +295,7 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
 
 
 def _different(translation: Translation, events: Mapping[int, list[bytes]]) -> int:
-    """Count the events with a copy that differs from a translation now."""
+    """Count the events with a copy that differs from what a translation produces now."""
     now = {n: {digest(record.key, record.value, record.headers)} for n, record in translation.by_event.items()}
     return sum(set(copies) != now.get(n) for n, copies in events.items())
 

@@ -1,7 +1,7 @@
 """An index of the output topics, sorted by the raw offsets that their records come from.
 
-It is in a temporary file, not in memory. The copies of an event that was written more than once can be anywhere, so
-nothing can be judged before the last record is read.
+The index is in a temporary file, not in memory. An event that was written more than once can have copies anywhere, so
+nothing can be judged until the last record has been read.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 _LETTER = -1
-"""Used instead of an event number in the entry of a dead letter."""
+"""Used instead of an event number in a dead letter's entry."""
 
 _MANY = 10_000
 
 
 class Entry(NamedTuple):
-    """A record of an output topic. `raw` is the number of the raw partition, `partition` the partition that contains
+    """A record in an output topic. `raw` is the number of the raw partition, `partition` the partition that contains
     the record.
     """
 
@@ -34,7 +34,7 @@ class Entry(NamedTuple):
 
 
 def event(raw: int, offset: int, n: int, content: bytes, partition: int) -> Entry:
-    """An event, with the digest of its bytes."""
+    """An event, with its digest."""
     return Entry(raw, offset, n, content, partition)
 
 
@@ -44,13 +44,13 @@ def letter(raw: int, offset: int, code: bytes, partition: int) -> Entry:
 
 
 class IndexEntry(Struct):
-    """All entries of a raw offset: digests of each event by its number, and the codes of dead letters."""
+    """All entries for a raw offset: the digests for each event by its number, and the codes of dead letters."""
 
     offset: int
     events: dict[int, list[bytes]] = field(default_factory=dict)
     letters: list[str] = field(default_factory=list)
     partitions: set[int] = field(default_factory=set)
-    """The canonical partitions of the events."""
+    """The events' canonical partitions."""
 
 
 class AuditIndex:
@@ -79,7 +79,7 @@ class AuditIndex:
         self._database.execute("CREATE INDEX by_offset ON entry (raw, at, n)")
 
     def of(self, raw: int, first: int, end: int) -> Iterator[IndexEntry]:
-        """Yield the entries of a range of a raw partition, in ascending order of offsets."""
+        """Yield the entries for a range in a raw partition, in ascending order of offsets."""
         query = "SELECT at, n, content, partition FROM entry WHERE raw = ? AND at >= ? AND at < ? ORDER BY at, n"
         for offset, entries in groupby(self._database.execute(query, (raw, first, end)), itemgetter(0)):
             found = IndexEntry(offset)

@@ -15,10 +15,10 @@ from translator.translation.metadata_catalog import MetadataCatalog
 def of_source(
     settings: Settings, name: str | None, messages: Sequence[Message], say: Callable[[str], None]
 ) -> FileTranslator:
-    """Return the translator of a source.
+    """Return a source's translator.
 
     Args:
-        name: name of the source; None if there is only one.
+        name: the source's name; None if there is only one.
         messages, say: see `FileTranslator`.
 
     Raises:

@@ -1,4 +1,4 @@
-"""Checks of everything that `translator run` depends on, independent of each other, so that one failure does not hide
+"""Check everything that `translator run` depends on. The checks are independent, so that one failure does not hide
 others. Nothing is written, created or registered, and no group is joined.
 """
 
@@ -63,7 +63,7 @@ def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterat
 
 
 def _asked(subject: str, ask: Callable[[], Sequence[Check]]) -> Sequence[Check]:
-    """Yield the results of one check. If the check raises an exception, the exception is its result."""
+    """Yield one check's results. If the check raises an exception, the exception is its result."""
     try:
         return ask()
     except CdcError as error:
@@ -81,7 +81,7 @@ def _group(settings: Settings, admin: TopicAdmin) -> list[Check]:
 
 
 def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[str]) -> list[Check]:
-    """Report all topics of a source that are missing or unreadable, and the consequences of their settings."""
+    """Report all of a source's topics that are missing or unreadable, and the consequences of their settings."""
     subject = f"source {source.name}"
     subscribed, claimed_twice = resolve(settings, there)
     found = [Check(subject, "WRONG", claim) for claim in claimed_twice if f" {source.name} (" in claim]
@@ -152,7 +152,7 @@ def _registry(settings: Settings) -> list[Check]:
 def _messages(
     settings: Settings, client: Mapping[str, Any], admin: TopicAdmin, there: set[str], count: int
 ) -> list[Check]:
-    """Translate the oldest and the newest records of each raw topic, as the service would."""
+    """Translate the oldest and newest records in each raw topic, as the service would."""
     catalog = MetadataCatalog()
     translators = build_translators(settings, catalog)
     subscribed, _ = resolve(settings, there)

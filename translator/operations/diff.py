@@ -64,7 +64,7 @@ class Comparison(Struct):
 
 
 class EventRecord(Struct, frozen=True, array_like=True):
-    """A record of an event, as stored in the file."""
+    """An event's record, as stored in the file."""
 
     key: bytes | None
     value: bytes
@@ -73,14 +73,14 @@ class EventRecord(Struct, frozen=True, array_like=True):
 
 
 def compare(settings: Settings, a: str, b: str, say: Callable[[str], None], *, values: bool) -> Comparison:
-    """Match the events of two topics by id. The first topic is stored in a temporary file, so memory use stays small.
+    """Match the events in two topics by id. The first topic is stored in a temporary file, so memory use stays small.
 
     Args:
         values: whether examples contain values.
 
     Raises:
         ConfigError: a topic does not exist.
-        FatalError: a topic cannot be read, or contains other records than events.
+        FatalError: a topic cannot be read, or contains records other than events.
         RetryableError: no broker responds.
     """
     client = client_config.librdkafka(settings.kafka)
@@ -146,7 +146,7 @@ def _held_against(
 
 
 def _differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
-    """Return the fields in which two records of an event differ, with both values."""
+    """Return the fields in which an event's two records differ, with both values."""
     if digest(a.key, a.value, a.headers) == digest(b.key, b.value, b.headers):
         return {}
     of_a, of_b = _event(a), _event(b)
@@ -166,7 +166,7 @@ def _event(form: EventRecord) -> ChangeEvent:
 
 
 def _decoded(value: bytes) -> ChangeEvent:
-    """Return the event in a value of either codec, which the first byte identifies."""
+    """Return the event in a value from either codec, which the first byte identifies."""
     if value.startswith(b"{"):
         return JsonCodec().decode(value)
     if value.startswith(MARKER):
@@ -175,4 +175,4 @@ def _decoded(value: bytes) -> ChangeEvent:
 
 
 _CONFLUENT = 5
-"""Size of the header with a registry id."""
+"""Size of a header with a registry id."""

@@ -1,4 +1,4 @@
-"""The result of one message, in lines: its outcome, its events, and the decisions in them."""
+"""One message's result, in lines: its outcome, its events, and the decisions in them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
     *("key_kind", "before_state", "after_state", "changed", "unavailable", "schema_id", "notes"),
 )
-"""The fields of an event that are printed. None of them is from a row."""
+"""The event fields that are printed. None of them comes from a row."""
 
 _IMAGES = ("before", "after")
 
@@ -52,7 +52,7 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
 
 
 def outcome_facts(translation: Translation, *, values: bool) -> dict[str, Any]:
-    """Return the same as a structure. The `event` member of an event is complete if values are requested."""
+    """Return the same as a structure. An event's `event` field is complete if values are requested."""
     facts: dict[str, Any] = {"outcome": "translated", "code": None, "reason": None}
     match translation.outcome:
         case DeadLetter(code=code, reason=reason):

@@ -23,13 +23,13 @@ class _Tables(msgspec.Struct, frozen=True):
 
 
 class FileTranslator:
-    """A translator of one source, with what it has learned, its guards, and JSON as its output.
+    """One source's translator, with what it has learned, its guards, and JSON as its output.
 
     Args:
         catalog: the translator's catalog.
         messages: all messages. If one needs metadata from another, they are searched once.
-        say: called with the findings of guards.
-        stops: a contradiction ends the translation, as it ends the service. Otherwise it is just a finding.
+        say: called with what guards find.
+        stops: a contradiction ends the translation, as it ends the service. Otherwise, it is only a finding.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class FileTranslator:
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect of the source."""
+        """The source's dialect."""
         return self._translator.dialect
 
     def teach(self, key: str, text: bytes) -> None:
@@ -105,10 +105,10 @@ def of_dialect(
     *,
     stops: bool = True,
 ) -> FileTranslator:
-    """Return the translator of a source without a configuration.
+    """Return the translator for a source without a configuration.
 
     Args:
-        options: options of the dialect, and `tables`.
+        options: the dialect's options, and `tables`.
         messages, say, stops: see `FileTranslator`.
 
     Raises:

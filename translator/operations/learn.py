@@ -1,4 +1,4 @@
-"""Learn the metadata messages of a backlog before the service reads it. Uses no consumer group and writes no events."""
+"""Learn the metadata messages in a backlog before the service reads it. Uses no consumer group and writes no events."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LearnedMetadata(Struct, frozen=True):
 
 
 class LearnReport(Struct):
-    """The result for a source: counts, and the metadata that it contained."""
+    """A source's result: counts, and the metadata that it contained."""
 
     source: str
     topics: list[str]
@@ -51,7 +51,7 @@ def learn(settings: Settings, only: Collection[str], say: Callable[[str], None])
     """Read all topics of the sources from beginning to end, and write the metadata that they contain.
 
     Args:
-        only: names of sources; empty for every source with messages that can teach something.
+        only: source names; empty for every source with messages that can teach something.
 
     Raises:
         ConfigError: a source or topic does not exist, or a source has nothing to teach.
@@ -103,7 +103,7 @@ def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collecti
 def _written(
     reader: TopicReader, catalog: MetadataCatalog, translators: Mapping[str, Translator]
 ) -> dict[Named, bytes]:
-    """Load the documents of these sources from the metadata topic into the catalog, by key."""
+    """Load these sources' documents from the metadata topic into the catalog, by key."""
     written: dict[Named, bytes] = {}
     for record in reader.to_end():
         if loaded := load_document(record, translators, catalog):

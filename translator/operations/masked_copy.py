@@ -1,4 +1,4 @@
-"""Masked copies of records: the row values differ, but the events have the same form as those of the originals.
+"""Masked copies of records: the row values differ, but the events are otherwise like those from the originals.
 
 A copy shows a bug as well as the original does, and can be attached to a ticket or used in a test. Each copy is
 verified: original and copy are both translated, and everything except the values must match.
@@ -33,7 +33,7 @@ class CopyForm(Struct, frozen=True):
 
 
 class RecordMasker:
-    """Makes masked copies. Equal values in any of the records are masked equally.
+    """Makes masked copies. Equal values are masked equally, across all records.
 
     Args:
         translate: translates a record completely, as the service does.
@@ -47,7 +47,7 @@ class RecordMasker:
         """Return a copy of the record, without its headers.
 
         Raises:
-            Unmaskable: no copy without the values has the same form.
+            Unmaskable: every copy without the values would be translated differently.
         """
         form = form_of(self._translate(message))
         for attempt in range(_TRIES):
@@ -87,7 +87,7 @@ def _event_form(event: ChangeEvent) -> tuple[Any, ...]:
 
 
 def _kinds(image: str | None) -> dict[str, str] | None:
-    """Return the columns of an image, each with the JSON type of its value."""
+    """Return an image's columns, each with the JSON type of its value."""
     return None if image is None else {name: type(value).__name__ for name, value in json.loads(image).items()}
 
 

@@ -10,7 +10,7 @@ import msgspec
 from translator.errors import quote
 
 FRAME_BYTES = 5
-"""Size of a registry header plus the first bytes of an envelope. Row data never begins earlier."""
+"""The size of a registry header plus the first bytes of an envelope. Row data never begins earlier."""
 
 _MEMBERS = 200
 _DEPTH = 12
@@ -19,9 +19,7 @@ _ITEMS = 2
 
 
 def preview(value: bytes | None) -> list[str]:
-    """Return lines that describe a value: member names, types and lengths for JSON, otherwise the first bytes in
-    hex.
-    """
+    """Return lines that describe a value: field names, types and lengths for JSON, otherwise the first bytes in hex."""
     if value is None:
         return ["null"]
     try:
@@ -36,7 +34,7 @@ def preview(value: bytes | None) -> list[str]:
 
 
 def size_alone(value: bytes | None) -> str:
-    """Return the line for a value of a source with masks. Even member names could be part of a masked value."""
+    """Return the line for a value from a source with masks. Even field names could be part of a masked value."""
     return "null" if value is None else f"{len(value)} bytes, not shown: columns of the source are masked"
 
 

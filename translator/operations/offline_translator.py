@@ -1,6 +1,6 @@
 """Translate raw records again as the service does, for commands that check, repeat or explain.
 
-Core, options, metadata and registry are the same. No group is joined, and no topic of the service is written.
+Core, options, metadata and registry are the same. No group is joined, and nothing is written to the service's topics.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ class OfflineTranslator:
         alone = settings.model_copy(update={"projections": ()})
         self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
         self._facts: dict[str, TopicFacts] = {}
-        # With 0 seconds, the registry is asked once for what is not learned yet. If it does not answer, the schema is
-        # missing.
+        # With 0 seconds, the registry is asked once for a schema that is not learned yet. If it does not answer, the
+        # schema is missing.
         self._waits = MetadataWaiter(self.catalog, 0, fetch_schema(settings), say)
         self._loop = asyncio.Runner()
         self._learn_all()
@@ -81,7 +81,7 @@ class OfflineTranslator:
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return the broker's facts about a topic, queried once.
+        """Return what the broker knows about a topic. Queried once.
 
         Raises:
             ConfigError: it does not exist.
@@ -91,7 +91,7 @@ class OfflineTranslator:
         return self._facts[topic]
 
     def translator(self, topic: str) -> Translator:
-        """Return the translator of a raw topic.
+        """Return a raw topic's translator.
 
         Raises:
             ConfigError: no source reads it.
@@ -101,7 +101,7 @@ class OfflineTranslator:
         return self._by_source[self.raw_topics[topic]]
 
     def partition_in(self, written: str, topic: str, partition: int) -> int:
-        """Return the partition of a written topic for everything from a raw partition (docs/design.md §4.3)."""
+        """Return a written topic's partition for everything from a raw partition (docs/design.md §4.3)."""
         return output_partition(topic, partition, self.facts(written).partitions)
 
     @cached_property

@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Progress:
-    """Counts offsets and reports every five seconds, so that a short run reports nothing and a log is not flooded.
+    """Counts offsets and reports every five seconds. A short run therefore reports nothing, and a log is not flooded.
 
     Args:
         total: number of offsets to read, including those without a record.
@@ -32,7 +32,7 @@ class Progress:
     def through(
         self, place: str, first: int, end: int, records: Iterable[T], offset: Callable[[T], int]
     ) -> Iterator[T]:
-        """Pass on the records of a range of offsets."""
+        """Pass on the records in an offset range."""
         before = self._done
         for record in records:
             self._done = before + offset(record) - first

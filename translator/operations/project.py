@@ -1,8 +1,8 @@
-"""Fill a projection with the history in the canonical topic, in the projection's format.
+"""Fill a projection with the history from the canonical topic, in the projection's format.
 
 Events keep their order per raw partition, and their records are those that the service would have written. Every record
-in the projection must come from this command, because older records after those of the service would reverse the order
-of rows. The command therefore begins with an empty projection, resumes where it ended, and rejects anything else.
+in the projection must come from this command. If older records followed the service's records, rows would change in the
+wrong order. The command therefore begins with an empty projection, resumes where it ended, and rejects anything else.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from translator.resolution.builders import avro_header, build_codecs, ids_of, re
 
 Say: TypeAlias = Callable[[str], None]
 Refused: TypeAlias = Callable[[str, MessageError], None]
-"""Called with the id of a message (without an event number) and the reason why the projection does not contain it."""
+"""Called with a message's id (without an event number) and the reason why the projection does not contain it."""
 
 Answer = TypeVar("Answer")
 
@@ -49,19 +49,19 @@ SchemaKey: TypeAlias = tuple[str, str | None, str | None, str | None, str]
 
 
 class Projected(Struct, frozen=True):
-    """The account of a run."""
+    """A run's account."""
 
     ranges: Sequence[Range]
-    """The offsets of the canonical topic that were read: up to the last one when the run began."""
+    """The canonical topic offsets that were read: up to the last one when the run began."""
     counts: Mapping[str, int]
     """Events read, records `written`, and messages `refused`."""
 
 
 def project(settings: Settings, topic: str, say: Say, on_refused: Refused) -> Projected:
-    """Write what the canonical topic contains now, and no earlier run has written, to a projection.
+    """Write to a projection what the canonical topic contains now and no earlier run has written.
 
     Args:
-        topic: the `topic` setting of the projection, including a template.
+        topic: the projection's `topic` setting, including a template.
 
     Raises:
         ConfigError: the projection does not exist, or contains records that are not from this command.
@@ -114,10 +114,10 @@ class _Run:
         return Projected(ranges, self._counts)
 
     def _ranges(self, partitions: Partitions, places: Sequence[Place], held: int) -> list[Range]:
-        """Return what to read of each partition.
+        """Return what to read from each partition.
 
         Raises:
-            ConfigError: the projection contains other records than those of earlier runs.
+            ConfigError: the projection contains records that no earlier run wrote.
         """
         whole = [partitions.bounds(*place) for place in places]
         begun, note = self._patiently(lambda: self._progress.read(places))
@@ -139,7 +139,7 @@ class _Run:
         return {(one.source, one.db, one.schema, one.table, one.id): one for one in schemas}
 
     def _write(self, events: Iterable[ChangeEvent], writer: _Writer) -> None:
-        """Write the records of events as the service does: either all records of a message or none."""
+        """Write events' records as the service does: either all of a message's records or none."""
         for message, found in groupby(events, key=lambda event: event.id.rpartition("/")[0]):
             together = [*found]
             self._counts["events"] += len(together)
@@ -193,7 +193,7 @@ class _Run:
         return found
 
     def _finish(self, ranges: Sequence[Range], held: int) -> None:
-        """Store the progress of this run.
+        """Store this run's progress.
 
         Raises:
             FatalError: the projection contains more records than this run wrote.
@@ -213,7 +213,7 @@ class _Run:
 
 
 class _Target:
-    """The topics of a projection."""
+    """A projection's topics."""
 
     def __init__(self, topics: TopicAdmin, settings: Settings, projection: Projection, say: Say) -> None:
         self.name = projection.topic
@@ -229,7 +229,7 @@ class _Target:
             self._open = TableTopics(topics, settings, projection, self._template, self.max_bytes, say).open
 
     def place(self, event: ChangeEvent) -> Place:
-        """Return the destination of an event's records, by the rule of the service."""
+        """Return the destination of an event's records, by the service's rule."""
         template = self._template
         topic = self.name if template is None else template.topic(event.source, event.db, event.schema, event.table)
         if topic not in self._partitions:
@@ -268,7 +268,7 @@ class _Writer:
             raise FatalError(self._failure)
 
     def flush(self) -> None:
-        """Return when everything is delivered."""
+        """Return once everything has been delivered."""
         if self._producer.flush():
             raise FatalError("not all records were delivered")
         self._check()

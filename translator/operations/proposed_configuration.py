@@ -1,5 +1,5 @@
-"""Turn findings about topics into a configuration file: facts from the sample are settings, everything else is a
-comment.
+"""Turn findings about topics into a configuration file. Facts from the sample become settings, and everything else
+becomes a comment.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ _SAYS: Mapping[Certainty, str] = {
 }
 
 Group: TypeAlias = Sequence[TopicFinding]
-"""The topics of one source."""
+"""One source's topics."""
 
 
 def configuration(findings: Sequence[TopicFinding], kafka: Mapping[str, object], group: str) -> str:
-    """Return the file. Topics with the same dialect and options are one source; unrecognised topics are comments.
+    """Return the file. Topics with the same dialect and options form one source. Unrecognized topics become comments.
 
     Args:
-        kafka: the section `kafka`, as given by the operator.
+        kafka: the `kafka` section, as given by the operator.
     """
     lines = [
         *_comment(
@@ -63,9 +63,7 @@ _HOW_TO_CUT = (
 
 
 def _grouped(findings: Iterable[TopicFinding]) -> dict[str, list[TopicFinding]]:
-    """Return the findings of each source, by a proposed name. Metadata topics show no options and join the topics with
-    rows.
-    """
+    """Return each source's findings, by a proposed name. Metadata topics show no options and join the topics with rows."""
     by_kind: dict[tuple[str, tuple[tuple[str, object], ...]], list[TopicFinding]] = {}
     alone: list[tuple[Verdict, TopicFinding]] = []
     for finding in findings:
@@ -107,7 +105,7 @@ def _source(name: str, topics: Group) -> Iterator[str]:
 
 
 def _troubles(finding: TopicFinding) -> Iterator[str]:
-    """Return comments on messages of the sample that would not become events with the file as it is."""
+    """Return comments on sample messages that would not become events with the file as it is."""
     verdict = finding.verdict
     if verdict is None:
         return
@@ -151,7 +149,7 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """Return text that cannot end its comment early, because names of topics, tables and columns come from outside."""
+    """Return text that cannot end its comment early, because topic, table and column names come from outside."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))

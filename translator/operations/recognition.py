@@ -1,4 +1,4 @@
-"""Recognise the product that wrote a topic: each dialect reads a sample, and the one that understands it is chosen."""
+"""Recognize which product wrote a topic: each dialect reads a sample, and the one that understands it is chosen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from translator.translation.translate import Translator
 # Every dialect accepts a message without a value or with an empty one.
 _NOBODYS = frozenset({"tombstone", "empty", "null"})
 
-# Rejections that show that a dialect recognises the message.
+# Rejections that show that a dialect recognizes the message.
 _KNOWN_BUT_REFUSED = frozenset(
     {ErrorCode.AMBIGUOUS_VARIANT, ErrorCode.TABLE_UNKNOWN, ErrorCode.ROW_NOT_SENT, ErrorCode.KEY_MISSING}
 )
@@ -29,7 +29,7 @@ class RefusedMessages(Struct, frozen=True):
     """Messages rejected with one code.
 
     Args:
-        reason: the reason of the first one.
+        reason: the reason given for the first one.
     """
 
     code: str
@@ -38,10 +38,10 @@ class RefusedMessages(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """A dialect's reading of a topic's sample.
+    """What a dialect understood of a topic's sample.
 
     Args:
-        sample: the messages that it recognises, with the changes of those that it translates.
+        sample: the messages that it recognizes, with the changes from those that it translates.
         translated: number of messages that have changes or are known markers.
         learned: number of metadata messages.
         waiting: number of messages that wait for metadata from another message.
@@ -63,7 +63,7 @@ class Verdict(Struct, frozen=True):
 
     @property
     def known(self) -> int:
-        """The number of messages of this dialect, understood or not."""
+        """The number of messages in this dialect, understood or not."""
         return self.understood + self.waiting + sum(r.count for r in self.refusals if r.code in _KNOWN_BUT_REFUSED)
 
 
@@ -78,8 +78,8 @@ class TopicFinding(Struct, frozen=True):
     """The conclusion about a topic.
 
     Args:
-        messages: number of messages in the sample, without those that have no value.
-        verdict: the verdict of the recognised dialect, or None.
+        messages: number of messages in the sample, not counting those without a value.
+        verdict: the recognized dialect's verdict, or None.
         why: the reason in words, for the operator.
     """
 
@@ -99,7 +99,7 @@ class TopicFinding(Struct, frozen=True):
 
 
 def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
-    """Return one finding per topic, in order. Metadata messages of one topic also apply to the other topics."""
+    """Return one finding per topic, in order. Metadata messages from one topic also apply to the other topics."""
     everything = [message for sample in samples.values() for message in sample]
     trials = [
         _Trial(name, options, everything)
@@ -124,7 +124,7 @@ class _Trial:
 
 
 def teach(translator: Translator, catalog: MetadataCatalog, messages: Iterable[Message]) -> None:
-    """Let the source of a translator learn from all metadata messages in any topic."""
+    """Let a translator's source learn from all metadata messages in any topic."""
     for message in messages:
         if lesson := translator.lesson(message):
             catalog.learn(translator.source, lesson.key, lesson.document, translator.dialect)
@@ -168,7 +168,7 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
     messages = [message for message in sample if message.value]
     best: dict[str, Verdict] = {}
     for verdict in (trial.judge(messages) for trial in trials):
-        # The first attempt is the simplest. Another one must read more because of its options.
+        # The first attempt is the simplest. Another attempt is chosen only if it reads more because of its options.
         if verdict.dialect not in best or verdict.known > best[verdict.dialect].known:
             best[verdict.dialect] = verdict
     if not messages:

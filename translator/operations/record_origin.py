@@ -19,13 +19,13 @@ class RecordOrigin(Struct, frozen=True):
     offset: int
     n: int | None
     content: bytes
-    """The digest of an event, or the code of a dead letter."""
+    """An event's digest, or a dead letter's code."""
     refused: bool = False
-    """A dead letter of a message that is missing only in a projection."""
+    """A dead letter for a message that is missing only from a projection."""
 
 
 def of_event(record: Any) -> RecordOrigin | None:
-    """Return the origin of a record of the canonical topic, or None if it has none."""
+    """Return a canonical topic record's origin, or None if it has none."""
     headers = record.headers() or []
     try:
         source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
@@ -36,7 +36,7 @@ def of_event(record: Any) -> RecordOrigin | None:
 
 
 def of_letter(record: Any) -> RecordOrigin | None:
-    """Return the origin of a record of the dead-letter topic, or None if it has none."""
+    """Return a dead-letter topic record's origin, or None if it has none."""
     found = read_dead_letter(record.key(), record.value(), record.headers() or ())
     if found is None:
         return None

@@ -28,7 +28,7 @@ Bury = Callable[[Message, DeadLetter], None]
 
 
 class Selection(Struct, frozen=True):
-    """The events of a range of raw records, and the topic for them."""
+    """The events from a range of raw records, and the topic for them."""
 
     topic: str
     partition: int
@@ -36,7 +36,7 @@ class Selection(Struct, frozen=True):
     end: int
     output: str
     table: str | None = None
-    """A pattern over `db.schema.table`, as in the header `cdc-table`. None selects all events."""
+    """A pattern for `db.schema.table`, as in the header `cdc-table`. None selects all events."""
 
     def takes(self, event: ChangeEvent) -> bool:
         name = ".".join(level for level in (event.db, event.schema, event.table) if level)
@@ -44,7 +44,7 @@ class Selection(Struct, frozen=True):
 
 
 def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bury) -> Counter[str]:
-    """Write the events of a range to its topic, and return the account.
+    """Write a range's events to its topic, and return the account.
 
     Args:
         bury: called for each message that cannot be translated or does not fit.
@@ -84,7 +84,7 @@ def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bur
 
 
 def _wanted(selection: Selection, translation: Translation) -> list[Record]:
-    """Return the records of the selected events."""
+    """Return the selected events' records."""
     if translation.events is None:
         return []
     records = translation.by_event
@@ -93,7 +93,7 @@ def _wanted(selection: Selection, translation: Translation) -> list[Record]:
 
 
 def _make(again: OfflineTranslator, output: str) -> None:
-    """Create or check the topic, like those of the service."""
+    """Create or check the topic, like the service's topics."""
     settings = again.settings
     if settings.writes(output):
         raise ConfigError(f"topic {output} is written by the service: choose another one for --output")
@@ -111,7 +111,7 @@ _WORDS: tuple[tuple[type, str], ...] = ((DeadLetter, "dead"), (Skip, "skipped"),
 
 
 class _Writer:
-    """The separate topic. Its partitions are assigned by the rule of the canonical topic."""
+    """The separate topic. Its partitions are assigned by the same rule as in the canonical topic."""
 
     def __init__(self, again: OfflineTranslator, wanted: Selection, to: OutputTopic) -> None:
         self._topic = to.topic
@@ -136,7 +136,7 @@ class _Writer:
             raise FatalError(self._failure)
 
     def flush(self) -> None:
-        """Return when everything is delivered."""
+        """Return once everything has been delivered."""
         if self._producer.flush():
             raise FatalError(f"cannot write to {self._topic}: not delivered")
         self._check()

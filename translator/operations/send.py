@@ -26,7 +26,7 @@ _ANY = -1
 
 
 class Sent(Struct):
-    """The result of the message: events, or a dead letter. Contains no row data."""
+    """The message's result: events, or a dead letter. Contains no row data."""
 
     topic: str
     partition: int
@@ -34,9 +34,9 @@ class Sent(Struct):
     seconds: float
     """Time from the broker's acknowledgement of the message until its result was read."""
     events: list[str] = []
-    """The ids of the events."""
+    """The event ids."""
     dead: str | None = None
-    """The code of its dead letter."""
+    """The dead letter's code."""
 
 
 def send(settings: Settings, topic: str, value: bytes, seconds: float, say: Callable[[str], None]) -> Sent:

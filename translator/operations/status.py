@@ -1,5 +1,5 @@
-"""The state of the service, read only from the topics: positions and lag, dead letters, holds, newest schemas. It joins
-no group, so it also works while the service is stopped.
+"""The service's state, read only from the topics: positions and lag, dead letters, holds, newest schemas. Reading it
+does not join a group, so it also works while the service is stopped.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SCHEMAS = 5
 
 
 class PartitionStatus(Struct, frozen=True):
-    """The position of one raw partition.
+    """One raw partition's position.
 
     Args:
         committed: offset at which the group resumes; None if it has committed nothing.
@@ -46,7 +46,7 @@ class PartitionStatus(Struct, frozen=True):
 
 
 class DeadLetters(Struct, frozen=True):
-    """The number of dead letters of a source with one code that were not replayed."""
+    """The number of a source's dead letters with one code that were not replayed."""
 
     source: str
     code: str
@@ -54,7 +54,7 @@ class DeadLetters(Struct, frozen=True):
 
 
 class HeldTableStatus(Struct, frozen=True):
-    """A table that waits for the replay of a message."""
+    """A table that waits for a message to be replayed."""
 
     table: str
     since_offset: int
@@ -62,7 +62,7 @@ class HeldTableStatus(Struct, frozen=True):
 
 
 class NewSchema(Struct, frozen=True):
-    """The schema of a table.
+    """A table's schema.
 
     Args:
         since_ms: when it was published, in milliseconds since 1970.
@@ -91,7 +91,8 @@ class Status(Struct, frozen=True):
 
 
 class StatusLooker:
-    """Queries the state repeatedly. Rates refer to the previous query. Each query reads all dead letters and schemas.
+    """Queries the state repeatedly. Rates are relative to the previous query. Each query reads all dead letters and
+    schemas.
 
     Raises:
         RetryableError: no broker responds.
@@ -171,7 +172,7 @@ def _name(item: tuple[Any, Any]) -> str:
 
 
 def _behind(reader: Partitions, unread: Range) -> float:
-    """Return the age of the first record of a range in seconds, or 0 without a record."""
+    """Return the age of the first record in a range in seconds, or 0 without a record."""
     record = next(iter(reader.read(unread)), None)
     return 0.0 if record is None else max(0.0, time.time() - record.timestamp()[1] / 1000)
 

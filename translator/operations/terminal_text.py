@@ -1,10 +1,10 @@
-"""Untrusted text on the operator's terminal: names of tables, topics and headers come from messages."""
+"""Untrusted text on the operator's terminal: table, topic and header names come from messages."""
 
 from __future__ import annotations
 
 
 def shown(text: str) -> str:
-    """Return the text in one line. Characters that move the cursor, change colours, or reverse the text direction are
+    """Return the text in one line. Characters that move the cursor, change colors, or reverse the text direction are
     escaped as in JSON, so that JSON stays valid.
     """
     if text.isprintable():

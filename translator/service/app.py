@@ -74,7 +74,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
 
 def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> None:
-    """Make the consumer hand over partitions in the way the pipeline requires."""
+    """Make the consumer hand over partitions as the pipeline requires."""
 
     def given_up() -> None:
         components.pipeline.forget()
@@ -88,10 +88,10 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
 
 
 async def _process(app: BoundedStopApp, components: Components, stopper: FailStop, event: Any) -> None:
-    """Send a batch of a partition through the pipeline."""
+    """Send a partition's batch through the pipeline."""
     tp = event.message.tp
     membership = b"" if components.transactions is None else batches(app).membership(event.message)
-    if membership is None:  # its records are read again by the new owner of the partition
+    if membership is None:  # the partition's new owner reads its records again
         batches(app).give_back(event.message)
         return
     try:

@@ -27,7 +27,7 @@ log = structlog.get_logger("translator")
 def build_native_paths(
     settings: Settings, translators: Mapping[str, Translator], outputs: Outputs, metrics: Metrics
 ) -> dict[str, NativePath]:
-    """Return the native path of each source that has one, and log why others have none."""
+    """Return the native path for each source that has one, and log why others have none."""
     wanted = [(output.codec, output.to.max_bytes) for output in outputs.events]
     paths = {}
     for source, translator in translators.items():
@@ -59,13 +59,13 @@ def _report_difference(metrics: Metrics, source: str, found: PathDifference) -> 
 
 
 def build_table_topics(settings: Settings, topics: TopicAdmin, canonical: int) -> dict[str, TableTopics]:
-    """Return the topics of each projection that has a template, by its text.
+    """Return the topics for each projection that has a template, by the template's text.
 
     Args:
-        canonical: the maximum record size of the canonical topic.
+        canonical: the canonical topic's maximum record size.
 
     Raises:
-        ConfigError: the record size in a projection is not a number.
+        ConfigError: a projection's record size is not a number.
     """
     return {
         one.topic: TableTopics(topics, settings, one, one.template, limit_of(one, canonical), log.warning)
@@ -85,7 +85,7 @@ def open_transactions(
     """Return the delivery that writes transactions.
 
     Args:
-        on_end: called with the duration of the end of each transaction, in seconds.
+        on_end: called after each transaction with the number of seconds that ending it took.
     """
     seconds = settings.timing.delivery
     name = transactional_id(settings)
@@ -103,9 +103,9 @@ def open_transactions(
 
 
 def transactional_id(settings: Settings) -> str:
-    """Return a name that no other running process uses, but that the next process in the same place uses again.
+    """Return a name that no other running process uses. The next process in the same place uses it again.
 
-    The next process can then immediately finish the transaction that a killed process left open. On one host, the port
-    of the probes distinguishes the processes.
+    The next process can then immediately finish the transaction that a killed process left open. On a single host, the
+    probe port distinguishes the processes.
     """
     return f"{settings.group}-{socket.gethostname()}-{settings.web.port}"

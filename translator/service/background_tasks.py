@@ -1,4 +1,4 @@
-"""Background loops: delivery reports, shared state of the group, new topics, and reports about the work."""
+"""Background loops: delivery reports, the group's shared state, new topics, and work reports."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ _REAP_SECONDS = 0.005
 
 
 class BackgroundTasks:
-    """The background loops of the service. An error in one of them stops the process. The exception is the check of
-    topics, which continues while brokers are down.
+    """The service's background loops. An error in one of them stops the process. The exception is the topic check,
+    which continues while brokers are down.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class BackgroundTasks:
         self._workers = workers
 
     async def reap(self) -> None:
-        """Process reports, acknowledge batches, and update the metrics of work in progress."""
+        """Process reports, acknowledge batches, and update the metrics for work in progress."""
         components, metrics, delivery = self._components, self._components.metrics, self._components.delivery
         while not self._stopper.dead:
             try:
@@ -53,7 +53,7 @@ class BackgroundTasks:
             await asyncio.sleep(_REAP_SECONDS)
 
     async def follow_state(self) -> None:
-        """Process what other processes of the group write to the compacted topics."""
+        """Process what other processes in the group write to the compacted topics."""
         components = self._components
         while not self._stopper.dead:
             try:
@@ -63,8 +63,8 @@ class BackgroundTasks:
                 await self._stopper.trigger(error)
 
     async def watch_topics(self) -> None:
-        """Stop the process if a topic was recreated, because its records would get the id of the old one. Add topics
-        that match a pattern and are new.
+        """Stop the process if a topic was recreated, because its records would get the old topic's id. Add new topics
+        that match a pattern.
         """
         components = self._components
         has_patterns = any(is_pattern(topic) for topic in components.settings.raw_topics)

@@ -45,7 +45,7 @@ from translator.state.hold_journal import TopicJournal
 from translator.state.table_holds import Holds
 from translator.translation.metadata_catalog import MetadataCatalog
 
-# Minimum time for opening transactions: the broker first ends one of an earlier process, if there is one.
+# Minimum time for opening transactions: the broker first ends an earlier process's transaction, if there is one.
 _OPEN_SECONDS = 30.0
 
 log = structlog.get_logger("translator")
@@ -58,7 +58,7 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
         accept_gap: see `start_offsets.StartOffsets`.
 
     Raises:
-        ConfigError: as `connect`; or two sources claim one topic; or this user is not allowed to read as that group.
+        ConfigError: as `connect`; or two sources claim one topic; or this user is not allowed to read with that group.
         RetryableError: as `connect`; or there is no topic to read.
         ContradictionError: as `connect`.
     """
@@ -72,12 +72,12 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
 
 
 def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> Components:
-    """Wait for registry and brokers, check or create topics, and read all of the compacted topics.
+    """Wait for the registry and brokers, check or create topics, and read the compacted topics completely.
 
     The returned components read no raw topic.
 
     Raises:
-        ConfigError: options of a dialect or codec are invalid, or topics are missing.
+        ConfigError: a dialect's or codec's options are invalid, or topics are missing.
         RetryableError: no registry or no broker responded in time.
         ContradictionError: an earlier process found a contradiction, and the options have not changed since.
     """

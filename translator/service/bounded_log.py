@@ -1,5 +1,5 @@
-"""Rate-limited log lines for events that can happen thousands of times a second: a few of each kind, and a count of the
-rest.
+"""Rate-limited log lines for events that can happen thousands of times a second. The first few lines of each kind are
+written, and the rest are counted.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 SECONDS = 60.0
-"""The period in which at most this many lines of a kind are written."""
+"""The period to which the limit on lines per kind applies."""
 
 
 class _Kind(Struct):
@@ -23,12 +23,12 @@ class _Kind(Struct):
 class BoundedLog:
     """Writes the first lines of each kind in a minute. The next line of that kind reports how many were left out.
 
-    The number of kinds must be small, because each kind is remembered. A kind can consist of a source and a code, but
+    The number of kinds must be small, because each one is remembered. A kind can consist of a source and a code, but
     must never contain a name from a message.
 
     Args:
-        write: writes a line, like the methods of a logger.
-        lines: maximum lines of a kind per minute.
+        write: writes a line, as a logger's methods do.
+        lines: maximum lines per kind and minute.
         clock: monotonic seconds.
     """
 

@@ -1,4 +1,4 @@
-"""Replace Faust's fixed pauses by waits for the actual condition. Saves a second at each start and each stop."""
+"""Replace Faust's fixed pauses with waits for the actual condition. This saves a second at each start and each stop."""
 
 from __future__ import annotations
 

@@ -40,8 +40,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "consumer_auto_offset_reset": "none",  # the library would skip records silently (start_offsets)
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
-        # After this time Faust continues without the positions of partitions, so it must exceed the time for finding
-        # them.
+        # After this time, Faust continues without partition positions, so it must exceed the time for finding them.
         "broker_request_timeout": max(60.0, timing.session, offset_lookup_timeout(settings) + 5),
         "broker_rebalance_timeout": timing.rebalance,
         "broker_max_poll_interval": 300.0,
@@ -63,7 +62,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check names of settings, because Faust silently ignores unknown ones."""
+    """Check setting names, because Faust silently ignores unknown ones."""
     unknown = set(given) - faust.Settings.setting_names() - {"env"}
     if unknown:
         raise TypeError(f"Faust has no setting {', '.join(sorted(unknown))}")

@@ -1,11 +1,10 @@
 """Batch transport: a Faust event is a batch of records from one partition.
 
-Plain Faust handles one event per record (3 to 7 thousand a second), loses messages when one acknowledgement overtakes
-another, and commits nothing on a rebalance. Here, an event contains the records of one fetch of one partition.
-Acknowledgements are strictly in order per partition, so that one offset per partition is all the bookkeeping. A
-rebalance drains first. Every name of Faust, mode and aiokafka that is used here is checked by
-tests/translator/service/test_transport_contract.py. Private names are only used here, in faust_pauses.py and in
-fetched_records.py.
+Plain Faust handles one event per record (3 to 7 thousand a second), loses messages when one acknowledgment overtakes
+another, and commits nothing on a rebalance. Here, an event contains the records from one fetch of one partition.
+Acknowledgments are strictly in order per partition, so the only bookkeeping is one offset per partition. A rebalance
+first waits for work in flight. tests/translator/service/test_transport_contract.py checks every name from Faust, mode
+and aiokafka that is used here. Private names are only used here, in faust_pauses.py and in fetched_records.py.
 """
 
 from __future__ import annotations
@@ -41,7 +40,7 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
     offsets.
 
     Args:
-        note: returns the metadata to commit with an offset of a topic.
+        note: returns the metadata to commit with a topic's offset.
     """
 
     def __init__(self, *args: Any, note: Callable[[str], str], **kwargs: Any) -> None:
@@ -55,7 +54,7 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
-        """Same as upstream, plus the metadata."""
+        """Do the same as upstream, and also set the metadata."""
         mine = self.assignment()
         noted = {
             driver.ensure_aiokafka_TP(tp): OffsetAndMetadata(offset, self._note(tp.topic))
@@ -75,12 +74,13 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 class Drain(NamedTuple):
-    """The procedure for handing over partitions.
+    """How partitions are handed over.
 
-    `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`). Then
-    in-flight records have `seconds` to be delivered. This must be less than `broker_rebalance_timeout`, or the broker
-    reassigns the partitions while we still deliver. If time runs out, `failed` is called, which stops the process.
-    `given_up` is called once we no longer own them. While `dead`, nothing is delivered any more, so there is no wait.
+    `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`).
+    In-flight records then have `seconds` to be delivered. This must be less than `broker_rebalance_timeout`, or the
+    broker reassigns the partitions while we are still delivering. If time runs out, `failed` is called, which stops the
+    process. `given_up` is called once we no longer own the partitions. While `dead`, nothing is delivered any more, so
+    there is no wait.
     """
 
     seconds: float
@@ -101,9 +101,9 @@ class BatchConsumer(driver.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
         self._accepted: dict[TP, int] = {}  # accepted by the broker
-        self._placed: dict[TP, int] = {}  # start of the assigned partitions
+        self._placed: dict[TP, int] = {}  # where the assigned partitions start
         self._placings = 0  # number of assignments
-        self._joined = (-1, b"")  # generation and member id of the last assignment
+        self._joined = (-1, b"")  # generation and member id from the last assignment
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> Any:
@@ -122,7 +122,7 @@ class BatchConsumer(driver.Consumer):
     # -- offsets
 
     def ack(self, message: Any) -> bool:
-        """Mark a batch as done. Acknowledgements of an older generation must not be committed any more."""
+        """Mark a batch as done. Acknowledgments from an older generation must no longer be committed."""
         if message.acked:
             return False
         message.acked = True
@@ -192,7 +192,7 @@ class BatchConsumer(driver.Consumer):
             await asyncio.Event().wait()
 
     async def perform_seek(self) -> None:
-        """Set the start positions of assigned partitions. Upstream calls this after each assignment, before passing on
+        """Set the start positions for assigned partitions. Upstream calls this after each assignment, before passing on
         records.
 
         A partition without a committed offset first gets one, so that its start is decided only once. If a position
@@ -222,7 +222,7 @@ class BatchConsumer(driver.Consumer):
     def _join(self) -> bool:
         """Store our group membership for transactions. Returns False if we have none at the moment."""
         coordinator = self._thread._ensure_consumer()._coordinator
-        # The member id is read first: if it is reset in between, so is the generation that is read after it.
+        # The member id is read first. If it is reset in between, the generation that is read after it is reset, too.
         member, generation = coordinator.member_id, coordinator.generation
         if generation < 0 or generation != self.app.consumer_generation_id:
             return False
@@ -230,7 +230,7 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def membership(self, message: Any) -> bytes | None:
-        """Return our group membership when a batch was fetched, or None if it has changed since."""
+        """Return our group membership from when a batch was fetched, or None if it has changed since."""
         generation, membership = self._joined
         return membership if message.generation_id == generation else None
 
@@ -241,8 +241,8 @@ class BatchConsumer(driver.Consumer):
     async def resubscribe(self, topics: set[str]) -> bool:
         """Subscribe to other topics, which triggers a rebalance. Returns False if one is already in progress.
 
-        Everything is delivered and committed first, because aiokafka forgets the assignment immediately. The revocation
-        that follows finds nothing to drain and cannot commit anything.
+        Everything is delivered and committed first, because aiokafka forgets the assignment immediately. In the
+        revocation that follows, nothing is in flight and nothing can be committed.
         """
         generation = self.app.consumer_generation_id
         if self.app.rebalancing:
@@ -289,7 +289,7 @@ class BatchConsumer(driver.Consumer):
             yield tp, _batch(tp, records, generation)
 
     async def _seek_back(self) -> None:
-        """Fetch again, from the start positions, the records that were fetched while the flow was stopped.
+        """Fetch the records again that were fetched while the flow was stopped, from the start positions.
 
         A fetch that began before a rebalance can end after the positions were set, and consume the first records.
         Upstream then seeks to the committed offsets, but never to offset 0, so those records would be lost.
@@ -347,7 +347,7 @@ def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: 
 
 
 def batches(app: faust.App) -> BatchConsumer:
-    """Return the consumer of an app with batch transport."""
+    """Return an app's consumer, which uses the batch transport."""
     return cast(BatchConsumer, app.consumer)
 
 

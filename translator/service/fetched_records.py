@@ -1,4 +1,4 @@
-"""Fetched records as small objects: aiokafka's objects cost as much as passing each record to the producer."""
+"""Fetched records as small objects. aiokafka's own objects cost as much as passing each record to the producer."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class FetchedRecord(Struct, gc=False):
-    """A `RawRecord` plus its timestamp type. The partition is that of the batch."""
+    """A `RawRecord` plus its timestamp type. The partition is the batch's."""
 
     offset: int
     timestamp: int
@@ -21,7 +21,7 @@ class FetchedRecord(Struct, gc=False):
 
 
 class FetchedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # aiokafka has no types
-    """The records of one partition in a fetch."""
+    """One partition's records from a fetch."""
 
     def _consumer_record(self, tp: Any, record: Any) -> FetchedRecord:
         return FetchedRecord(
@@ -32,6 +32,6 @@ class FetchedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # aiokafk
 def make_fetched_records_small() -> None:
     """Make aiokafka create these objects in the whole process, because its class offers no other hook.
 
-    This saves a tenth of the service's time for SharePlex messages of 290 bytes.
+    This reduces the service's time for 290-byte SharePlex messages by a tenth.
     """
     fetcher.PartitionRecords = FetchedRecords

@@ -1,8 +1,8 @@
-"""The lag of the partitions that this process owns, based on the brokers' end offsets instead of the last fetch.
+"""The lag for partitions that this process owns, based on the brokers' end offsets instead of the last fetch.
 
 A number based on fetches stops changing when fetching stops, which is exactly when it matters. End offsets are
-therefore requested from the brokers. If nothing was acknowledged since the last check, the time of the first
-unacknowledged record is used: its age grows while the partition is stuck. When everything was read, both numbers are 0.
+therefore requested from the brokers. If nothing was acknowledged since the last check, the lag in time is the age of
+the first unacknowledged record, which grows while the partition is stuck. When everything was read, both numbers are 0.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from translator.service.metrics import BatchAccount, Metrics
 log = structlog.get_logger("translator")
 
 LOOK_SECONDS = 5.0
-"""Seconds between two checks."""
+"""Seconds between checks."""
 
 
 class Reached(Struct, frozen=True):
     """The point up to which a partition was acknowledged.
 
     Args:
-        next_offset: offset of the first unacknowledged record.
-        newest_ms: timestamp of the last acknowledged record, in milliseconds since 1970; None if there is none since
-            the assignment.
+        next_offset: the first unacknowledged record's offset.
+        newest_ms: the last acknowledged record's timestamp, in milliseconds since 1970. None if nothing was
+            acknowledged since the assignment.
     """
 
     next_offset: int
@@ -40,11 +40,11 @@ class Reached(Struct, frozen=True):
 
 
 class PartitionLag(Struct, frozen=True):
-    """The lag of a partition.
+    """A partition's lag.
 
     Args:
-        records: unacknowledged offsets; some have no record.
-        since_ms: timestamp of the oldest of them, in milliseconds since 1970; None if none of the offsets has a record.
+        records: number of unacknowledged offsets. Some have no record.
+        since_ms: the timestamp of the oldest unacknowledged record, in milliseconds since 1970. None if there is none.
     """
 
     records: int
@@ -52,16 +52,15 @@ class PartitionLag(Struct, frozen=True):
     is_read: bool
 
     def seconds(self, now: float) -> float:
-        """Return the age of unacknowledged records by their timestamp; `now` is in seconds since 1970."""
+        """Return the age of unacknowledged records by their timestamp. `now` is in seconds since 1970."""
         return 0.0 if self.since_ms is None else max(0.0, now - self.since_ms / 1000)
 
 
 LookAtEnds = Callable[[Iterable[Place]], Mapping[Place, int]]
-"""Partitions -> the end offset for a consumer of committed records; blocks."""
+"""Partitions -> the end offset for a consumer of committed records. Blocks."""
 
 TimeOfFirst = Callable[[Range], int | None]
-"""Returns the timestamp of the first record of a range, in milliseconds since 1970, or None without a record;
-blocks.
+"""Returns the timestamp of the first record in a range, in milliseconds since 1970, or None without a record. Blocks.
 """
 
 
@@ -69,7 +68,7 @@ class RawTopicLag:
     """Measures the lag and updates the metrics.
 
     Args:
-        source_of: the source of a raw topic.
+        source_of: a raw topic's source.
     """
 
     def __init__(
@@ -134,9 +133,7 @@ class RawTopicLag:
         return {place: self._lag(place, of, ends[place]) for place, of in reached.items()}
 
     def _lag(self, place: Place, of: Reached, end: int) -> PartitionLag:
-        """Return the lag of a partition. A record is read only if the partition made no progress, and each only
-        once.
-        """
+        """Return a partition's lag. A record is read only if the partition made no progress, and each one only once."""
         records = max(0, end - of.next_offset)
         if not records:
             return PartitionLag(0, None, True)

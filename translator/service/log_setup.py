@@ -1,4 +1,4 @@
-"""One log stream for our lines and those of Faust, mode and aiokafka: JSON in production, console on a terminal."""
+"""One log stream for our lines and those from Faust, mode and aiokafka: JSON in production, console on a terminal."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from typing import Any
 
 import structlog
 
-# aiokafka repeats itself many times a second during an outage of a broker, and httpx2 logs every request to the
-# registry.
+# aiokafka repeats itself many times a second during a broker outage, and httpx2 logs every request to the registry.
 _LEVELS: Mapping[str, int] = {
     "aiokafka": logging.ERROR,
     "faust": logging.WARNING,
@@ -27,7 +26,7 @@ def configure(log_format: str, log_level: str) -> None:
 
     Args:
         log_format: json, console, or auto (console if stderr is a terminal).
-        log_level: info, warning or error. Lines below it are not written.
+        log_level: info, warning or error. Less severe lines are not written.
 
     The root logger stays at INFO, because at a higher level Faust would enable all debug lines (facts/faust.md 3.4).
     """
@@ -51,7 +50,7 @@ def configure(log_format: str, log_level: str) -> None:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)
-    # Our last critical line contains the reason. Faust's line at the end of such a process does not.
+    # Our last critical line contains the reason. The line that Faust logs when such a process ends does not.
     logging.getLogger("faust.worker").addFilter(lambda record: not record.getMessage().endswith(_CRASH))
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

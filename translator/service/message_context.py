@@ -15,7 +15,7 @@ from translator.translation.translate import Translator
 
 
 class RawRecord(Protocol):
-    """The used part of a record from the consumer library."""
+    """The part that we use of a record from the consumer library."""
 
     @property
     def offset(self) -> int: ...
@@ -40,7 +40,7 @@ class MessageContext(Struct, frozen=True, gc=False):
     translator: Translator
     batch: Batch
     place: int
-    """`output_place` of its raw partition."""
+    """The raw partition's `output_place`."""
 
     @property
     def partition(self) -> tuple[str, int]:
@@ -48,17 +48,17 @@ class MessageContext(Struct, frozen=True, gc=False):
         return self.message.topic, self.message.partition
 
     def partition_in(self, to: OutputTopic) -> int:
-        """Return the partition of a topic for everything from the message."""
+        """Return a topic's partition for everything from the message."""
         return self.place % to.partitions
 
 
 def raw_bytes(records: Sequence[RawRecord]) -> int:
-    """Keys and values of a batch."""
+    """A batch's keys and values."""
     return sum(len(record.key or b"") + len(record.value or b"") for record in records)
 
 
 def account_of(source: str, topic: str, partition: int, records: Sequence[RawRecord]) -> BatchAccount:
-    """Return the account of a batch before any of its messages is processed."""
+    """Return a batch's account before any of its messages is processed."""
     account = BatchAccount(source, topic, partition, len(records))
     if records:
         account.next_offset = records[-1].offset + 1
@@ -74,5 +74,5 @@ def message_of(record: RawRecord | Any, topic: str, partition: int, topic_id: st
 
 
 def place_of(message: Message) -> dict[str, Any]:
-    """Return the position of a message as fields of a log line."""
+    """Return a message's position as fields for a log line."""
     return {"topic": message.topic, "partition": message.partition, "offset": message.offset}

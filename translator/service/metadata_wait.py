@@ -1,8 +1,8 @@
 """Messages that need metadata that has not arrived: how long they wait, and what happens to them.
 
-A wait blocks only its own partition (`partition_workers`). It ends when the metadata is learned, when the time is over,
-or when the partition is handed over. If the partition is handed over, nothing from the message was written, and the
-next owner of the partition waits instead.
+A wait blocks only its own partition (`partition_workers`). It ends when the metadata is learned, when time runs out, or
+when the partition is handed over. In the last case, nothing from the message was written, and the partition's next
+owner waits instead.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class MetadataWaiter:
         self.waiting = 0
 
     def cancel_all(self) -> None:
-        """Cancel every current and future wait."""
+        """Cancel all current and future waits."""
         self._leaving.set()
 
     def resume(self) -> None:
@@ -88,7 +88,7 @@ class MetadataWaiter:
     async def resolve(
         self, resolver: Resolver, translator: Translator, message: Message, result: Result | None = None
     ) -> Translation:
-        """Resolve a message once its dependency is available or given up on.
+        """Resolve a message once its dependency is available or no longer waited for.
 
         Raises:
             WaitCancelled: the wait was cancelled first.
@@ -102,8 +102,8 @@ class MetadataWaiter:
         return resolved
 
     def _tell(self, source: str, message: Message, needs: Needs) -> None:
-        """Log the first wait of a source in a minute. If the wait for some metadata has ended without success, messages
-        that need it do not wait.
+        """Log a source's first wait in a minute. If a wait for some metadata has ended without success, messages that
+        need the same metadata do not wait.
         """
         if not self._catalog.is_given_up(source, needs.key) and self._catalog.refusal(source, needs.key) is None:
             of = "another message" if needs.registry_id is None else f"the registry: schema {needs.registry_id}"
@@ -184,8 +184,8 @@ class MetadataWaiter:
                 self._catalog.refuse(source, key, refusal)
                 return refusal
             except RetryableError as error:
-                # An outage does not show whether the schema exists, so the message keeps waiting and its time starts
-                # again.
+                # An outage does not show whether the schema exists, so the message keeps waiting, and its waiting time
+                # starts again.
                 self._say(f"waiting for the schema registry to return schema {registry_id}: {error}")
                 await self._pause(pause)
                 deadline, pause = loop.time() + self._seconds, min(pause * 2, _LONGEST_PAUSE)

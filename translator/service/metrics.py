@@ -20,11 +20,11 @@ from cdc_core.statement_notes import statement_notes
 PARTITION = ("source", "topic", "partition")
 
 Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
-"""Database, schema, table, and the operation, or the kind of other events."""
+"""Database, schema, table, and the operation, or the kind for events that are not rows."""
 
 
 class BatchAccount(Struct):
-    """The account of one batch: its records by outcome. Counted when the batch is acknowledged."""
+    """One batch's account: its records by outcome. Counted when the batch is acknowledged."""
 
     source: str
     topic: str
@@ -36,11 +36,11 @@ class BatchAccount(Struct):
     skipped: Tallies[str] = field(default_factory=Tallies)
     changes: Tallies[Counted] = field(default_factory=Tallies)
     committed_us: dict[Counted, int] = field(default_factory=dict)
-    """Commit times of the last events per table, where known, in microseconds since 1970."""
+    """Commit time of the last event per table, where known, in microseconds since 1970."""
     newest_us: int | None = None
     """Commit time of the last event that has one."""
     statements: Tallies[tuple[Counted, str]] = field(default_factory=Tallies)
-    """Announced changes of rows that no event contains, by table and note."""
+    """Announced row changes that no event contains, by table and note."""
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
     """By projection and code: records that were translated but could not be written there."""
@@ -49,10 +49,10 @@ class BatchAccount(Struct):
     next_offset: int | None = None
     """Offset of the raw record after the batch; None if the batch is not part of a partition."""
     newest_record_ms: int | None = None
-    """Timestamp of the last raw record, in milliseconds since 1970; None if it has none."""
+    """The last raw record's timestamp, in milliseconds since 1970; None if it has none."""
 
     def count(self, events: Iterable[ChangeEvent]) -> None:
-        """Count the events of a record."""
+        """Count a record's events."""
         for event in events:
             counted = (event.db, event.schema, event.table, event.op or event.kind)
             self.changes[counted] += 1
@@ -75,18 +75,18 @@ OTHER = "other"
 """Label for all tables beyond the limit."""
 
 ALL = "all"
-"""Label for all tables of a database or source, for a statement that affects them."""
+"""Label for all tables in a database or source, for a statement that affects them."""
 
 _NAME = 256
 """Maximum length of a table name in a label. Longer names count as OTHER."""
 
 
 class Metrics:
-    """The metrics of the process, in a registry of their own.
+    """The process's metrics, in a registry of their own.
 
     Args:
         tables: number of tables with their own label, on a first-come basis.
-        configuration: the digest of the configuration.
+        configuration: the configuration digest.
     """
 
     def __init__(self, version: str, tables: int = 0, configuration: str = "") -> None:
@@ -235,24 +235,24 @@ class Metrics:
             self._lag.labels(account.source).set(time.time() - account.newest_us / 1e6)
 
     def tell_lag(self, source: str, topic: str, partition: int, records: int, seconds: float) -> None:
-        """Set the lag of a partition."""
+        """Set a partition's lag."""
         where = (source, topic, str(partition))
         self._lag_records.labels(*where).set(records)
         self._lag_seconds.labels(*where).set(seconds)
 
     def forget_lag(self) -> None:
-        """Remove the metrics of partitions that were handed over, because another process reports them."""
+        """Remove the metrics for partitions that were handed over, because another process reports them."""
         self._lag_records.clear()
         self._lag_seconds.clear()
 
     def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
-        """Set the newest commit time of a table, whose partitions can be acknowledged in any order."""
+        """Set a table's newest commit time. Its partitions can be acknowledged in any order."""
         if committed_us > self._newest.get(table, -1):
             self._newest[table] = committed_us
             self._committed.labels(*table).set(committed_us / 1e6)
 
     def _table(self, source: str, counted: Counted) -> str | None:
-        """Return the label of a table, or OTHER. Names come from messages, and each creates a permanent series."""
+        """Return a table's label, or OTHER. Names come from messages, and each creates a permanent series."""
         db, schema, last, _ = counted
         if last is None:
             return None

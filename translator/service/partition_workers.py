@@ -16,14 +16,14 @@ MAX_WAITING = 256
 
 
 class PartitionWorkers(Generic[P, B]):
-    """Processes the batches of each partition in order, with partitions in parallel.
+    """Processes each partition's batches in order, with partitions in parallel.
 
     Args:
         process: handles one batch; it must not raise.
         start: runs a coroutine for as long as the app lives.
         pause, resume: stop and restart fetching for a partition.
-        size: returns the bytes of a batch.
-        max_bytes: limit for all batches that wait or are being processed; a single one can be larger.
+        size: returns a batch's size in bytes.
+        max_bytes: limit for all batches that wait or are being processed. A single one can be larger.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Process one batch of one partition: translate each record, write the results, keep the account. Independent of
+"""Process one batch from one partition: translate each record, write the results, keep the account. Independent of
 Faust.
 """
 
@@ -49,11 +49,11 @@ class Target(Struct, frozen=True):
     stops: frozenset[ErrorCode] = frozenset()
     """Codes that stop the process instead of producing a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
-    """Codes whose dead letters hold later messages of their table until they are replayed (`on_error`)."""
+    """Codes whose dead letters hold later messages for their table until they are replayed (`on_error`)."""
     holds_contradictions: bool = False
-    """A message that contradicts the options of its source holds its partition instead of stopping the process."""
+    """A message that contradicts its source's options holds its partition instead of stopping the process."""
     repeats_letters: bool = True
-    """False during a replay: dead letters of whole messages are already in the topic. Those of one projection are
+    """False during a replay: dead letters for whole messages are already in the topic. A projection's dead letters are
     new.
     """
 
@@ -94,9 +94,9 @@ class Pipeline:
     async def process(
         self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge, membership: bytes = b""
     ) -> bool:
-        """Translate a batch and pass all records to the delivery. `done` is called when everything was delivered.
+        """Translate a batch and pass all records to the delivery. `done` is called once everything has been delivered.
 
-        Returns False if the partition is handed over while a message of it waits for metadata. This batch and later
+        Returns False if the partition is handed over while one of its messages waits for metadata. This batch and later
         ones are never completed, and the next owner reads them again.
 
         Args:
@@ -129,7 +129,7 @@ class Pipeline:
         self._waits.cancel_all()
 
     def forget(self) -> None:
-        """Forget all state of the partitions: they were handed over, and the next records can begin anywhere."""
+        """Forget all state for the partitions: they were handed over, and the next records can begin anywhere."""
         for guards in self._guards.values():
             guards.forget()
         self._holds.forget()
@@ -139,7 +139,7 @@ class Pipeline:
     async def _process_run(
         self, translator: Translator, batch: Batch, place: int, messages: Sequence[Message], run: Sequence[Resolved]
     ) -> None:
-        """Process messages of a partition in order. Those that need no wait are processed together."""
+        """Process a partition's messages in order. Those that need no wait are processed together."""
         at = 0
         for settled, found in parts(run):
             part = messages[at : at + len(found)]
@@ -153,7 +153,7 @@ class Pipeline:
                 await batch.end_message(message.offset)
 
     def _plainly(self, context: MessageContext, resolved: Resolved) -> Translation | Learned | Needs:
-        """Return the plain path's translation of a message, because holds need to know its tables."""
+        """Return a message's translation from the plain path, because holds need to know its tables."""
         return resolved if _is_plain(resolved) else self._resolver.resolve(context.translator, context.message)
 
     async def _write_settled(
@@ -164,7 +164,7 @@ class Pipeline:
         messages: Sequence[Message],
         found: Sequence[Settled],
     ) -> None:
-        """Write and count the records of messages.
+        """Write and count the records for messages.
 
         Raises:
             ContradictionError: as `_process_message`. Messages before the contradicting one are written.
@@ -183,10 +183,10 @@ class Pipeline:
             await batch.end_message(message.offset)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
-        """Write and count the result of a message.
+        """Write and count a message's result.
 
         Raises:
-            ContradictionError: nothing of the message may be written except the mark. Not raised if its partition is
+            ContradictionError: nothing from the message may be written except the mark. Not raised if its partition is
                 held.
             FatalError: the operator configured its code to stop the process.
             WaitCancelled: the partition is handed over.
@@ -225,7 +225,7 @@ class Pipeline:
                 account.skipped[reason] += 1
 
     async def _contradicted(self, context: MessageContext, error: ContradictionError) -> None:
-        """Stop at a message that contradicts the options of its source, or hold its partition, depending on the policy.
+        """Stop at a message that contradicts its source's options, or hold its partition, depending on the policy.
 
         Raises:
             ContradictionError: the policy is to stop. A mark informs the next process.
@@ -247,9 +247,9 @@ class Pipeline:
         await self._delivery.confirm(self._target.outputs.metadata.topic, record)
 
     async def _held(self, context: MessageContext, translation: Translation) -> DeadLetter | None:
-        """Return the dead letter of a readable message that follows an unreadable one of its table.
+        """Return the dead letter for a readable message that follows an unreadable one for the same table.
 
-        For metadata this only affects the announcements, because other messages can still use the metadata.
+        A metadata message loses only its announcements this way, because other messages can still use the metadata.
         """
         match translation.read, translation.outcome:
             case Events(changes=changes), _:
@@ -264,7 +264,7 @@ class Pipeline:
         return context.translator.dead(context.message, MessageError(ErrorCode.HELD, str(held)))
 
     def _stop_at(self, dead: DeadLetter) -> None:
-        """Stop the process if the policy for this code is to stop, before anything of the message is written.
+        """Stop the process if the policy for this code is to stop, before anything from the message is written.
 
         Raises:
             FatalError: the policy is to stop.
@@ -273,9 +273,10 @@ class Pipeline:
             raise FatalError(f"{dead.code}: {dead.reason}; on_error for this code is stop")
 
     async def _hold(self, context: MessageContext, code: ErrorCode) -> OnStored | None:
-        """Hold what follows a dead letter if its code requires it. Returns a function to call with the letter's offset.
+        """Hold the messages that follow a dead letter if its code requires it. Returns a function to call with the
+        letter's offset.
 
-        A message that is held itself holds all of its tables, because the others now have a gap as well.
+        A held message in turn holds all of its tables, because its other tables now have a gap, too.
         """
         if code is not ErrorCode.HELD and code not in self._target.holds:
             return None
@@ -286,7 +287,7 @@ class Pipeline:
     async def _write_dead_letter(
         self, context: MessageContext, dead: DeadLetter, output: str | None, on_stored: OnStored | None = None
     ) -> None:
-        """Write a dead letter. `output` is the projection if the message is missing only there."""
+        """Write a dead letter. `output` is the projection if the message is missing only from there."""
         if output is None and not self._target.repeats_letters:
             return
         to, version, source = self._target.dead_letters, self._target.version, context.translator.source
@@ -295,16 +296,16 @@ class Pipeline:
         await context.batch.send(to.topic, context.partition_in(to), [letter], on_stored)
 
     def _tell(self, message: Message, source: str, dead: DeadLetter, output: str | None) -> None:
-        """Log the first dead letter of a code in a minute. Its reason contains no row data."""
+        """Log the first dead letter with a code in a minute. Its reason contains no row data."""
         fields = place_of(message) if output is None else {**place_of(message), "output": output}
         kind = source, dead.code, output
         self._letters_log.tell("dead letter", *kind, source=source, code=dead.code, **fields, reason=dead.reason)
 
     async def _write(self, context: MessageContext, translation: Translation) -> None:
-        """Write all events of a message, after the schemas that they refer to.
+        """Write all of a message's events, after the schemas that they refer to.
 
-        This happens separately for each output: one that cannot take the events gets none, and a dead letter gives the
-        reason.
+        This happens separately for each output. An output that cannot take the events gets none, and a dead letter
+        gives the reason.
         """
         if self._target.stops:
             for records in translation.outputs:

@@ -1,4 +1,4 @@
-"""Add raw topics. The contents of their metadata topics are learned before their data is read."""
+"""Add raw topics. What their metadata topics contain is learned before their data is read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from translator.service.start_offsets import AddedTopic
 
 
 class TopicPreview(Struct, frozen=True):
-    """Facts and metadata of raw topics, collected before they are read."""
+    """Facts and metadata for raw topics, collected before they are read."""
 
     facts: dict[str, TopicFacts]
     metadata: dict[str, list[Message]]  # by source
@@ -43,7 +43,7 @@ def preview_topics(components: Components, subscribed: Subscribed) -> TopicPrevi
 def add_topics(
     components: Components, subscribed: Subscribed, preview: TopicPreview, start_of: Callable[[Source], Start]
 ) -> None:
-    """Prepare raw topics for reading: the contents of their metadata topics are learned before their data is read.
+    """Prepare raw topics for reading: what their metadata topics contain is learned before their data is read.
 
     The group also reads these metadata messages. It accounts for them and publishes them to the other processes.
     """
@@ -62,7 +62,7 @@ def add_topics(
 
 
 def configured_start(settings: Settings, source: Source) -> Start:
-    """Return the start position in a source's topics that exist when the process starts."""
+    """Return the start position for a source's topics that exist when the process starts."""
     return settings.start if source.start is None else source.start
 
 

@@ -15,11 +15,11 @@ from translator.translation.metadata_catalog import MetadataCatalog
 log = structlog.get_logger("translator")
 
 _LINES = 20
-"""Maximum log lines per minute, because a start with thousands of tables announces as many schemas."""
+"""Maximum log lines per minute, because a start with thousands of tables announces thousands of schemas."""
 
 
 class SchemaAnnouncements:
-    """Writes each schema once, whichever partitions need it at the same time."""
+    """Writes each schema once, even if several partitions need it at the same time."""
 
     def __init__(self, topic: str, catalog: MetadataCatalog, delivery: Delivery) -> None:
         self._topic = topic
@@ -29,7 +29,7 @@ class SchemaAnnouncements:
         self._log = BoundedLog(log.info, _LINES)
 
     async def announce(self, schemas: Mapping[str, Record]) -> None:
-        """Return when the schemas topic contains these schemas. Waits for those that another partition is writing.
+        """Return once the schemas topic contains these schemas. Waits for those that another partition is writing.
 
         Raises:
             FatalError: one was not written, now or in an earlier attempt.
@@ -46,6 +46,6 @@ class SchemaAnnouncements:
         self._catalog.announced(key)
         source, *_, schema_id = key.split(
             "/"
-        )  # not the names in the middle, because those of a masked source must not be logged
+        )  # not the names in the middle, because a masked source's names must not be logged
         self._log.tell("schema announced", source=source, schema_id=schema_id)
         del self._writing[key]  # a failure is permanent

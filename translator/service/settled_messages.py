@@ -1,6 +1,6 @@
 """Messages whose records can all be written immediately: nothing to wait for, to publish first, or to reject.
 
-Usually these are all messages of a run. They are written and counted together, whichever path translated them.
+Usually all messages in a run are like this. They are written and counted together, whichever path translated them.
 """
 
 from __future__ import annotations
@@ -40,14 +40,14 @@ def _is_settled(translation: Any) -> bool:
 def inspect(
     guards: Guards, messages: Sequence[Message], found: Sequence[Settled]
 ) -> tuple[int, ContradictionError | None]:
-    """Pass a part to the guard of its partition. Returns how many may be written, and why not the next one."""
+    """Pass a part to its partition's guard. Returns how many messages may be written, and why the next one may not."""
     if isinstance(found[0], Translation):
         return guards.inspect_run(messages, [one.read for one in found])  # type: ignore[union-attr]  # of one way
     return guards.inspect_taken(messages, found)  # type: ignore[arg-type]  # of one way
 
 
 class TopicRecords(NamedTuple):
-    """Records for one topic of an output."""
+    """Records for one of an output's topics."""
 
     topic: str
     partitions: int
@@ -55,10 +55,10 @@ class TopicRecords(NamedTuple):
 
 
 async def by_topic(output: EventOutput, number: int, source: str, found: Sequence[Settled]) -> list[TopicRecords]:
-    """Return the records of messages for an output whose topics exist.
+    """Return messages' records for an output whose topics exist.
 
     Args:
-        number: number of the output.
+        number: the output's number.
 
     Raises:
         ConfigError, RetryableError, FatalError: a topic cannot be opened.
@@ -78,14 +78,14 @@ def _by_table(one: Settled, number: int, source: str) -> Iterable[tuple[Levels, 
 
 
 async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: int, found: Sequence[Settled]) -> None:
-    """Write and count the records of messages.
+    """Write and count the records for messages.
 
     Args:
-        place: the `output_place` of their partition.
-        last: the offset of the last message.
+        place: their partition's `output_place`.
+        last: the last message's offset.
     """
     account = batch.account
-    # Done before the first record is sent, because an open transaction must not wait for the creation of a topic.
+    # Done before the first record is sent, because an open transaction must not wait for a topic to be created.
     ready = [await by_topic(output, number, account.source, found) for number, output in enumerate(outputs)]
     for output, parts in zip(outputs, ready, strict=True):
         for part in parts:

@@ -30,8 +30,8 @@ GAP_PREFIX = "!gap/"
 """Key prefix for accepted gaps in the metadata topic. No source name begins with it."""
 
 _NOTE = "topic="
-# librdkafka returns the metadata of an offset without a terminator, so the metadata itself contains one. It is not a
-# zero byte, as in commits of earlier versions, because librdkafka, which commits in transactions, cannot write one.
+# librdkafka returns an offset's metadata without a terminator, so the metadata itself contains one. It is not a zero
+# byte, as in commits from earlier versions, because librdkafka, which commits in transactions, cannot write one.
 _NOTE_END = ";"
 _PATIENCE = 20.0
 # Interval at which brokers look for expired transactions (transaction.abort.timed.out.…interval.ms: 10 s).
@@ -44,7 +44,7 @@ Partition: TypeAlias = tuple[str, int]
 
 
 def offset_lookup_timeout(settings: Settings) -> float:
-    """Return for how many seconds to retry reading the offsets of partitions.
+    """Return for how many seconds to retry reading partition offsets.
 
     While a dead process has an open transaction, its offsets are unknown until the transaction times out.
     """
@@ -52,7 +52,7 @@ def offset_lookup_timeout(settings: Settings) -> float:
 
 
 class AddedTopic(Struct, frozen=True):
-    """A raw topic when the process added it. Partitions added to it since are read from their beginning."""
+    """A raw topic at the time when the process added it. Partitions added since then are read from their beginning."""
 
     source: str
     facts: TopicFacts
@@ -60,12 +60,12 @@ class AddedTopic(Struct, frozen=True):
 
 
 class PartitionOffsets(Struct, frozen=True):
-    """The broker's facts about a partition: the group's offset with its metadata, and the existing offsets."""
+    """What the broker knows about a partition: the group's offset with its metadata, and the existing offsets."""
 
     committed: Committed | None
     earliest: int
     end: int
-    """One past the last record, including records of open transactions."""
+    """One past the last record, including records in open transactions."""
 
 
 class Gap(Struct, frozen=True):
@@ -94,14 +94,14 @@ class GapError(FatalError):
 
 
 class FoundOffsets(Struct, frozen=True):
-    """The offsets at which to resume. `new` are not committed yet and must be committed before reading."""
+    """The offsets at which to resume. `new` offsets are not committed yet and must be committed before reading."""
 
     offsets: dict[Partition, int]
     new: dict[Partition, int]
 
 
 class StartOffsets:
-    """Finds the start positions of partitions.
+    """Finds the start positions for partitions.
 
     Args:
         accept_gap: resume at the earliest offset, and record the gap.
@@ -137,11 +137,11 @@ class StartOffsets:
         return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
 
     async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:
-        """Return the start positions of newly assigned partitions.
+        """Return the start positions for newly assigned partitions.
 
         Raises:
             GapError: there is a gap that must not be accepted.
-            FatalError: a topic was recreated since the start.
+            FatalError: a topic was recreated since the process started.
             RetryableError: no broker responds.
         """
         places = await asyncio.to_thread(self._ask, sorted(partitions))
@@ -159,7 +159,7 @@ class StartOffsets:
         return found
 
     async def lost(self, partitions: Iterable[Partition], said: str) -> FatalError:
-        """Return the reason why a committed offset no longer exists. A running service never accepts gaps."""
+        """Return why a committed offset no longer exists. A running service never accepts gaps."""
         try:
             places = await asyncio.to_thread(self._ask, sorted(partitions))
         except (FatalError, RetryableError) as error:
@@ -225,7 +225,7 @@ class StartOffsets:
         return found
 
     async def _accept(self, gap: Gap) -> None:
-        """Record accepted gaps permanently, as one record each in the metadata topic."""
+        """Record accepted gaps permanently, with one record per gap in the metadata topic."""
         key = f"{GAP_PREFIX}{gap.topic}/{gap.partition}/{gap.topic_id}/{gap.committed}"
         await self._confirm(Record(key.encode(), msgspec.json.encode(gap), []))
         where = (self._known[gap.topic].source, gap.topic, str(gap.partition))
@@ -257,12 +257,12 @@ class StartOffsets:
         return found if found >= 0 else end
 
     def _stable_end(self, where: Partition) -> int:
-        """Return the end offset before records of open transactions, because those become readable later."""
+        """Return the end offset before records in open transactions, because those become readable later."""
         return self._topics.offsets([where], "latest", stable=True)[where]
 
 
 def _told(offsets: Mapping[Partition, int]) -> Mapping[str, Any]:
-    """Return offsets for the log, limited to the number of partitions that fits into a line."""
+    """Return offsets for the log, limited to the number of partitions that fit into a line."""
     told = dict(sorted(offsets.items())[:_TOLD])
     fields: dict[str, Any] = {
         "offsets": {f"{topic}/{partition}": offset for (topic, partition), offset in told.items()}

@@ -1,4 +1,4 @@
-"""Follows the compacted topics and applies what other processes of the group write there."""
+"""Follows the compacted topics and applies what other processes in the group write there."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ log = structlog.get_logger("translator")
 
 
 def follow(components: Components, records: Iterable[Any]) -> None:
-    """Apply records written to the compacted topics since the start, up to the reader's position.
+    """Apply records written to the compacted topics since startup, up to the reader's position.
 
     Raises:
         ContradictionError: a record marks a valid contradiction.
@@ -27,10 +27,10 @@ def follow(components: Components, records: Iterable[Any]) -> None:
 
 
 def apply_state_record(components: Components, record: Any, *, fresh: bool) -> None:
-    """Apply one record of a compacted topic.
+    """Apply one record from a compacted topic.
 
     Args:
-        fresh: it was written after the start.
+        fresh: it was written after startup.
 
     Raises:
         ContradictionError: it marks a valid contradiction.
@@ -54,9 +54,9 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
 
 
 async def restore(components: Components) -> None:
-    """Write newest documents again that compaction would remove, because it keeps the last record of a key.
+    """Write the newest documents again if compaction would remove them, because it keeps only a key's last record.
 
-    Two processes that learn two documents of one id at the same time can write them in either order.
+    Two processes that learn two documents with the same id at the same time can write them in either order.
     """
     for source, key in sorted(components.outdated):
         record = document_record(source, key, components.catalog.document(source, key))

@@ -25,7 +25,7 @@ class BoundedStopApp(faust.App):
     watchdog: Watchdog
     owned: Callable[[int], object]
     """Called with the number of assigned partitions once their positions are set."""
-    ending = False  # after an error, less time is left than for an orderly stop
+    ending = False  # after an error, there is less time than for an orderly stop
     placed = False  # the group has made an assignment, even an empty one
     turns = 0  # iterations of the event loop that include our own work
 
@@ -56,7 +56,7 @@ class FailStop:
         await asyncio.Event().wait()
 
     def stop_work(self, error: BaseException) -> None:
-        """Stop all output of the process, and exit within this many seconds.
+        """Stop all of the process's output, and exit within this many seconds.
 
         The process leaves the group first, unless records are in flight. In that case, the group must notice its
         absence, which takes a session timeout. By then, either the records have arrived or they never will.

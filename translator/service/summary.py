@@ -1,4 +1,4 @@
-"""The log line that reports, once a minute, the work since the last line and the lag of the process."""
+"""The log line that reports, once a minute, the work since the last line and the process's lag."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Summary:
             self._refused[code] += count
 
     def take(self) -> dict[str, Any]:
-        """Return the fields of the line, and start again."""
+        """Return the fields for the line, and start again."""
         names = ("read", "translated", "learned", "skipped", "written")
         fields: dict[str, Any] = {name: self._records[name] for name in names}
         fields["dead"] = dict(sorted(self._dead.items()))

@@ -1,9 +1,9 @@
 """Stops a process that hangs, because a supervisor restarts only processes that have ended.
 
 The watchdog is a separate thread, because a blocked event loop cannot watch itself. It counts its own iterations
-instead of seconds: a process that was suspended as a whole (SIGSTOP, a suspended machine) has not hung. Code that never
-releases the interpreter (a runaway regular expression, for example) blocks this thread too, so there is a second timer
-in C.
+instead of seconds, because a process that was suspended as a whole (SIGSTOP, a suspended machine) has not hung. Code
+that never releases the interpreter (a runaway regular expression, for example) blocks this thread, too, so there is a
+second timer in C.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Watched(Struct, frozen=True):
 
 
 class Watchdog:
-    """Checks the watched values once per `turn` seconds, and exits with code 1 if one stops changing.
+    """Checks the watched values once every `turn` seconds, and exits with code 1 if one stops changing.
 
     Args:
         hard: seconds after which the timer in C stops a process in which no other thread can run.
@@ -60,7 +60,7 @@ class Watchdog:
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def retire(self, seconds: float) -> None:
-        """Note that the process is stopping and should end within `seconds`. If that hangs too, the timer in C ends
+        """Note that the process is stopping and should end within `seconds`. If that hangs, too, the timer in C ends
         it.
         """
         self._ended.set()
@@ -88,7 +88,7 @@ class Watchdog:
         return None
 
     def _end(self, said: str) -> NoReturn:
-        # Logging can hang as well, if the thread that holds its lock hangs.
+        # Logging can hang, too, if the thread that holds its lock hangs.
         timer = threading.Timer(_LAST_WORDS, os._exit, (1,))
         timer.daemon = True
         timer.start()
@@ -96,7 +96,7 @@ class Watchdog:
         os._exit(1)
 
     def _place(self) -> str:
-        """Return the current position of the event loop: code locations only, no data."""
+        """Return where the event loop is now: code locations only, no data."""
         frame = sys._current_frames().get(self._main)
         places: list[str] = []
         while frame is not None and len(places) < 3:

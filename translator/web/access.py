@@ -1,6 +1,4 @@
-"""The permission to see values and to act: for nobody, for users with a token, or for users authenticated by a
-proxy.
-"""
+"""Who can see values and act: nobody, users with a token, or users authenticated by a proxy."""
 
 from __future__ import annotations
 
@@ -44,7 +42,7 @@ class Access(NamedTuple):
         return True
 
 
-# A session belongs to one process: after a restart everyone logs in again, and no cookie contains the token itself.
+# A session belongs to one process: after a restart, everyone logs in again. No cookie contains the token itself.
 _SALT = secrets.token_bytes(32)
 
 

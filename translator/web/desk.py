@@ -37,7 +37,7 @@ def application(
     """Return the application.
 
     Args:
-        hosts: accepted host names, in addition to those of this machine.
+        hosts: accepted host names, in addition to this machine's names.
         service: adds pages for its status and dead letters.
         access: access to values and actions. Without it, nobody has access.
         sink: adds a page for its tables.

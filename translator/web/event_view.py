@@ -1,4 +1,4 @@
-"""An event for people: what happened to which row, column by column."""
+"""An event in readable form: what happened to which row, column by column."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _OPERATIONS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "row of a full 
 
 
 class ColumnView(Struct, frozen=True):
-    """A column of a row. A value is None if the event does not have the column in that image."""
+    """A column in a row. A value is None if the event does not have the column in that image."""
 
     name: str
     before: str | None
@@ -27,7 +27,7 @@ class ColumnView(Struct, frozen=True):
 
 
 class EventView(Struct, frozen=True):
-    """An event with its columns, and complete as JSON."""
+    """An event with its columns, and the whole event as JSON."""
 
     title: str
     key: str | None
@@ -39,7 +39,7 @@ class EventView(Struct, frozen=True):
 
 
 def view(event: ChangeEvent) -> EventView:
-    """Return the view of an event."""
+    """Return an event's view."""
     (record,) = JsonCodec().encode(event)
     table = joined_name(event.db, event.schema, event.table)
     what = _OPERATIONS.get(event.op or "", event.kind)

@@ -28,7 +28,7 @@ _SAFE = frozenset({"GET", "HEAD"})
 
 
 def guarded(hosts: Collection[str]) -> list[Middleware]:
-    """Return the middlewares of an application.
+    """Return an application's middlewares.
 
     Args:
         hosts: accepted host names, in lower case. This stops a foreign site whose name resolves to this machine.

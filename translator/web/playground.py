@@ -35,7 +35,7 @@ _TOPIC, _SOURCE = "playground", "playground"
 
 
 class Sample(Struct, frozen=True, forbid_unknown_fields=True):
-    """A sample message of a format, ready to be translated."""
+    """A sample message in one format, ready to be translated."""
 
     name: str
     title: str
@@ -50,7 +50,7 @@ class PastedMessage(Struct, frozen=True):
     """A message as entered by the user.
 
     Args:
-        options: options of the dialect, and `tables`, as YAML.
+        options: the dialect's options, and `tables`, as YAML.
         before: messages that precede it, such as Qlik metadata, one per line.
         key: the record key, as text; empty for none.
     """
@@ -64,16 +64,16 @@ class PastedMessage(Struct, frozen=True):
 
 
 class MessageReading(Struct, frozen=True):
-    """The result for a message, and everything shown about it.
+    """A message's result, and everything shown about it.
 
     Args:
         outcome: one of the four outcomes, with the names used in the glossary.
-        code: the code of a dead letter, or None.
-        reason: the reason of a dead letter or of a skipped message.
+        code: a dead letter's code, or None.
+        reason: why the message is a dead letter or was skipped.
         decisions: lines without row data.
         layout: names, types and lengths in the message, without row data.
         raw: the message as shown next to its events.
-        finding: the result of recognition, if requested.
+        finding: what recognition found, if requested.
     """
 
     dialect: str
@@ -90,7 +90,7 @@ class MessageReading(Struct, frozen=True):
 
 @cache
 def samples() -> Mapping[str, Sample]:
-    """The samples by name, in the order of the page."""
+    """The samples by name, in page order."""
     text = resources.files("translator.web").joinpath("samples.json").read_bytes()
     return {sample.name: sample for sample in msgspec.json.decode(text, type=list[Sample])}
 
@@ -198,7 +198,7 @@ def _outcome(translation: Translation) -> tuple[str, str | None, str | None]:
 
 
 def shown(value: bytes) -> str:
-    """Return the message in readable form: JSON with one member per line, otherwise its bytes in hex."""
+    """Return the message in readable form: JSON with one field per line, otherwise its bytes in hex."""
     try:
         return _pretty(value)
     except (ValueError, RecursionError):
@@ -222,5 +222,5 @@ def _hex_lines(value: bytes) -> Iterator[str]:
 
 
 def _pretty(text: bytes) -> str:
-    """Return JSON with one member per line. Numbers keep their digits."""
+    """Return JSON with one field per line. Numbers keep their digits."""
     return msgspec.json.format(text, indent=2).decode()

@@ -15,7 +15,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from translator.errors import CdcError
 
 Nav: TypeAlias = Sequence[tuple[str, str]]
-"""Address and name of each existing page."""
+"""Each existing page's address and name."""
 
 Found = TypeVar("Found")
 
@@ -67,5 +67,5 @@ async def asked(ask: Callable[[], Found], nav: Nav) -> Found | web.Response:
 
 @cache
 def static(name: str) -> bytes:
-    """Return a file of the folder `static`. Its name never comes from a request."""
+    """Return a file from the `static` folder. Its name never comes from a request."""
     return resources.files("translator.web").joinpath("static", name).read_bytes()

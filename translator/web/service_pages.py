@@ -1,4 +1,4 @@
-"""The pages of a service: status, dead letters, a single letter, and its replay."""
+"""A service's pages: status, dead letters, a single letter, and its replay."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAV = (("/status", "Status"), ("/letters", "Dead letters"), ("/schemas", "Schema
 
 
 class LetterGroup(NamedTuple):
-    """The letters of a source with one code."""
+    """A source's letters with one code."""
 
     source: str
     code: str

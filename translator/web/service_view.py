@@ -1,4 +1,4 @@
-"""The service as the pages show it: its status, its dead letters, and the effect of a replay. All of it is read from
+"""The service as the pages show it: its status, its dead letters, and what a replay would do. All of it is read from
 topics.
 """
 
@@ -31,7 +31,7 @@ class LetterView(Struct, frozen=True):
 
     Args:
         layout: names, types and lengths in its message; only the size for a source with masks.
-        now: what would become of the message with the current configuration, in lines without row data.
+        now: what the message would become with the current configuration, in lines without row data.
         raw: the message; None if it must not be shown.
         events: the resulting events; empty if they must not be shown.
     """
@@ -89,7 +89,7 @@ class ServiceView:
         )
 
     def replay(self, source: str, code: str, *, execute: bool) -> ReplayReport:
-        """Replay the letters of a source with a code, or report what would become of them."""
+        """Replay a source's letters with a code, or report what they would become."""
         self._letters.forget()
         self._known.forget()
         wanted = LetterFilter(codes=(code,), sources=(source,))

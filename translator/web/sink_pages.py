@@ -1,4 +1,4 @@
-"""The page of the sink: tables, parked tables, batches, quarantine."""
+"""The sink's page: tables, parked tables, batches, quarantine."""
 
 from __future__ import annotations
 

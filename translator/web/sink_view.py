@@ -1,4 +1,4 @@
-"""The sink as seen by the pages: its tables, batches and quarantine, from the JSON output of `spark-sink`.
+"""The sink as the pages show it: its tables, batches and quarantine, from the JSON output of `spark-sink`.
 
 The two programs do not import each other. The sink's commands are run as separate processes.
 """
@@ -27,11 +27,11 @@ Answer = TypeVar("Answer")
 
 
 class SinkTable(Struct, frozen=True):
-    """A table of the lakehouse.
+    """A table in the lakehouse.
 
     Args:
         parked: why its events wait, or None.
-        beside: columns that hold values for another source column of the same name.
+        beside: columns that hold values from another source column with the same name.
         quarantined: number of events that cannot be applied, by reason.
     """
 
@@ -56,7 +56,7 @@ class SinkStatus(Struct, frozen=True):
 
 
 class SinkBatch(Struct, frozen=True):
-    """A batch. Without a number, changes to tables between two batches.
+    """A batch. If it has no number, it stands for table changes between two batches.
 
     Args:
         offsets: by partition, the first applied offset and the end (exclusive).
@@ -92,7 +92,7 @@ class SinkView:
     """The data for the sink's page. Each call can take seconds and belongs in a thread.
 
     Args:
-        config: configuration file of the sink.
+        config: the sink's configuration file.
     """
 
     def __init__(self, config: Path) -> None:
@@ -100,7 +100,7 @@ class SinkView:
         self._state = Kept(self._look, _SECONDS)
 
     def state(self) -> SinkState:
-        """Return the current state, at most some seconds old.
+        """Return the current state, at most a few seconds old.
 
         Raises:
             FatalError: the sink's program failed; the text gives the reason.
@@ -116,7 +116,7 @@ class SinkView:
             return SinkState(only, batches.result(), quarantine.result())
 
     def _told(self, command: Sequence[str], type_: type[Answer]) -> list[Answer]:
-        """Return the lines of output of a command."""
+        """Return the lines that a command prints."""
         program = [sys.executable, "-m", "spark_sink", *command, "--json", "-c", str(self._config)]
         try:
             ran = subprocess.run(program, capture_output=True, check=False, timeout=_PATIENCE_SECONDS)

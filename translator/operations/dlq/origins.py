@@ -1,4 +1,4 @@
-"""Read messages that are missing in their dead letters (too large, or left out) from their original topic."""
+"""Read messages that are missing from their dead letters (too large, or left out) from their original topic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.message import Message
 from translator.operations.dlq.reader import StoredLetter
 
 _NEAR = 1_000
-"""Maximum number of offsets between two letters to read through. A new start elsewhere takes as long."""
+"""Maximum number of offsets between two letters to read through. Seeking takes as long as reading this many offsets."""
 
 
 def with_messages(

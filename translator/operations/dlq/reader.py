@@ -26,7 +26,7 @@ Identity: TypeAlias = tuple[str, str, int, int, str | None]
 
 
 class LetterFilter(Struct, frozen=True):
-    """A filter for dead letters. A member that is empty or None does not restrict."""
+    """A filter for dead letters. A field that is empty or None does not restrict."""
 
     codes: Collection[str] = ()
     sources: Collection[str] = ()
@@ -48,7 +48,7 @@ class StoredLetter(Struct, frozen=True):
     timestamp_ms: int
     letter: Letter
     tables: tuple[str, ...]
-    """`db.schema.table` of each table that the message identifies, if it does."""
+    """`db.schema.table` for each table that the message identifies, if any."""
     replayed: bool
     wanted: bool = True
     discarded: str | None = None
@@ -59,7 +59,7 @@ class StoredLetter(Struct, frozen=True):
     @property
     def identity(self) -> Identity:
         """The message and the output that lacks it. Equal for duplicate letters, written after a crash or a second
-        reading.
+        read.
         """
         message = self.letter.message
         return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
@@ -70,19 +70,20 @@ class Dead(Struct):
 
     topic_id: str
     letters: list[StoredLetter] = field(default_factory=list)
-    """In replay order: by raw topic, partition and offset. For a recreated topic, the older one comes first."""
+    """In replay order: by raw topic, partition and offset. If a topic was recreated, the older incarnation comes first.
+    """
     replayed: int = 0
     """Selected letters that were left out because they were replayed."""
     foreign: int = 0
-    """Records that are not dead letters of the translator."""
+    """Records that are not the translator's dead letters."""
     expired: list[str] = field(default_factory=list)
     """Keys of marks whose letters no longer exist in the topic."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
     """Tables that the service holds. Some of the letters can belong to them."""
     cut: bool = False
-    """More letters are selected than `limit`."""
+    """The filter selects more letters than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The offset of the next letter, by partition of the topic."""
+    """The next letter's offset, by partition of the dead-letter topic."""
 
     def mark(self, found: StoredLetter, version: str, discarded: str | None = None) -> Record:
         """Return the record for the metadata topic that marks a letter as replayed, or as discarded for a reason."""
@@ -114,10 +115,10 @@ def look(
     Args:
         pending: only letters that were not replayed; only those count towards `limit`.
         beside: codes of additional letters to find, even if the filter does not select them.
-        before: the result of an earlier pass. Only newer letters are read, and none of them is known to be replayed.
+        before: an earlier pass's result. Only newer letters are read, and none of them is known to be replayed.
 
     Raises:
-        ConfigError: the topic does not exist, or an option of a dialect is invalid.
+        ConfigError: the topic does not exist, or one of a dialect's options is invalid.
         RetryableError: no broker responded in time.
         FatalError: it cannot be read.
     """
@@ -134,7 +135,7 @@ def look(
         client, {output.dead_letter_topic: facts[output.dead_letter_topic]}, before.read if before else {}
     )
     translators = build_translators(settings, MetadataCatalog())
-    born: dict[str, int] = {}  # id of a raw topic -> time of its first letter
+    born: dict[str, int] = {}  # raw topic id -> time of its first letter
     replayed: set[Identity] = set()
     for found in _letters(reader, dead, marks, translators):
         topic_id = found.letter.message.topic_id

@@ -1,4 +1,4 @@
-"""Replay: translate the messages of dead letters again, with their original coordinates.
+"""Replay: translate dead letters' messages again, with their original coordinates.
 
 The service's own pipeline writes to the service's own topics, so an event is the same whether its message was
 translated immediately or later. This module contains the differences: a letter that stays dead is not written a second
@@ -47,7 +47,7 @@ _PAUSE = 0.002
 
 
 class Group(Struct):
-    """The letters of one source and one code, and their results."""
+    """The letters from one source with one code, and their results."""
 
     letters: int = 0
     translated: int = 0
@@ -57,20 +57,20 @@ class Group(Struct):
     dead: int = 0
     impossible: int = 0
     repeated: int = 0
-    """Further letters of a message that is counted with its first letter."""
+    """Additional letters for a message that is counted with its first letter."""
 
 
 class ReplayReport(Struct):
-    """The totals of a replay, or for a dry run, what they would be."""
+    """A replay's totals or, for a dry run, what they would be."""
 
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Letters that stay dead, by source, code, and the code that they would have now."""
     impossible: list[tuple[StoredLetter, str]] = field(default_factory=list)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """Translated messages that became new dead letters of a projection; by projection and code."""
+    """Translated messages that became new dead letters for a projection, by projection and code."""
     before: int = 0
-    """Letters that an earlier run has replayed."""
+    """Letters that an earlier run replayed."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
     """Tables that are still held."""
     caught_up: Collection[HeldTable] = ()
@@ -106,8 +106,8 @@ def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None],
         ContradictionError: the service is stopped because of a contradiction found by an earlier process.
         FatalError: something could not be read or written.
     """
-    # The metadata topic is read to its end before messages are translated, and not followed afterwards, so waiting
-    # would be useless.
+    # The metadata topic is read to its end before messages are translated, and not followed afterwards, so there is
+    # nothing to wait for.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
     components = connect(settings.model_copy(update={"timing": timing}))
     replaying = _Replay(components, wanted, say, execute=execute)
@@ -131,7 +131,7 @@ class _Replay:
         self._blocks = ReplayOrder(components.holds.marks, target.holds)
         self._finished: set[Identity] = set()
         self._delivery: Delivery = self._writing() if execute else InMemoryDelivery(self._account, keeps=False)
-        self._tally = BatchAccount("", "", 0)  # of the letter that is being acknowledged
+        self._tally = BatchAccount("", "", 0)  # for the letter that is being acknowledged
         self._pipelines: dict[tuple[str | None, Holds | None], Pipeline] = {}
         self._done: list[StoredLetter] = []
         self._said: list[Record] = []
@@ -168,7 +168,7 @@ class _Replay:
             await self._replay_chunk(dead, same[begin : begin + AT_ONCE])
 
     async def _hand_over(self, dead: Dead) -> None:
-        """Report the progress to the owners of partitions, and continue with what they held in the meantime.
+        """Report the progress to partition owners, and continue with what they held in the meantime.
 
         Ends when they have released all tables without remaining letters, or stop responding.
         """
@@ -188,7 +188,7 @@ class _Replay:
         self.report.caught_up = done
 
     def _ends_of_former_topics(self, done: Collection[HeldTable]) -> list[Record]:
-        """Release the holds of a deleted or recreated topic, which has no owner to do it."""
+        """Release the holds on a deleted or recreated topic, which has no owner to do it."""
         ids = self._components.topics.ids({of.topic for of in done})
         return [record for of in done if ids.get(of.topic) != of.topic_id for record in ended(of)]
 
@@ -204,7 +204,7 @@ class _Replay:
             follow(components, components.reader.poll(0.1))
 
     def _impossible(self, found: StoredLetter) -> str | None:
-        """Return the reason why a letter cannot be replayed, whatever the configuration of its messages."""
+        """Return why a letter cannot be replayed under any configuration."""
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
@@ -230,7 +230,7 @@ class _Replay:
         self._done.clear()
 
     async def _replay_letter(self, twins: Sequence[StoredLetter]) -> None:
-        """Replay one of the letters of a message, or report why none can be replayed."""
+        """Replay one of a message's letters, or report why none can be replayed."""
         possible = []
         for found in twins:
             reason = self._impossible(found)
@@ -242,7 +242,7 @@ class _Replay:
             if found.wanted and not reason:
                 possible.append(found)
         if possible and possible[0].identity in self._finished:
-            self._done += twins  # the service wrote it again while this run was at it
+            self._done += twins  # the service wrote it again while this run was working on it
         elif possible:
             await self._process_message(possible[0], possible[1:])
         else:
@@ -252,7 +252,7 @@ class _Replay:
                 await self._blocks.skip(found, translator, impossible=reason is not None)
 
     async def _process_message(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Translate the message of a letter. `twins` are its other letters, which are then done as well."""
+        """Translate a letter's message. `twins` are the message's other letters, which are then done, too."""
         for twin in twins:
             self.report.group(twin).repeated += 1
         letter, message = found.letter, found.letter.message
@@ -294,7 +294,7 @@ class _Replay:
         self._tally = account
 
     def _count(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Count the result of a letter whose output has been delivered."""
+        """Count the result for a letter whose output has been delivered."""
         account, group = self._tally, self.report.group(found)
         group.translated += account.translated
         group.events += account.events.total()

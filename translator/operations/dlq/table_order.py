@@ -1,8 +1,8 @@
-"""The order of a replay: in a held table, nothing is written before earlier messages.
+"""The order in a replay: in a held table, nothing is written before earlier messages.
 
-The rules are those of the service, for the duration of one run. If a letter stays dead under `hold_table`, or was left
-out, it blocks later letters of its table. The configuration of the replay determines which codes block. To skip a
-message, the operator replays with `dead_letter` for its code.
+The service's rules apply for the duration of one run. A letter that stays dead under `hold_table`, or that was left
+out, blocks later letters for its table. The replay's configuration determines which codes block. To skip a message, the
+operator replays with `dead_letter` for its code.
 """
 
 from __future__ import annotations
@@ -16,19 +16,17 @@ from translator.translation.translate import Translator
 
 
 class ReplayOrder:
-    """The blocked tables of one run.
+    """The tables blocked in one run.
 
     Args:
-        marks: the holds of the service. Letters of other partitions block nothing.
+        marks: the service's holds. Letters from other partitions block nothing.
         codes: the codes with `hold_table`.
     """
 
     def __init__(self, marks: Mapping[HeldTable, HoldMark], codes: Collection[ErrorCode]) -> None:
         self._marks = marks
         self._codes = codes
-        self._holds: dict[
-            str, Holds
-        ] = {}  # by id of the raw topic, because an older incarnation does not block a newer one
+        self._holds: dict[str, Holds] = {}  # by raw topic id, because an older incarnation does not block a newer one
 
     def holds(self, found: StoredLetter) -> Holds | None:
         """Return the holds that apply to a letter, or None if no hold concerns its position."""
@@ -43,7 +41,7 @@ class ReplayOrder:
         """Block what comes after a letter that is not replayed.
 
         Args:
-            translator: the translator of its message; None if the message cannot be read.
+            translator: its message's translator; None if the message cannot be read.
             impossible: it can never be replayed, so an operator without `hold_table` has given up on it.
         """
         holds, letter = self.holds(found), found.letter
@@ -55,7 +53,7 @@ class ReplayOrder:
         await holds.hold(letter.message, tables, mark, _at_once)
 
     def releasable(self) -> list[HeldTable]:
-        """Return the holds of the service without remaining letters."""
+        """Return the service's holds without remaining letters."""
         return [of for of in self._marks if not self._is_blocked(of)]
 
     def _is_blocked(self, of: HeldTable) -> bool:

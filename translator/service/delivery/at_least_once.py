@@ -53,7 +53,7 @@ class _Batch(InFlight):
         """Do nothing: offsets are committed for whole batches."""
 
     def abandon(self) -> None:
-        """Forget the batch. Whatever was sent of it is sent again later."""
+        """Forget the batch. Whatever was sent from it is sent again later."""
         self._delivery.forget(self)
 
     @property
@@ -119,11 +119,11 @@ class AtLeastOnceDelivery:
         return batch
 
     def forget(self, batch: _Batch) -> None:
-        """Never acknowledge the last batch of its partition."""
+        """Never acknowledge the partition's last batch."""
         self._queues.remove(batch)
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when everything sent for a raw partition is delivered.
+        """Return once everything sent for a raw partition has been delivered.
 
         Raises:
             FatalError: something was not.
@@ -135,7 +135,7 @@ class AtLeastOnceDelivery:
                 raise FatalError(f"delivery failed for a batch of {topic}: {batch.error}")
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Write a keyed record to a compacted topic (partition 0), and return when it is acknowledged.
+        """Write a keyed record to a compacted topic (partition 0), and return once it is acknowledged.
 
         Raises:
             FatalError: it was not delivered.
@@ -165,7 +165,7 @@ class AtLeastOnceDelivery:
                 self._check_silence(queue[0])
 
     def _check_silence(self, batch: _Batch) -> None:
-        """Note when the oldest batch of a partition last made progress.
+        """Note when a partition's oldest batch last made progress.
 
         Raises:
             FatalError: it was too long ago.
@@ -197,13 +197,13 @@ def open_delivery(
     bounds: Bounds,
     seconds: float,
 ) -> AtLeastOnceDelivery:
-    """Return the delivery of the service, with its own producer; see `producer_config`."""
+    """Return the service's delivery, with its own producer. See `producer_config`."""
     producer = RecordProducer.from_config(producer_config(connection, NEVER, limits, bounds))
     return AtLeastOnceDelivery(producer, on_account, bounds, seconds)
 
 
 async def confirm_all(producer: RecordProducer, topic: str, records: Iterable[Record]) -> None:
-    """Write records, and return when the topic contains them.
+    """Write records, and return once the topic contains them.
 
     Raises:
         FatalError: one was not delivered.

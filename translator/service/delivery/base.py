@@ -1,4 +1,4 @@
-"""The protocol of a delivery, and the part shared by all deliveries: batches in flight, acknowledged in order.
+"""What a delivery implements, and the part that all deliveries share: batches in flight, acknowledged in order.
 
 `tests/translator/service/delivery/test_contract.py` runs the same tests for every implementation.
 """
@@ -14,17 +14,17 @@ from translator.codecs.record import Record
 from translator.service.metrics import BatchAccount
 
 PAUSE_SECONDS = 0.002
-"""Seconds between two checks for a report, room in a queue, or the end of a transaction."""
+"""Seconds between checks for a report, for room in a queue, or for the end of a transaction."""
 
 Acknowledge = Callable[[], object]
-"""Allows the offset of a batch to be committed."""
+"""Allows a batch's offset to be committed."""
 
 OnStored = Callable[[int], None]
-"""Called with the offset of a written record before its batch is acknowledged."""
+"""Called with a written record's offset before its batch is acknowledged."""
 
 
 class Batch(Protocol):
-    """A batch of a raw partition between reading and acknowledgement. Its results are written through it."""
+    """A raw partition's batch between reading and acknowledgment. Its results are written through it."""
 
     @property
     def account(self) -> BatchAccount: ...
@@ -32,7 +32,7 @@ class Batch(Protocol):
     async def send(
         self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
     ) -> None:
-        """Write records of the current message; wait while there is no room for them.
+        """Write the current message's records. Waits while there is no room for them.
 
         Raises:
             FatalError: the delivery has failed permanently.
@@ -40,24 +40,24 @@ class Batch(Protocol):
         ...
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Note that all records of the messages up to this raw offset were sent, `count` messages in all."""
+        """Note that all records for the messages up to this raw offset were sent, `count` messages in all."""
         ...
 
     def close(self) -> None:
-        """Note that everything of the batch was sent. It is acknowledged once all of it is delivered."""
+        """Note that the whole batch was sent. It is acknowledged once all of it is delivered."""
         ...
 
     def abandon(self) -> None:
-        """Note that nothing more of the batch is sent and that it is never acknowledged. It is the last batch of its
-        partition.
+        """Note that nothing more from the batch will be sent and that it is never acknowledged. It is its partition's
+        last batch.
 
-        The next owner of the partition reads it again and sends its records again, unless the delivery prevents that.
+        The partition's next owner reads it again and sends its records again, unless the delivery prevents that.
         """
         ...
 
 
 class Delivery(Protocol):
-    """Writes the results of batches, and acknowledges each batch, in order, after everything was delivered.
+    """Writes the results of batches. Each batch is acknowledged, in order, after everything from it was delivered.
 
     Any undelivered record is fatal: its batch and all later ones are never acknowledged, the process stops, and the
     next one starts at the committed offset.
@@ -82,8 +82,8 @@ class Delivery(Protocol):
     def may_still_write(self) -> bool:
         """Return whether a broker can still store visible records that have not been reported.
 
-        If so, their partitions must not be handed over yet. Otherwise, records of the next owner could be stored before
-        those in flight.
+        If so, their partitions must not be handed over yet. Otherwise, the next owner's records could be stored before
+        the records in flight.
         """
         ...
 
@@ -96,7 +96,7 @@ class Delivery(Protocol):
         ...
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Write a keyed record to a compacted topic (partition 0), and return when others can read it.
+        """Write a keyed record to a compacted topic (partition 0), and return once others can read it.
 
         Raises:
             FatalError: it was not delivered.
@@ -104,7 +104,7 @@ class Delivery(Protocol):
         ...
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when everything sent for finished messages of a raw partition is delivered.
+        """Return once everything sent for a raw partition's finished messages has been delivered.
 
         Raises:
             FatalError: something was not.
@@ -143,7 +143,7 @@ class InFlight:
         self.closed = False
 
     def close(self) -> None:
-        """Note that everything of the batch was sent."""
+        """Note that the whole batch was sent."""
         self.closed = True
 
 
@@ -154,7 +154,7 @@ class BatchQueues(Generic[B]):
     """The batches in flight by raw partition, in the order in which they began.
 
     Args:
-        on_account: called with the account of a batch when it is acknowledged.
+        on_account: called with a batch's account when the batch is acknowledged.
     """
 
     def __init__(self, on_account: Callable[[BatchAccount], None]) -> None:
@@ -166,11 +166,11 @@ class BatchQueues(Generic[B]):
         return self._count
 
     def __iter__(self) -> Iterator[deque[B]]:
-        """Return the queue of each partition, including empty ones."""
+        """Return each partition's queue, including empty ones."""
         return iter(self._queues.values())
 
     def of(self, topic: str, partition: int) -> list[B]:
-        """Return the batches of a raw partition, oldest first."""
+        """Return a raw partition's batches, oldest first."""
         return [*self._queues.get((topic, partition), ())]
 
     def add(self, batch: B) -> None:
@@ -182,7 +182,7 @@ class BatchQueues(Generic[B]):
         self._count -= 1
 
     def acknowledge_while(self, is_done: Callable[[B], bool]) -> None:
-        """Acknowledge batches in order, for each partition up to the first unfinished one."""
+        """Acknowledge batches in order. In each partition, stop before the first unfinished batch."""
         for queue in self._queues.values():
             while queue and is_done(queue[0]):
                 batch = queue.popleft()

@@ -1,7 +1,7 @@
 """Exactly once: records and the raw offsets that they come from are committed in one transaction, or not at all.
 
-Read `docs/decisions/0006-exactly-once.md` first. A transaction contains whole messages and belongs to one generation of
-the group. The broker rejects it if the partitions were reassigned in the meantime.
+Read `docs/decisions/0006-exactly-once.md` first. A transaction contains whole messages and belongs to one group
+generation. The broker rejects it if the partitions were reassigned in the meantime.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ Consumers see this delay. Below this value, transaction markers cost more than t
 _LONGEST_SECONDS = 0.2
 _OPEN_BY_END = 4
 
-# A commit also waits for records. If a topic cannot be written, the reports of its records arrive first and contain the
-# reason.
+# A commit also waits for records. If a topic cannot be written, the reports for its records arrive first and contain
+# the reason.
 _MORE_SECONDS = 5.0
-# Time by which a call can exceed its timeout, because of thread scheduling on a busy machine.
+# How much longer than its timeout a call can take, because of thread scheduling on a busy machine.
 _OVERSTAY_SECONDS = 2.0
-# Less than the time that a failing process has (stopping._FATAL_EXIT_SECONDS). If we do not abort, the broker does.
+# Less time than a failing process has (stopping._FATAL_EXIT_SECONDS). If we do not abort, the broker does.
 _ABORT_SECONDS = 5.0
 
-# librdkafka drops queued records when a record of the transaction fails, and can report these first. The transaction
+# If one record in the transaction fails, librdkafka drops queued records and can report these first. The transaction
 # cannot be committed in any case.
 _DROPPED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
@@ -60,7 +60,7 @@ _OVERSTAYED = (
 
 
 def open_seconds(end_seconds: float) -> float:
-    """Return for how long a transaction accepts records, given how long the last one took to end.
+    """Return for how long a transaction accepts records, given how long it took to end the last one.
 
     Nothing is written while a transaction ends. If ending takes long, as with distant brokers, there are fewer
     transactions.
@@ -90,11 +90,11 @@ class _Batch(InFlight):
         self.held.append((topic, partition, records, with_offset(self._delivery.report, on_stored)))
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Write the messages into the current transaction, completely and with the offset of the last one."""
+        """Write the messages into the current transaction, completely and with the last message's offset."""
         await self._delivery.write_messages(self, offset, count)
 
     def abandon(self) -> None:
-        """Accept no more. Completed messages remain, with their offset: the next owner resumes after them."""
+        """Accept no more messages. Completed ones remain, with their offset, and the next owner resumes after them."""
         self.held.clear()
         if not self.messages:
             self._delivery.forget(self)
@@ -105,14 +105,14 @@ class _Batch(InFlight):
 
 
 class ExactlyOnceDelivery:
-    """Delivery in transactions. `reap` ends a transaction when it is due, and acknowledges what it contained.
+    """Delivery in transactions. `reap` ends a transaction when it is due and acknowledges what it contained.
 
     Args:
         producer: `open` must be called first.
         outside: writes what others must be able to read before the first event that refers to it.
-        note: returns the metadata to commit with an offset of a topic.
-        on_commit: called with the seconds that the end of a transaction took.
-        seconds: timeout for a record (`timing.delivery`) and for a library call; a commit can take slightly longer.
+        note: returns the metadata to commit with a topic's offset.
+        on_commit: called with the number of seconds that ending the transaction took.
+        seconds: timeout for a record (`timing.delivery`) and for a library call. A commit can take slightly longer.
     """
 
     def __init__(
@@ -138,7 +138,7 @@ class ExactlyOnceDelivery:
         self._offsets: dict[tuple[str, int], int] = {}  # one past the last message of a partition
         self._began = 0.0
         self._open_seconds = TRANSACTION_SECONDS
-        self._hurry = False  # a caller waits for its end
+        self._hurry = False  # a caller waits for the transaction to end
         self._closing = False  # it accepts no more messages
         self._writing = 0  # messages that are partly written
         self._ending: asyncio.Task[Any] | None = None
@@ -190,11 +190,11 @@ class ExactlyOnceDelivery:
         return batch
 
     def forget(self, batch: _Batch) -> None:
-        """Never acknowledge the last batch of its partition, which has no completed message."""
+        """Never acknowledge the partition's last batch, which has no completed message."""
         self._queues.remove(batch)
 
     async def write_messages(self, batch: _Batch, offset: int, count: int) -> None:
-        """Write what a batch contains, `count` messages, and note the last offset, both in the current transaction."""
+        """Write a batch's content, `count` messages, and note the last offset, both in the current transaction."""
         while not self._takes(batch.membership):
             await self._writer.pause()
         self._membership = batch.membership
@@ -208,7 +208,7 @@ class ExactlyOnceDelivery:
         self._offsets[batch.account.topic, batch.account.partition] = offset + 1
 
     def _takes(self, membership: bytes) -> bool:
-        """Return whether the current transaction can take a message. A message of another generation ends it early."""
+        """Return whether the current transaction can take a message. A message from another generation ends it early."""
         if self._writer.stopped or self._closing or self._ending is not None:
             return False
         if (self._offsets or self._writing) and membership != self._membership:
@@ -217,7 +217,7 @@ class ExactlyOnceDelivery:
         return True
 
     def report(self, error: KafkaError | None, message: Any) -> None:
-        """Process the report of one record. If it was dropped because of another record, that record's report gives the
+        """Process one record's report. If it was dropped because of another record, that record's report gives the
         cause.
         """
         if error is not None and error.code() not in _DROPPED:
@@ -230,7 +230,7 @@ class ExactlyOnceDelivery:
     # -- ends of transactions
 
     def reap(self) -> None:
-        """Start the end of a transaction when it is due.
+        """Start ending a transaction when it is due.
 
         Raises:
             FatalError: a record was not delivered, or a transaction not committed; nothing is acknowledged any more.
@@ -257,13 +257,13 @@ class ExactlyOnceDelivery:
         await until_capacity(self, self._bounds.batches, self._bounds.events)
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when the completed messages of a raw partition are in a committed transaction."""
+        """Return once a raw partition's completed messages are in a committed transaction."""
         while (topic, partition) in self._offsets:
             self._hurry = True
             await self._writer.pause()
 
     async def all_settled(self) -> None:
-        """Return when no transaction is open. Partitions are about to be handed over."""
+        """Return once no transaction is open. Partitions are about to be handed over."""
         while not self._writer.stopped and (self._offsets or self._writing or self._ending is not None):
             self._hurry = True
             await asyncio.sleep(PAUSE_SECONDS)
@@ -324,13 +324,13 @@ class ExactlyOnceDelivery:
         await self._call(self._seconds, partial(self._producer.send_offsets, noted, membership))
 
     async def _commit(self) -> None:
-        """End the transaction and begin the next one, which does not exist for the broker until it contains
+        """End the transaction and begin the next one. For the broker, the next one does not exist until it contains
         something.
         """
         await self._call(self._seconds + _MORE_SECONDS, self._producer.commit)
 
     async def _call(self, seconds: float, call: Callable[[float], None]) -> None:
-        """Make a blocking call of the producer in a thread. The call receives its timeout.
+        """Make one of the producer's blocking calls in a thread. The call receives its timeout.
 
         Raises:
             FatalError: it failed, or did not return in time.

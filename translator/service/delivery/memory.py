@@ -56,12 +56,12 @@ class _Batch(InFlight):
 
 
 class InMemoryDelivery:
-    """Stores written records where the caller can inspect them, and acknowledges like the deliveries to a broker.
+    """Stores written records where the caller can inspect them, and acknowledges like the deliveries that use a broker.
 
     Args:
-        partitions: number of partitions of each topic; a record for any other topic or partition fails, as with a
-            broker. None allows any.
-        keeps: whether records can be inspected; a dry run only counts them.
+        partitions: number of partitions per topic. A record for any other topic or partition fails, as with a broker.
+            None allows any.
+        keeps: whether records can be inspected. A dry run only counts them.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class InMemoryDelivery:
         self._failure: FatalError | None = None
 
     def written(self, topic: str, partition: int) -> list[Record]:
-        """Return the records of a partition. The index of each is its offset."""
+        """Return a partition's records. The index of each is its offset."""
         return [*self._logs.get((topic, partition), ())]
 
     def withhold(self, topic: str) -> None:
@@ -99,7 +99,7 @@ class InMemoryDelivery:
         """Release the delayed reports and stop delaying.
 
         Args:
-            failure: the error that they report; None if the records were delivered.
+            failure: the error that they report, or None if the records were delivered.
         """
         if failure is not None:
             self._fail(topic, failure)
@@ -134,7 +134,7 @@ class InMemoryDelivery:
         return batch
 
     def forget(self, batch: _Batch) -> None:
-        """Never acknowledge the last batch of its partition."""
+        """Never acknowledge the partition's last batch."""
         self._queues.remove(batch)
 
     async def until_running(self) -> None:
@@ -143,7 +143,7 @@ class InMemoryDelivery:
             await never()
 
     def store(self, topic: str, partition: int, record: Record, on_stored: OnStored) -> None:
-        """Append a record to the log of its partition."""
+        """Append a record to its partition's log."""
         if self._partitions is not None and partition >= self._partitions.get(topic, 0):
             self._fail(topic, "the topic or partition does not exist")
             return
@@ -165,7 +165,7 @@ class InMemoryDelivery:
         self._failure = self._failure or FatalError(f"delivery failed: cannot write to {topic}: {reason}")
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Store a record in partition 0, and return when it is reported."""
+        """Store a record in partition 0, and return once it is reported."""
         await self.until_running()
         stored: list[int] = []
         self.store(topic, 0, record, stored.append)
@@ -173,7 +173,7 @@ class InMemoryDelivery:
             await self._pause()
 
     async def flush_partition(self, topic: str, partition: int) -> None:
-        """Return when everything sent for a raw partition is reported."""
+        """Return once everything sent for a raw partition has been reported."""
         for batch in self._queues.of(topic, partition):
             while batch.pending:
                 await self._pause()
