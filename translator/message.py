@@ -48,7 +48,9 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TableName(Struct, frozen=True, gc=False):
-    """A table, named as in the source and in the same case. `db` and `schema` are None if the source has no such level."""
+    """A table, named as in the source and in the same case. `db` and `schema` are None if the source has no such
+    level.
+    """
 
     db: str | None
     schema: str | None
@@ -130,7 +132,9 @@ class Changes(Struct, gc=False):
 
 
 class Skip(Struct, frozen=True):
-    """The message intentionally has no change (a tombstone, a filler). It is counted under `reason`, a fixed keyword."""
+    """The message intentionally has no change (a tombstone, a filler). It is counted under `reason`, a fixed
+    keyword.
+    """
 
     reason: str
 
@@ -177,7 +181,9 @@ class Finding(Struct, frozen=True):
 
 
 class Guard(Protocol):
-    """Compares a partition's messages with each other. A guard never changes an event: it stops the process or warns."""
+    """Compares a partition's messages with each other. A guard never changes an event: it stops the process or
+    warns.
+    """
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
         """Return findings on the partition's next message, before anything from it is written."""

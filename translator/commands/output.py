@@ -16,7 +16,9 @@ _ANY_WIDTH = 100_000
 
 
 def say(text: str) -> None:
-    """Print a remark on standard error, prefixed with the program name, because several programs may share a terminal."""
+    """Print a remark on standard error, prefixed with the program name, because several programs may share a
+    terminal.
+    """
     click.echo(f"translator: {text}", err=True)
 
 

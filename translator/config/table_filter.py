@@ -21,7 +21,9 @@ def matcher(pattern: str) -> Callable[[str], object]:
 
 
 class TableChoice(Struct, frozen=True):
-    """A pattern for tables by source. `table` matches `db.schema.table`, without levels that the source does not have."""
+    """A pattern for tables by source. `table` matches `db.schema.table`, without levels that the source does not
+    have.
+    """
 
     source: str = ANY
     table: str = ANY

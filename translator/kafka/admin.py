@@ -158,7 +158,9 @@ class TopicAdmin:
         self._wait_for_topics({topic.topic for topic in wanted})
 
     def _wait_for_topics(self, names: set[str]) -> None:
-        """Wait until the brokers know a new topic. For a moment after its creation, they report that it does not exist."""
+        """Wait until the brokers know a new topic. For a moment after its creation, they report that it does not
+        exist.
+        """
         deadline = time.monotonic() + _TIMEOUT
         while absent := names - self.names():
             if time.monotonic() > deadline:

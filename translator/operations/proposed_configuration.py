@@ -63,7 +63,9 @@ _HOW_TO_CUT = (
 
 
 def _grouped(findings: Iterable[TopicFinding]) -> dict[str, list[TopicFinding]]:
-    """Return each source's findings, by a proposed name. Metadata topics show no options and join the topics with rows."""
+    """Return each source's findings, by a proposed name. Metadata topics show no options and join the topics with
+    rows.
+    """
     by_kind: dict[tuple[str, tuple[tuple[str, object], ...]], list[TopicFinding]] = {}
     alone: list[tuple[Verdict, TopicFinding]] = []
     for finding in findings:

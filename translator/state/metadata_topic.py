@@ -1,4 +1,6 @@
-"""Documents in the metadata topic, by source and key. The topic also contains marks, which have their own key prefixes."""
+"""Documents in the metadata topic, by source and key. The topic also contains marks, which have their own key
+prefixes.
+"""
 
 from __future__ import annotations
 

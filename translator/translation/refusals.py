@@ -1,4 +1,6 @@
-"""The text of a rejection: limited in length, and without message content if some of the source's columns are masked."""
+"""The text of a rejection: limited in length, and without message content if some of the source's columns are
+masked.
+"""
 
 from __future__ import annotations
 

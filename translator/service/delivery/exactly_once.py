@@ -208,7 +208,9 @@ class ExactlyOnceDelivery:
         self._offsets[batch.account.topic, batch.account.partition] = offset + 1
 
     def _takes(self, membership: bytes) -> bool:
-        """Return whether the current transaction can take a message. A message from another generation ends it early."""
+        """Return whether the current transaction can take a message. A message from another generation ends it
+        early.
+        """
         if self._writer.stopped or self._closing or self._ending is not None:
             return False
         if (self._offsets or self._writing) and membership != self._membership:
