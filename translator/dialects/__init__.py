@@ -65,7 +65,7 @@ def masked_copy(dialect: Dialect, message: Message, masked: MaskedValues) -> Mes
     """Return a copy of a record with other row values. Headers are left out, because no dialect reads any.
 
     Raises:
-        Unmaskable: the values of the record cannot be distinguished from other text.
+        Unmaskable: the record's values cannot be distinguished from other text.
     """
     if isinstance(dialect, MasksItself):
         return dialect.masked_copy(message, masked)
@@ -87,7 +87,7 @@ def check_declared(name: str, options: Mapping[str, Any]) -> None:
 
 
 def build(name: str, setup: Setup, options: Mapping[str, Any]) -> Dialect:
-    """Return the dialect of this name, with its options.
+    """Return the dialect with this name and these options.
 
     Raises:
         ConfigError: the dialect does not exist, or does not know an option.

@@ -1,8 +1,8 @@
 """Read a record from bytes with a schema that arrived with the data, using fastavro after a strict walk.
 
-fastavro interprets a negative index of an enum or union as one from the end, ignores bytes after the datum, and accepts
-integers of any length (facts/peers.md E3). The walk rejects all that, reports the position, and builds nothing.
-Afterwards only text encoding can fail in fastavro. It never gets the original schema but one built from the checked
+fastavro interprets a negative enum or union index as an index from the end, ignores bytes after the datum, and accepts
+integers of any length (facts/peers.md E3). The walk rejects all that, reports the position, and builds nothing. After
+it, only text encoding can fail in fastavro. fastavro never gets the original schema but one built from the checked
 types, with generated names and without logical types, which the caller interprets.
 """
 
@@ -34,7 +34,7 @@ Datum: TypeAlias = dict[str, Any]
 
 
 class DatumReader:
-    """Reads records of one schema."""
+    """Reads records with one schema."""
 
     def __init__(self, schema: AvroType) -> None:
         if schema.kind != "record":
@@ -44,7 +44,7 @@ class DatumReader:
         self._plain = fastavro.parse_schema(_Renamed().write(schema))
 
     def read(self, data: bytes, path: str = "$") -> Datum:
-        """Return the record that all of the bytes make up.
+        """Return the record that the bytes contain, without any left over.
 
         Raises:
             MessageError: MALFORMED_AVRO.
@@ -63,7 +63,7 @@ class DatumReader:
         return record
 
     def write(self, record: Datum) -> bytes:
-        """Return the encoded record. If several types of a union are possible, the best one is used."""
+        """Return the encoded record. If several types in a union are possible, the best one is used."""
         out = io.BytesIO()
         fastavro.schemaless_writer(out, self._plain, record)
         return out.getvalue()
@@ -79,7 +79,9 @@ def _boolean(data: bytes, at: int) -> int:
 
 
 def _varint(data: bytes, at: int, most: int, last: int, bits: int) -> int:
-    """Return the end of an integer of at most `most` bytes; the last of them has no bits above those of `last`."""
+    """Return the end of an integer with at most `most` bytes. If it has that many, the last byte must not be greater
+    than `last`.
+    """
     for end in range(at, at + most - 1):
         if data[end] < 0x80:
             return end + 1
@@ -140,7 +142,7 @@ class _Compiler:
 
 
 def _nullable(value: Scan) -> Scan:
-    """Read null or a value, as in nearly every column. Common sizes of integers and texts are read in one step."""
+    """Read null or a value, as in nearly every column. Integers and texts of common sizes are read in one step."""
     index = index_reader("union index", 2)
 
     def of_integer(data: bytes, at: int) -> int:
@@ -163,7 +165,7 @@ def _nullable(value: Scan) -> Scan:
         return at + 1 if branch == 0 else any_other(data, at)
 
     def any_other(data: bytes, at: int) -> int:
-        """Handle an invalid index, or one encoded in more bytes than it needs."""
+        """Handle an invalid index, or one that is encoded in more bytes than it needs."""
         number, end = index(data, at)
         return value(data, end) if number else end
 

@@ -1,7 +1,7 @@
-"""Strict reading of Avro's binary encoding: scalars, the parts shared by walks over any schema, and the error type.
+"""Strict reading of Avro's binary encoding: scalars, what walks over any schema share, and the error type.
 
-All readers take the bytes and the start of a value, and return its end. For a truncated value the end is beyond the
-last byte, so that the next read raises IndexError.
+All readers take the bytes and a value's start, and return its end. For a truncated value, the end is beyond the last
+byte, so that the next read raises IndexError.
 """
 
 from __future__ import annotations
@@ -12,11 +12,11 @@ from typing import TypeAlias
 from translator.errors import quote
 
 Scan: TypeAlias = Callable[[bytes, int], int]
-"""Takes the bytes and the start of a value, and returns its end, which is beyond the last byte of a truncated value."""
+"""Takes the bytes and a value's start, and returns its end, which is beyond the last byte for a truncated value."""
 
 
 class Damage(Exception):
-    """The bytes are not a datum of the schema. `names` lead to the position, innermost first."""
+    """The bytes are not a datum with this schema. `names` lead to the position, innermost first."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -25,7 +25,7 @@ class Damage(Exception):
 
     @property
     def path(self) -> str:
-        """The position of the damage as a JSON path from `$`."""
+        """Where the damage is, as a JSON path from `$`."""
         return "$" + "".join(f".{quote(name)[1:-1]}" for name in reversed(self.names))
 
 
@@ -38,7 +38,7 @@ LONG_BYTES = 10
 
 
 def read_long(data: bytes, at: int) -> tuple[int, int]:
-    """Read a zigzag varint of at most 64 bits, and return it with its end.
+    """Read a zigzag varint with at most 64 bits, and return it with its end.
 
     Raises:
         IndexError: the bytes end before it does.
@@ -61,7 +61,7 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_int(data: bytes, at: int) -> tuple[int, int]:
-    """Read a varint of at most 32 bits. Avro's own readers accept longer ones."""
+    """Read a varint with at most 32 bits. Avro's own readers accept longer ones."""
     number, end = read_long(data, at)
     if not -(2**31) <= number < 2**31:
         raise Damage("an int has more than 32 bits")
@@ -105,7 +105,9 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
 
 
 def read_index(data: bytes, at: int, count: int) -> tuple[int, int]:
-    """Return the branch index of a union with this many branches, or the ordinal of an enum with this many symbols."""
+    """Return the branch index for a union with this many branches, or the ordinal for an enum with this many
+    symbols.
+    """
     index, at = read_long(data, at)
     if not 0 <= index < count:
         raise Damage("an index is out of range")
@@ -125,7 +127,7 @@ def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | No
 
 
 def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
-    """Reject a block that does not end where its size says, or that makes too many items in all."""
+    """Reject a block that does not end where its size says, or that brings the total above the item limit."""
     if end is not None and end != at:
         raise Damage("a block does not end where its size says")
     if items > max_items:
@@ -146,7 +148,7 @@ def double_end(data: bytes, at: int) -> int:
 
 
 def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
-    """Return the walk over a record with these fields. It reports the field with the damage."""
+    """Return the walk over a record with these fields. The error identifies the damaged field."""
 
     def record(data: bytes, at: int) -> int:
         name = ""
@@ -188,12 +190,12 @@ def enum_scan(symbols: int) -> Scan:
 
 
 def index_reader(what: str, count: int) -> Callable[[bytes, int], tuple[int, int]]:
-    """Return a reader like `read_index` whose error for an index out of range mentions `what`."""
+    """Return a reader like `read_index`. If an index is out of range, the error mentions `what`."""
 
     def read(data: bytes, at: int) -> tuple[int, int]:
         number, end = read_long(data, at)
         if not 0 <= number < count:
-            # A word that a later schema adds has a small number. A large number is more likely a value in the wrong
+            # A symbol that a later schema adds has a small number. A large number is more likely a value in the wrong
             # place.
             named = number if -_NEAR <= number < _NEAR else f"outside {-_NEAR} to {_NEAR - 1}"
             raise Damage(f"{what} {named}; allowed: 0 to {count - 1}")

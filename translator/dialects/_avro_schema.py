@@ -5,9 +5,10 @@ contains itself, a few names that expand to billions of fields without a byte of
 `AvroType` within limits or is rejected. Arrays and maps are not allowed: no supported writer uses them for rows and
 headers, and a count alone can request any amount of memory.
 
-Names are not restricted to Avro's letters: a registered namespace can be `com.attunity.queue.msg.chips-qa.X`
-(docs/formats/qlik.md §3b). Each schema has its own name table, and a name can be redefined, as by a column called
-`Lineage` (docs/formats/qlik.md §2). Only a reference to a name with two definitions is rejected.
+Names are not restricted to the characters that Avro allows: a registered namespace can be
+`com.attunity.queue.msg.chips-qa.X` (docs/formats/qlik.md §3b). Each schema has its own name table, and a name can be
+redefined, for example by a column called `Lineage` (docs/formats/qlik.md §2). Only a reference to a name with two
+definitions is rejected.
 """
 
 from __future__ import annotations
@@ -33,24 +34,24 @@ _NODES_A_COLUMN = 10
 _OTHER_NODES = 200
 
 MAX_DIGITS = 1000
-"""Limit for precision and scale, beyond any database's (PostgreSQL has 1000)."""
+"""Limit for precision and scale. No database allows more (PostgreSQL has 1000)."""
 
 
 class AvroType(Struct, frozen=True):
-    """A checked type. `kind` is a primitive, `record`, `enum`, `fixed` or `union`. The other members apply only to the
-    kinds after which they are named.
+    """A checked type. `kind` is a primitive, `record`, `enum`, `fixed` or `union`. The other fields apply only to the
+    kinds that their names suggest.
     """
 
     kind: str
     name: str = ""
-    """Full name of a record, enum or fixed."""
+    """A record's, enum's or fixed's full name."""
     fields: tuple[tuple[str, AvroType], ...] = ()
     branches: tuple[AvroType, ...] = ()
     symbols: tuple[str, ...] = ()
     size: int = 0
     logical: str | None = None
     precision: int = 0
-    """Precision of the logical type decimal; 0 if not declared."""
+    """Precision for the logical type decimal; 0 if not declared."""
     scale: int = 0
     nodes: int = 1
     """Number of types in it after every reference is expanded."""
@@ -93,7 +94,7 @@ def _json_of(text: bytes, limits: Limits) -> Any:
     except MessageError as error:
         if error.code is not ErrorCode.LIMIT_EXCEEDED:
             raise
-        # The reason in that error refers to the limit for messages, which is a different one.
+        # That error's reason refers to the limit for messages, which is a different one.
         reason = (
             f"JSON with more than {levels} levels (limits.schema_depth is {limits.schema_depth}), or with a number "
             "that is too long"
@@ -193,7 +194,7 @@ class _Parser:
         listed = declared.get("fields")
         if not isinstance(listed, list):
             raise _malformed(f"record {quote(name)} has no list of fields", path)
-        # Names inside are in its own namespace, and an empty namespace ends the inherited one.
+        # Names inside belong to the type's own namespace, and an empty namespace ends the inherited one.
         self._open(name)
         fields: dict[str, AvroType] = {}
         for field in listed:
@@ -204,7 +205,7 @@ class _Parser:
                 raise _malformed(f"record {quote(name)} has two fields named {quote(field_name)}", path)
             at = f"{path}.{quote(field_name)}"
             inner = self.parse(field["type"], name.rpartition(".")[0], depth + 1, at)
-            # Some writers put the logical type next to the type of the field.
+            # Some writers put the logical type next to the field's type.
             fields[field_name] = inner if inner.logical else _with_logical(inner, field, at)
         if len(fields) > self._limits.columns:
             raise self._too_many(f"{len(fields)} fields of a record", path)
@@ -279,7 +280,7 @@ def _with_logical(plain: AvroType, declared: dict[str, Any], path: str) -> AvroT
         return plain
     if logical != "decimal":
         return replace(plain, logical=logical)
-    # Avro requires 0 <= scale <= precision. Oracle's numbers exceed both bounds, and the digits still determine the
+    # Avro requires 0 <= scale <= precision. Oracle numbers exceed both bounds, but their digits still determine the
     # value.
     precision, scale = declared.get("precision", 0), declared.get("scale", 0)
     for what, number, least in (("precision", precision, 0), ("scale", scale, -MAX_DIGITS)):

@@ -13,7 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 
 Name: TypeAlias = tuple[str, ...]
-"""The parts of a table name as written, without quotes, ending with the table."""
+"""The parts of a table name as written, without quotes. The last one is the table."""
 
 MAX_CHARS = 16_384
 """Longer texts are not parsed. Parsing a text of this length takes up to 150 ms, and longer texts are rarely DDL."""
@@ -30,7 +30,7 @@ class Statement(Struct, frozen=True):
     """One statement, completely understood."""
 
     tables: tuple[Name, ...]
-    """The tables whose structure or rows it changes, each once, in the order of the text."""
+    """The tables whose structure or rows it changes, each once, in text order."""
 
     truncates: bool = False
     """It only empties its tables."""
@@ -38,7 +38,7 @@ class Statement(Struct, frozen=True):
 
 @lru_cache(maxsize=_CACHED)
 def read_statement(sql: str, dialect: str) -> Statement | None:
-    """Return the effect of the text, or None if it is not a single statement that is completely understood.
+    """Return what the text does, or None if it is not a single statement that is completely understood.
 
     Never raises, because the text comes from outside and "not understood" is a valid result. `dialect` is sqlglot's
     name.
@@ -79,8 +79,8 @@ def _depth(tokens: Iterable[Token]) -> int:
 
 @cache
 def _strict(parser: Any) -> Any:
-    """Return the parser class, changed to raise an error for what it does not understand, instead of logging a warning
-    that quotes the text.
+    """Return the parser class, changed to raise an error for anything that it does not understand. Unchanged, it would
+    log a warning that quotes the text.
     """
     return type(parser)("StrictParser", (parser,), {"_warn_unsupported": _refuse})
 
@@ -140,7 +140,7 @@ def _dotted(tokens: Sequence[Token]) -> Name | None:
 _QUOTED = frozenset({TokenType.IDENTIFIER, TokenType.STRING})
 
 
-# -- one rule for each parsed statement; None if it is of a different kind
+# -- one rule for each parsed statement; each returns None if the statement is of a different kind
 
 
 def _create(tree: exp.Expr) -> Statement | None:
@@ -177,7 +177,7 @@ def _is_temporary(tree: exp.Expr) -> bool:
 
 
 def _rows(tree: exp.Expr) -> Statement | None:
-    """INSERT, UPDATE and DELETE of one table. With several tables, the names do not show which of them change."""
+    """INSERT, UPDATE and DELETE on one table. With several tables, the names do not show which of them change."""
     several = tree.args.get("tables") or tree.args.get("using")
     return None if several else _statement([_name(tree.this, _NAME_PARTS | {"alias"})])
 
@@ -186,7 +186,7 @@ _NAME_PARTS = frozenset({"catalog", "db", "this"})
 
 
 def _name(node: object, allowed: frozenset[str] = _NAME_PARTS) -> Name | None:
-    """Return the name of a plain table: no function, no subquery, no join, no partition."""
+    """Return a plain table's name: no function, no subquery, no join, no partition."""
     if isinstance(node, exp.Schema):  # a table with its columns
         node = node.this
     if not isinstance(node, exp.Table) or not {arg for arg, value in node.args.items() if value} <= allowed:

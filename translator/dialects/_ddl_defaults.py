@@ -13,7 +13,7 @@ from translator.dialects._ddl_effects import Literal, SqlType
 
 
 class TypeParts(NamedTuple):
-    """A parsed type: `labels` of an enum or set, `numbers` of other types."""
+    """A parsed type: `labels` for an enum or set, `numbers` for other types."""
 
     name: str
     numbers: tuple[int, ...]
@@ -37,7 +37,9 @@ _LABEL = re.compile(r"'((?:[^']|'')*+)'")
 
 
 def mysql_value(type_: SqlType, literal: Literal) -> str | None:
-    """Return the text of the value as MySQL stores and shows it. For `implicit`, that of a column that is NOT NULL."""
+    """Return the value's text as MySQL stores and shows it. For `implicit`, use the implicit default of a NOT NULL
+    column.
+    """
     rule = _MYSQL.get(type_parts(type_).name)
     if rule is None or type_.charset == "binary":
         return None
@@ -79,7 +81,7 @@ def _enum(parts: TypeParts, literal: Literal) -> str | None:
 
 
 def _set(parts: TypeParts, literal: Literal) -> str | None:
-    """Labels are in the order of the type, whatever their order in the default."""
+    """Labels are in the order in which the type lists them, whatever their order in the default."""
     if literal.kind == "number":
         return None
     chosen = literal.text.split(",") if literal.text else []
@@ -154,7 +156,7 @@ MYSQL_CANONICAL: Mapping[str, str] = {
     **{name: name for name in ("enum", "set", "date", "time")},
     "datetime": "timestamp",
 }
-"""The canonical types that DTS assigns to MySQL columns (`dts_avro.types`); decimals have their scale."""
+"""The canonical types that DTS assigns to MySQL columns (`dts_avro.types`). Decimals have their scale."""
 
 _NUMBERS = ("number", "numeric", "decimal", "dec")
 _CANONICAL: Mapping[str, Mapping[str, str]] = {
@@ -190,7 +192,7 @@ _CANONICAL: Mapping[str, Mapping[str, str]] = {
 
 
 def plain_value(type_: SqlType, literal: Literal, grammar: str) -> tuple[str, str] | None:
-    """Return the canonical type and the text of the value, for a source other than MySQL."""
+    """Return the value's canonical type and text, for a source other than MySQL."""
     parts = type_parts(type_)
     canonical = _CANONICAL.get(grammar, {}).get(parts.name)
     if canonical is None or literal.kind == "implicit":
@@ -214,7 +216,7 @@ _BOOLEANS: Mapping[str, str] = {"true": "1", "false": "0", "1": "1", "0": "0", "
 
 
 def mysql_canonical(type_: SqlType) -> str | None:
-    """Return the canonical type of a MySQL column in DTS records."""
+    """Return a MySQL column's canonical type in DTS records."""
     parts = type_parts(type_)
     if parts.name in ("decimal", "dec", "numeric", "fixed"):
         return _decimal_type(parts.numbers or (10,))

@@ -1,9 +1,9 @@
 """Determine what a SQL statement does to existing rows without row events: one classification for all dialects.
 
-The classification uses words instead of a parser: `ALTER TABLE … DROP PARTITION` removes rows in any spelling. If the
-words leave doubt, it assumes that values could have changed. Other statements have no effect: an index, a comment or a
-storage option does not change rows. The manuals say which partition operations lose rows: MySQL's COALESCE, REORGANIZE,
-REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
+The classification looks at words instead of using a parser: `ALTER TABLE … DROP PARTITION` removes rows in any
+spelling. If the words leave doubt, it assumes that values could have changed. Other statements have no effect: an
+index, a comment or a storage option does not change rows. The manuals say which partition operations lose rows: MySQL's
+COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
 """
 
 from __future__ import annotations
@@ -59,11 +59,11 @@ class Literal(Struct, frozen=True):
 
 
 class Effect(Struct, frozen=True):
-    """An effect on the rows of a table.
+    """What a statement does to a table's rows.
 
     Args:
         note: one of `cdc_core.statement_notes.NOTES`. For DEFAULT_FILLED, `type` and `literal` are set.
-        table: as written, with unquoted names folded as in the source. None means all tables of `db`.
+        table: as written, with unquoted names folded as in the source. None means all tables in `db`.
         db: None without a table means all tables that the message could be about.
     """
 
@@ -81,10 +81,10 @@ _LONGEST_DOTTED = 4
 
 @lru_cache(maxsize=_CACHED)
 def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
-    """Return the effects of a text with one or more statements, each once and in order. Never raises.
+    """Return what a text with one or more statements does, each effect once and in order. Never raises.
 
     Args:
-        grammar: one of the grammars of `_ddl_words`.
+        grammar: one of the grammars in `_ddl_words`.
     """
     found: list[Effect] = []
     for words in split(words_of(sql[:MAX_CHARS], grammar), ";"):
@@ -99,7 +99,7 @@ def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
 
 @lru_cache(maxsize=_CACHED)
 def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
-    """Return the effects of an INSERT, UPDATE, DELETE or REPLACE without row events. Never raises.
+    """Return what an INSERT, UPDATE, DELETE or REPLACE without row events does. Never raises.
 
     The names alone do not show which of several tables an UPDATE or DELETE changes. In that case it can be any table.
     """
@@ -111,7 +111,7 @@ def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
 
 
 def is_row_statement(sql: str, grammar: str) -> bool:
-    """Return whether a text begins like a statement that changes single rows."""
+    """Return whether a text begins like a statement that changes individual rows."""
     words = words_of(sql[:MAX_CHARS], grammar)
     return bool(words) and words[0].is_word("INSERT", "UPDATE", "DELETE", "REPLACE")
 
@@ -128,7 +128,7 @@ _CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE
 
 
 class _Statement:
-    """The words of a statement, read from left to right."""
+    """A statement's words, read from left to right."""
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:
         self._words = words
@@ -136,7 +136,7 @@ class _Statement:
         self._at = 0
 
     def effects(self) -> list[Effect]:
-        """Return its effects on existing rows."""
+        """Return the statement's effects on existing rows."""
         for begin, rule in _RULES.items():
             if self._accept(*begin.split()):
                 return [*rule(self)]
@@ -167,7 +167,7 @@ class _Statement:
         self._skip("TABLE", "ONLY")
         rest = self._words[self._at :]
         if any(token.is_word("CASCADE") for token in rest):
-            # Child tables are emptied as well, and their names are unknown.
+            # Child tables are also emptied, and their names are unknown.
             yield Effect(STATEMENT_NOT_APPLIED)
             return
         for part in split(rest, ","):
@@ -183,7 +183,7 @@ class _Statement:
     def _drop_database(self) -> Iterator[Effect]:
         self._skip("IF", "EXISTS")
         name = self._name()
-        # For a source with schemas inside databases, `db` of an event is the database.
+        # For a source with schemas inside databases, an event's `db` is the database.
         levels = self._grammar in (POSTGRES, TSQL) and self._words[1].is_word("SCHEMA")
         yield Effect(TABLE_DROPPED, db=name[-1] if name and not levels else None)
 
@@ -300,7 +300,7 @@ class _Statement:
         yield Effect(STATEMENT_NOT_APPLIED, table)
         new = self._name()
         if new is not None:
-            # The new name is in the schema of the old one.
+            # The new name is in the old name's schema.
             same_schema = self._grammar != MYSQL and len(new) == 1
             yield Effect(STATEMENT_NOT_APPLIED, (*table[:-1], *new) if same_schema else new)
 
@@ -310,7 +310,7 @@ class _Statement:
             yield Effect(STATEMENT_NOT_APPLIED, (schema, table[-1]))
 
     def _converted(self, table: Name) -> Iterator[Effect]:
-        """Every text of the table is converted. Conversion to utf8mb4 loses nothing."""
+        """Every text in the table is converted. Conversion to utf8mb4 loses nothing."""
         self._skip("SET", "=")
         if self._peek().text.lower() not in _LOSSLESS_CHARSETS:
             yield Effect(COLUMN_REWRITTEN, table)
@@ -398,12 +398,12 @@ class _Statement:
         if type_ is None or rest.computed_from_others or (type_.charset or "utf8mb4") not in _LOSSLESS_CHARSETS:
             yield Effect(COLUMN_REWRITTEN, table, column=column)
         elif self._grammar == ORACLE and not type_.text.startswith(_PADDED):
-            return  # Oracle rejects changes of values, but pads fixed-length text
+            return  # Oracle rejects modifications that change values, but pads fixed-length text
         else:
             yield Effect(COLUMN_RETYPED, table, column=column, type=type_)
 
     def _cascades(self, words: Sequence[Token]) -> bool:
-        """Return whether a MySQL foreign key changes rows together with those of its parent."""
+        """Return whether a MySQL foreign key changes rows together with their parent rows."""
         if self._grammar != MYSQL or not any(token.is_word("REFERENCES") for token in words):
             return False
         texts = [token.text.upper() if token.kind == WORD else "" for token in words]
@@ -461,7 +461,7 @@ class _Statement:
         return self._name()
 
     def _inside(self) -> list[Token]:
-        """Return the tokens of the parentheses that come next."""
+        """Return the tokens inside the parentheses that come next."""
         depth, found = 0, []
         while (token := self._next()) is not _END:
             depth += token.is_mark("(") - token.is_mark(")")
@@ -471,7 +471,7 @@ class _Statement:
         return found[1:]
 
     def _type(self) -> SqlType | None:
-        """Return the type of a column with its modifiers, or None."""
+        """Return a column's type with its modifiers, or None."""
         token = self._peek()
         if token.kind != WORD and not (token.kind == NAME and self._grammar == TSQL):
             return None
@@ -537,7 +537,7 @@ def _is_temporary(name: Name | None) -> bool:
 
 
 def _actions(words: Sequence[Token]) -> Iterator[list[Token]]:
-    """Split the actions of ALTER TABLE. Oracle separates them without commas."""
+    """Split ALTER TABLE into its actions. Oracle separates them without commas."""
     for part in split(words, ","):
         depth, begin = 0, 0
         for at, token in enumerate(part):
@@ -554,7 +554,9 @@ def _arguments(words: Sequence[Token]) -> str:
 
 
 class _Rest:
-    """Parse the rest of a column after its type: whether values are computed, NULL is allowed, and the default."""
+    """Parse the rest of a column after its type: whether values are computed, whether NULL is allowed, and the
+    default.
+    """
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:
         depth, self.default = 0, None
@@ -588,7 +590,7 @@ _ATTRIBUTES = (
 
 
 def _expression(words: Sequence[Token]) -> list[Token]:
-    """Return the tokens of a default."""
+    """Return a default's tokens."""
     found: list[Token] = []
     depth = 0
     if len(words) > 2 and words[0].is_word("ON") and words[1].is_word("NULL"):  # Oracle: DEFAULT ON NULL value
@@ -652,7 +654,7 @@ _RULES: Mapping[str, _Rule] = {
     "ALTER IGNORE TABLE": _Statement._alter_ignore,
     "ALTER FOREIGN TABLE": _Statement._alter,
 }
-"""Beginning of a statement -> its rule. The first match applies."""
+"""How a statement begins -> its rule. The first match applies."""
 
 _ACTIONS: Mapping[str, _Action] = {
     "DROP PARTITION": _Statement._rows_gone,
@@ -680,4 +682,4 @@ _ACTIONS: Mapping[str, _Action] = {
     "CHANGE": _Statement._changed,
     "ALTER": _Statement._altered_column,
 }
-"""Beginning of an ALTER TABLE action -> its rule. Every other action keeps the values of rows."""
+"""How an ALTER TABLE action begins -> its rule. Every other action keeps the values in existing rows."""

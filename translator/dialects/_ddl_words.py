@@ -1,6 +1,6 @@
-"""Split SQL text into words: the part that all statements of four grammars share, and nothing more.
+"""Split SQL text into words: what all statements in four grammars have in common, and nothing more.
 
-The classification of statements (`_ddl_effects`) must also read texts that no parser understands: a statement about
+The statement classification (`_ddl_effects`) must also read texts that no parser understands: a statement about
 partitions removes rows whether or not its text is completely understood.
 """
 
@@ -14,7 +14,7 @@ MYSQL, ORACLE, POSTGRES, TSQL, OTHER = "mysql", "oracle", "postgres", "tsql", "o
 """Grammars, by sqlglot's dialect names. OTHER means that names and types are unknown."""
 
 WORD, NAME, STRING, NUMBER, MARK, ODD = "word", "name", "string", "number", "mark", "odd"
-"""Kinds of tokens. `odd` is a string whose value depends on server settings, or that is not terminated."""
+"""What a token can be. `odd` is a string whose value depends on server settings, or that is not terminated."""
 
 
 class Token(NamedTuple):
@@ -67,11 +67,11 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
 }
 
 FOLDS: Mapping[str, Callable[[str], str]] = {ORACLE: str.upper, POSTGRES: str.lower}
-"""The folding of unquoted names, by grammar."""
+"""How unquoted names are folded, by grammar."""
 
 
 def words_of(sql: str, grammar: str) -> list[Token]:
-    """Return the tokens of a text, without comments. Takes linear time and never raises."""
+    """Return a text's tokens, without comments. Takes linear time and never raises."""
     found = []
     for match in _PATTERNS[grammar].finditer(sql):
         kind, text = match.lastgroup, match[0]

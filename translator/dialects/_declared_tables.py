@@ -1,4 +1,4 @@
-"""Tables whose columns or key the operator declares (`tables:` of a source)."""
+"""Tables whose columns or key the operator declares (a source's `tables:`)."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _TABLES_CACHED = 4096
 
 
 class DeclaredTables:
-    """Finds the declaration of a table: the first one whose pattern matches its name.
+    """Finds a table's declaration: the first one whose pattern matches its name.
 
     Raises:
-        ConfigError: a declaration has an unknown type, or a key column that is missing in its columns.
+        ConfigError: a declaration has an unknown type, or a key column that is missing from its columns.
     """
 
     def __init__(self, source: str, tables: Sequence[DeclaredTable]) -> None:

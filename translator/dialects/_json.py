@@ -1,4 +1,4 @@
-"""The base of the JSON dialects: exact parsing within limits, and field access with errors that include the path."""
+"""The base for the JSON dialects: exact parsing within limits, and field access with errors that include the path."""
 
 from __future__ import annotations
 
@@ -22,13 +22,14 @@ JsonObject = dict[str, Any]
 
 
 ONE_A_RECORD = "configure the writer to send each message in a record of its own"
-"""The remedy for several messages in one record, for dialects that read only one."""
+"""What to do about several messages in one record, for dialects that read only one."""
 
 
 def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:
     """Return the JSON object in a value. Numbers are exact: int, or Decimal if a point or an exponent was sent.
 
-    Texts can be encoded as UTF-8, except in the cells of `rows`, where the column's converter handles a lone surrogate.
+    All text can be encoded as UTF-8, except in the cells in `rows`, where the column's converter handles a lone
+    surrogate.
 
     Raises:
         MessageError: MALFORMED_JSON, LIMIT_EXCEEDED, UNSUPPORTED_SHAPE; INVALID_FIELD for any other lone surrogate.
@@ -40,7 +41,7 @@ def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObj
 
 
 def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str = ONE_A_RECORD) -> Any:
-    """Return any JSON value within the depth limit. `several` is the remedy if there are more values."""
+    """Return any JSON value within the depth limit. `several` says what to do if there are more values."""
     try:
         return _parse_all(_decode_one, _json_members.decode_one, value, limits, rows)[0]
     except MessageError as error:
@@ -59,7 +60,7 @@ def _is_sequence(value: bytes) -> bool:
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
-    """Return all JSON values of a text. It can contain no value, one value per line, or several without separators."""
+    """Return all JSON values in a text. It can contain no value, one value per line, or several without separators."""
     return _parse_all(_decoder.decode_lines, _json_members.decode_all, value, limits, rows)
 
 
@@ -92,7 +93,7 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
     except RecursionError:
         raise _too_deep(limits) from None
     except msgspec.ValidationError:
-        # The only check left here is that an integer has at most 4300 digits.
+        # Only one check is left here: an integer has at most 4300 digits.
         raise _too_many_digits() from None
     except UnicodeDecodeError:  # its own message calls the offset inside a string the position
         raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a string in it is not UTF-8") from None
@@ -123,16 +124,15 @@ _MEMBER_COLONS = (b'":', b" :", b"\t:", b"\n:", b"\r:")
 
 
 def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
-    """Reject JSON text in which an object repeats a member name, because the parser silently keeps the last one.
+    """Reject JSON text in which an object repeats a field name, because the parser silently keeps the last one.
 
-    The colon of a member follows a quote or white space, and the same bytes inside strings can only increase the count.
-    If as many members were parsed as there are such colons, no name is repeated. This check costs a tenth of a second
-    parse.
+    A field's colon follows a quote or white space. The same bytes inside strings can only increase the count. If as
+    many fields were parsed as there are such colons, no name is repeated. This check costs a tenth of a second parse.
 
     Args:
         value: the text.
         parsed: the parsed value.
-        members: a lower bound for the number of parsed members, if the caller knows one.
+        members: a lower bound for the number of parsed fields, if the caller knows one.
 
     Raises:
         MessageError: INVALID_FIELD, or LIMIT_EXCEEDED if the nesting is too deep to compare names.
@@ -162,24 +162,24 @@ def _count_members(parsed: Any) -> int:
 
 _TYPES = {str: "string", bool: "boolean", int: "number", Decimal: "number", list: "array", dict: "object"}
 _TYPES_OF_AVRO = {bytes: "bytes", float: "number"}
-"""Additional cell types of messages that come in Avro as well as in JSON."""
+"""Additional cell types in messages that come in Avro as well as in JSON."""
 
 
 def json_type(value: object) -> str:
-    """Return the JSON name of a parsed value's type."""
+    """Return the JSON name for a parsed value's type."""
     return "null" if value is None else (_TYPES | _TYPES_OF_AVRO)[type(value)]
 
 
 def field(
     parent: Mapping[str, Any], name: str, expected: type | tuple[type, ...], path: str, *, optional: bool = False
 ) -> Any:
-    """Return a member of the expected type, or None if it is missing or null and `optional`.
+    """Return a field with the expected type, or None if it is missing or null and `optional`.
 
     Raises:
         MessageError: MISSING_FIELD or INVALID_FIELD.
     """
     value = parent.get(name)
-    if type(value) is expected:  # nearly every member of every message
+    if type(value) is expected:  # nearly every field in every message
         return value
     if value is None:
         if optional:

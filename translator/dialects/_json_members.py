@@ -1,7 +1,7 @@
 """Parse JSON a second time with the standard library, which is slower but reports more.
 
-It accepts lone surrogates, for which msgspec rejects the whole text, and it sees member names that an object repeats;
-msgspec keeps only the last of them.
+It accepts lone surrogates, for which msgspec rejects the whole text. It also sees field names that an object repeats,
+while msgspec keeps only the last one.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from translator.errors import ErrorCode, MessageError, quote
 # -- lone surrogates: half characters, which JSON can escape (`\ud800`) but UTF-8 cannot encode
 
 Rows: TypeAlias = frozenset[str]
-"""Paths of the objects with cells, as JSON paths with `[*]` for any element: `$.data[*]`."""
+"""Paths to the objects with cells, as JSON paths with `[*]` for any element: `$.data[*]`."""
 
 has_surrogate_escape = re.compile(rb"\\u[dD][89a-fA-F]").search
 
 
 def decode_one(value: bytes) -> list[Any]:
-    """Decode the only value of a text, with numbers as exact as msgspec reads them.
+    """Decode a text's only value, with numbers as exact as msgspec reads them.
 
     Raises:
         UnicodeDecodeError, json.JSONDecodeError: not JSON.
@@ -38,7 +38,7 @@ def decode_all(value: bytes) -> list[Any]:
 
 
 def check_surrogates(parsed: list[Any], rows: Rows) -> None:
-    """Reject lone surrogates outside the cells of `rows`. In cells they become an issue of the column, but names, SQL
+    """Reject lone surrogates outside the cells in `rows`. In a cell, one becomes an issue for the column. Names, SQL
     text and everything else in an event cannot be written with them.
 
     Raises:
@@ -52,7 +52,7 @@ def check_surrogates(parsed: list[Any], rows: Rows) -> None:
 
 
 def _check_children(root: object, path: str, rows: Rows) -> None:
-    # Depth first, storing only the paths of open objects and arrays. A message has many more values, and each path can
+    # Depth first, storing only the paths to open objects and arrays. A message has many more values, and each path can
     # contain long names.
     pending = [(path, "$", _children(root))]
     while pending:
@@ -72,7 +72,7 @@ def _check_children(root: object, path: str, rows: Rows) -> None:
 
 
 def _children(node: object) -> Iterator[tuple[str | int, object]]:
-    """Members by name, elements by index."""
+    """Fields by name, elements by index."""
     if isinstance(node, dict):
         return iter(node.items())
     return iter(enumerate(node if isinstance(node, list) else ()))
@@ -108,11 +108,11 @@ def _no_json(name: str) -> NoReturn:
 _exact = json.JSONDecoder(parse_float=Decimal, parse_constant=_no_json)
 
 
-# -- repeated member names
+# -- repeated field names
 
 
 def check_names(text: str) -> None:
-    """Reject JSON text in which an object repeats a member name.
+    """Reject JSON text in which an object repeats a field name.
 
     Raises:
         MessageError: INVALID_FIELD.

@@ -11,10 +11,10 @@ from translator.dialects._masked_values import MaskedValues
 from translator.errors import Unmaskable
 
 Path: TypeAlias = tuple[str, ...]
-"""Member names from the root. Arrays are represented by their items."""
+"""Field names from the root. Arrays are represented by their items."""
 
 Part: TypeAlias = Literal["keep", "value", "statement"]
-"""The kind of a scalar: unrelated to rows, a row value, or SQL."""
+"""What a scalar is: unrelated to rows, a row value, or SQL."""
 
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]|[ \t\r\n]+|true|false|null', re.DOTALL)
 _UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
@@ -35,7 +35,7 @@ def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Pa
 
 
 def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
-    """Return the key of a record with other values: the scalars of JSON, or else the whole text.
+    """Return a record's key with other values: the scalars in JSON, or else the whole text.
 
     Raises:
         Unmaskable: it is not text.
@@ -56,7 +56,7 @@ def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
 def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) -> Iterator[str]:
     at = len(_BOM) if text.startswith(_BOM) else 0
     yield text[:at]
-    path: list[str | None] = []  # the current member of each open object, None for an array
+    path: list[str | None] = []  # the current field in each open object, None for an array
     objects: list[bool] = []  # for each open object or array, whether it is an object
     name_comes = False
     while at < len(text):
@@ -126,7 +126,7 @@ def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> 
     """Return SQL with other literals and comments. Numbers that belong to column types stay.
 
     Args:
-        quotes: the quote characters of strings. Any other quote contains a name.
+        quotes: the quote characters for strings. Any other quote contains a name.
     """
     keeps_numbers = _DDL.match(sql) is not None
 

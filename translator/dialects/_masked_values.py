@@ -1,4 +1,4 @@
-"""Replace row values by others of the same form, for copies of messages that may leave the company.
+"""Replace row values with others of the same form, for copies of messages that may leave the company.
 
 A masked value parses like the original: a date stays a date; a number keeps its digits, sign and scale and is not
 greater; letters stay letters with the same number of bytes. Equal values are masked equally, so that a change is still
@@ -25,7 +25,7 @@ _LETTERS: Mapping[int, str] = {2: "àçéñöüß", 3: "一二三四五六七", 
 
 
 class MaskedValues:
-    """The masks of one copy: equal values are masked equally, and differently with another key.
+    """The masks for one copy. Equal values are masked equally, and differently with another key.
 
     Args:
         key: up to 64 secret bytes. Anyone who knows them can guess values by trial.
@@ -35,7 +35,7 @@ class MaskedValues:
         self._key = key
 
     def text(self, text: str) -> str:
-        """Return a text of the same kind, with the same number of characters except for powers of ten."""
+        """Return a similar text with the same number of characters, except for powers of ten."""
         if text.lower() in _KEPT_WORDS:
             return text
         if _NUMBER.fullmatch(text):
@@ -55,7 +55,7 @@ class MaskedValues:
         return sign + _below(whole, chance) + _fraction(fraction, chance) + exponent
 
     def bytes(self, data: bytes) -> bytes:
-        """Return the same number of other bytes."""
+        """Return the same number of different bytes."""
         chance = self._chance(data.hex())
         return bytes(chance(256) for _ in data)
 
@@ -109,7 +109,7 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _is_hex(text: str) -> bool:
-    """Return whether a text is a hex number or UUID rather than a word of these letters."""
+    """Return whether a text is a hex number or UUID rather than a word that consists of these letters."""
     return _HEX.fullmatch(text) is not None and any(char.isdigit() for char in text)
 
 

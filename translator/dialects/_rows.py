@@ -1,4 +1,4 @@
-"""Convert the cells of a row to its image. All dialects share this loop."""
+"""Convert a row's cells to its image. All dialects share this loop."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ConvertersOr(dict[str, Converter | None]):
 
 
 class Findings(Struct):
-    """The issues and notes of a row, in order. One that applies to both images is listed once.
+    """A row's issues and notes, in order. One that applies to both images is listed once.
 
     `sent` is the text that the cells were parsed from, or None if all cells are text or the message is not JSON.
     """
@@ -44,7 +44,7 @@ def build_image(
 ) -> Image:
     """Return column name -> canonical value, in the order of `cells`. None stays null. `cells` can be iterated twice.
 
-    A value without a faithful form is left out and becomes an issue, with its raw text truncated to
+    A value without a faithful canonical form is left out and becomes an issue, with its raw text truncated to
     `limits.issue_raw_chars`. A value that was read under an assumption stays and gets the note `ASSUMPTION=column`.
     """
     try:
@@ -58,11 +58,11 @@ def build_image(
 
 
 class Columns:
-    """The converters of a table whose rows usually contain all of its columns.
+    """Converters for a table whose rows usually contain all of its columns.
 
     Args:
-        known: the columns of the table.
-        other: the converter of any other column.
+        known: the table's columns.
+        other: the converter for any other column.
     """
 
     def __init__(self, known: Mapping[str, Converter | None], other: Converter | None) -> None:
@@ -71,11 +71,11 @@ class Columns:
         self._needed = [(name, convert) for name, convert in known.items() if convert is not None]
 
     def converter(self, name: str) -> Converter | None:
-        """Return the converter of a column, or None if its values stay unchanged."""
+        """Return a column's converter, or None if its values stay unchanged."""
         return self._converters[name]
 
     def image(self, row: Mapping[str, object], findings: Findings, limits: Limits) -> Image:
-        """Return the same image as `build_image`, touching only those columns of a complete row that need a
+        """Return the same image as `build_image`, but touch only those columns in a complete row that need a
         conversion.
         """
         if row.keys() != self.names:
@@ -108,7 +108,7 @@ def _with_findings(
 
 
 def _raw(cell: object, bad: Unrepresentable, sent: SentJson | None) -> str:
-    """Return the original text of a cell, because a converter sees, and reports, the parsed value."""
+    """Return a cell's original text, because a converter sees, and reports, the parsed value."""
     if isinstance(cell, str):
         return raw_text(cell)
     text = None if sent is None else sent.text(cell)

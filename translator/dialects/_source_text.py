@@ -8,14 +8,14 @@ from decimal import Decimal
 
 _BOM = b"\xef\xbb\xbf"
 _TOKEN = re.compile(rb'"(?:[^"\\]++|\\.)*+"(\s*+:)?|([\[{])|([\]}])|[^\s,:"\[\]{}]++', re.DOTALL)
-"""A string (including the colon after a member's name), an opening bracket, a closing bracket, or any other value."""
+"""A string (including the colon after a field name), an opening bracket, a closing bracket, or any other value."""
 
 _KEPT = frozenset((Decimal, dict, list))
 """Types whose values are all distinct objects after parsing, so that identity shows their position."""
 
 
 class SentJson:
-    """Parsed JSON text that can be asked for the spelling of a value. Does no work before that."""
+    """Parsed JSON text that can be asked how a value was spelled. Does no work before that."""
 
     __slots__ = ("_parsed", "_spans", "_value")  # one is created for every message
 
@@ -25,7 +25,7 @@ class SentJson:
         self._spans: dict[int, tuple[int, int]] | None = None
 
     def text(self, cell: object) -> str | None:
-        """Return the original text of a parsed value, or None for a value with only one spelling, or of another
+        """Return a parsed value's original text, or None if it has only one possible spelling or comes from another
         text.
         """
         if type(cell) not in _KEPT:
@@ -39,7 +39,7 @@ class SentJson:
 
 
 def _in_order(values: Sequence[object]) -> Iterator[object]:
-    """Yield all values, including nested ones, in the order of their starts."""
+    """Yield all values, including nested ones, in the order in which they start."""
     pending = [iter(values)]
     while pending:
         for node in pending[-1]:
@@ -52,7 +52,7 @@ def _in_order(values: Sequence[object]) -> Iterator[object]:
 
 
 def _spans(text: bytes) -> list[tuple[int, int]]:
-    """Return start and end of each value in JSON text, in the order of their starts."""
+    """Return each value's start and end in JSON text, in the order in which they start."""
     spans: list[tuple[int, int]] = []
     opened: list[int] = []
     for token in _TOKEN.finditer(text):

@@ -1,4 +1,4 @@
-"""Convert the effects of a statement to events: for each table its notes, and the values of added columns."""
+"""Convert a statement's effects to events: notes for each table, and the values in added columns."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.values import Assumed, Converter, Unrepresentable
 
 
 class ConcernedTables(Struct, frozen=True):
-    """The table of an event. Without one, all tables of `db`; without a `db`, all tables of the source."""
+    """An event's table. Without one, all tables in `db`; without a `db`, all tables in the source."""
 
     table: TableName | None
     db: str | None
@@ -36,11 +36,11 @@ Fill: TypeAlias = Callable[[SqlType, Literal], Filled | None]
 def announced(
     change: OtherChange, effects: Iterable[Effect], target_of: Callable[[Effect], ConcernedTables], fill: Fill
 ) -> list[OtherChange]:
-    """Return one event for each table whose rows the statement changes, in the order of the text.
+    """Return one event for each table whose rows the statement changes, in text order.
 
     Args:
         change: the event without effects. If the statement contains other table names than the message, the task may
-            have renamed the table. In that case the message's table is affected as well.
+            have renamed the table. In that case, the message's table is also affected.
     """
     found: dict[ConcernedTables, list[Effect]] = {}
     for effect in effects:
@@ -70,7 +70,7 @@ def _of(change: OtherChange, target: ConcernedTables, effects: Sequence[Effect],
                 after[effect.column] = filled.value
                 note = StatementNote(DEFAULT_FILLED, effect.column, filled.type)
         notes[note.text] = None
-    # The events of a statement share members, which nobody changes in place.
+    # The events for a statement share fields, which nobody changes in place.
     return structs.replace(
         change, table=target.table, db=target.db, notes=[*notes, *(change.notes or ())], after=after or None
     )
@@ -83,7 +83,7 @@ def _filled(effect: Effect, fill: Fill) -> Filled | None:
 
 
 def constant(type_: str, convert: Converter, text: str) -> Filled | None:
-    """Return the text of a constant as a value of a canonical type, or None if the type cannot hold it."""
+    """Return a constant's text as a value with a canonical type, or None if the type cannot hold it."""
     try:
         value = convert(text)
     except (Assumed, Unrepresentable, ValueError):

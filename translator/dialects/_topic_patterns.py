@@ -1,4 +1,4 @@
-"""The option `topics`: the table of each topic, for writers whose messages do not contain it."""
+"""The `topics` option: the table for each topic, for writers whose messages do not contain it."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _TOPICS_CACHED = 4096
 
 
 class TopicTables:
-    """The tables of a source by topic.
+    """A source's tables by topic.
 
     Args:
         owner: the dialect.
 
     Raises:
-        ConfigError: the option has none of its forms.
+        ConfigError: the option is written in none of the supported ways.
     """
 
     def __init__(self, owner: str, level: Level, given: Mapping[str, str] | str | None) -> None:

@@ -1,4 +1,4 @@
-"""Convert the rows of one message to row changes. Images are paired by index only (§4)."""
+"""Convert one message's rows to row changes. Images are paired by index only (§4)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class RowMessage(Struct, frozen=True):
     """A parsed message with rows. `complete`: its images contain all columns, except for an `old` that lists only
     changes.
 
-    `sent` is the text of the message, or None if all cells are text.
+    `sent` is the message text, or None if all cells are text.
     """
 
     head: Head
@@ -43,7 +43,7 @@ class RowMessage(Struct, frozen=True):
 
 
 def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
-    """Return the changes in the order of the rows."""
+    """Return the changes in row order."""
     images = message.images
     rows = len(images.after or images.before or ())
     nothing: Sequence[None] = (None,) * rows
@@ -61,10 +61,10 @@ def row_changes(message: RowMessage, limits: Limits) -> list[RowChange]:
 
 
 class _Shared(Struct):
-    """The fields that all rows of a message share. An empty `findings` is reused for the next row, because few rows
+    """The fields that all rows in a message share. An empty `findings` is reused for the next row, because few rows
     need more.
 
-    `listed`: the columns of the table, if an after image leaves out existing columns.
+    `listed`: the table's columns, if an after image leaves out existing columns.
     """
 
     message: RowMessage
@@ -96,7 +96,7 @@ def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: 
         columns.image(after, findings, limits) if after else None,
         sparse,
         False,  # after_sparse
-        # A delete does not define the columns, because its image can consist of the key only (§4.7).
+        # A delete does not define the columns, because its image can consist of the key alone (§4.7).
         shared.schema if after and not untyped else None,
         layout.key_columns,
         layout.key_kind,
@@ -129,17 +129,15 @@ def _missing(listed: Sequence[str], row: Row) -> list[str] | None:
 
 
 def _changed(before: Row, after: Row) -> list[str]:
-    """Return columns whose text differs. After the first row of a message, `old` can also list unchanged columns
-    (§4.3).
-    """
+    """Return columns whose text differs. After a message's first row, `old` can also list unchanged columns (§4.3)."""
     return [name for name, value in before.items() if value != after[name]]
 
 
 def _with_key(old: Row, after: Row, key: Sequence[str]) -> Row:
-    """Return `old` plus the key columns that it leaves out as unchanged; every row image contains the whole key.
+    """Return `old` plus the key columns that it leaves out as unchanged. Every row image contains the whole key.
 
     Other columns stay unknown. Under NOBLOB, `old` can lack a changed column, because the server did not log its
-    previous value. In that case absent does not mean unchanged.
+    previous value. In that case, absent does not mean unchanged.
     """
     return {name: old.get(name, value) for name, value in after.items() if name in old or name in key}
 

@@ -1,8 +1,8 @@
-"""The continuity check: all updates of a partition, as they were read, must be consistent with each other (§6.5, C and
+"""The continuity check: all updates in a partition, as they were read, must be consistent with each other (§6.5, C and
 D).
 
-An UPDATE with two full images does not show which of them is the row before. The declaration decides, and the rows show
-when it is wrong: the row before a change must be the result of the last change of its key. The check does not change
+An UPDATE with two full images does not show which of them is the before image. The declaration decides, and the rows
+show when it is wrong: the row before a change must be what the key's last change produced. The check does not change
 events.
 
 Some contradictions are only apparent: after a restart, DTS sends earlier messages again. Evidence therefore counts only
@@ -37,11 +37,11 @@ _OTHER = {_DATA_AFTER: _DATA_BEFORE, _DATA_BEFORE: _DATA_AFTER}
 
 
 def continuity_of(options: Options) -> Continuity:
-    """Return the check from the options, or the profile's default."""
+    """Return the check set by the options, or the profile's default."""
     if options.continuity is not None:
         return options.continuity
     profile = PROFILES[options.profile]
-    # These profiles can contain messages of a legacy instance, whose DELETEs look the same.
+    # With these profiles, some messages can come from a legacy instance, whose DELETEs look the same.
     return Continuity() if profile.alibaba or profile.deleted_in == "old" else Continuity(action="off")
 
 
@@ -59,12 +59,12 @@ def remedy(options: Options) -> str:
 
 
 class ContinuityGuard:
-    """The check of one partition.
+    """One partition's check.
 
     Args:
         profile: the declared writer.
         remedy: the settings that determine how updates are read.
-        complete: whether an image contains all columns of its row.
+        complete: whether an image contains all of its row's columns.
     """
 
     def __init__(self, source: str, profile: str, remedy: str, chosen: Continuity, *, complete: bool) -> None:
@@ -80,7 +80,7 @@ class ContinuityGuard:
         self._forms = DeclaredForms(source, profile, fatal=self._fatal, earlier=self._read_so_far)
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """Return the findings about the next message of the partition."""
+        """Return the findings about the partition's next message."""
         return self._inspect(
             message,
             [
@@ -90,14 +90,14 @@ class ContinuityGuard:
         )
 
     def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """Return the findings about the next message of the partition, which the native path translated."""
+        """Return the findings about the partition's next message, which the native path translated."""
         return self._inspect(message, taken_rows(taken))
 
     def _inspect(self, message: Message, changes: Sequence[RowEvidence | OtherChange]) -> list[Finding]:
         findings: list[Finding | None] = []
         undecided = False
         if message.offset == 0:
-            self._anew = False  # no message of the partition was left out
+            self._anew = False  # no message in the partition was left out
         for n, change in enumerate(changes):
             if isinstance(change, OtherChange):
                 self._announced(change)
@@ -108,7 +108,7 @@ class ContinuityGuard:
             self._begin(change)
             findings.append(self._forms.take(message, change))
             if change.op == "u" and change.row == 0:
-                # The shape of a message applies to all its rows. After the first row, `old` can list unchanged columns.
+                # A message's shape applies to all its rows. After the first row, `old` can list unchanged columns.
                 undecided = all(map(_has_two_images, changes[n : n + change.rows]))
             images = (change.before(), change.after()) if undecided and change.op == "u" else None
             if images is not None and images[0] != images[1]:
@@ -118,7 +118,7 @@ class ContinuityGuard:
         return [finding for finding in findings if finding is not None]
 
     def missed(self) -> None:
-        """Note that a message of the partition has no events, so the rows that it changed are unknown."""
+        """Note that one of the partition's messages has no events, so the rows that it changed are unknown."""
         self._forget(None)
 
     # -- updates that can be read either way
@@ -158,7 +158,7 @@ class ContinuityGuard:
     def _key_changed(
         self, message: Message, change: RowEvidence, reading: str, from_: _Left, to: _Left
     ) -> Finding | None:
-        """Check the rows of both keys: the old key must have had the row before, and the new key no row at all."""
+        """Check the rows for both keys: the old key must have had the row before, and the new key no row at all."""
         (key_before, x), (key, y) = from_, to
         old, new = self._known.get(key_before), self._known.get(key)
         pair = frozenset((x, y))
@@ -202,8 +202,8 @@ class ContinuityGuard:
     # -- changes that can be read in only one way
 
     def _decided(self, message: Message, change: RowEvidence) -> Finding | None:
-        """Use an image whose meaning is certain: it shows how the last update of its key must be read, and the
-        resulting row.
+        """Use an image whose meaning is certain. It shows how its key's last update must be read, and which row
+        resulted.
         """
         finding = None
         key = change.key()
@@ -217,7 +217,7 @@ class ContinuityGuard:
         return finding
 
     def _leave(self, key: RowKey, message: Message, change: RowEvidence, row: int | None) -> None:
-        """Set the current row of a key."""
+        """Set a key's current row."""
         commit, snapshot = change.ts_commit_us, change.op == "r"
         if snapshot:
             # A full load overlaps with the changes that follow, so its row can be older than its message but not newer.
@@ -226,7 +226,7 @@ class ContinuityGuard:
         self._keep(key, KeyState(row, message.offset, commit, snapshot=snapshot, pairs=pairs))
 
     def _checked(self, message: Message, change: RowEvidence, key: RowKey | None) -> Finding | None:
-        """Decide the last update of a key by the row that must have resulted from it."""
+        """Decide how a key's last update must be read, based on the row that must have resulted from it."""
         known = None if key is None else self._known.get(key)
         if known is None or known.if_wrong is None or self._may_postdate(known, change, None):
             return None
@@ -246,8 +246,8 @@ class ContinuityGuard:
 
     def _confirm(self, reading: str, offset: int) -> None:
         if reading == _DATA_BEFORE:
-            # Only an instance from before the swap writes this. The form changes only once, from legacy to current
-            # (C.1), so everything earlier is legacy.
+            # Only an instance from before the swap writes this. An instance switches format only once, from legacy to
+            # current (C.1), so everything earlier is legacy.
             self._unconfirmed[reading].confirm_until(offset)
         elif reading:
             self._unconfirmed[reading].confirm(offset)
@@ -260,7 +260,7 @@ class ContinuityGuard:
             self._horizon = max(self._horizon, forgotten.commit or -1)
 
     def _begin(self, change: RowEvidence) -> None:
-        """Set the time of the first change since the state of all tables or of one was reset."""
+        """Set the time of the first change since the state was reset, for all tables or for one."""
         if self._anew and change.ts_commit_us is not None:
             self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
 
@@ -272,11 +272,11 @@ class ContinuityGuard:
         new = frozenset(() if pair is None else (pair,))
         if known is None or known.commit != change.ts_commit_us:
             return new
-        # Limited by count only, because without `es` all updates of a key have the same time.
+        # Limited by count only, because without `es` all updates to a key have the same time.
         return known.pairs if len(known.pairs) >= SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
-        """After DDL, the rows of its table are unknown. If the DDL can affect other tables or contains rows, all rows
+        """After DDL, the rows in its table are unknown. If the DDL can affect other tables or contains rows, all rows
         are unknown.
         """
         if change.ddl is not None:

@@ -1,4 +1,4 @@
-"""Decode one message: determine its kind, and check what a message of that kind must not contain."""
+"""Decode one message: determine its type, and check what messages of that type must not contain."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Canal:
         self._options = chosen
 
     def guard(self) -> Guard | None:
-        """Return the check of one partition: whether the writer is the declared one, and optionally whether updates are
+        """Return one partition's check: whether the writer is the declared one, and optionally whether updates are
         consistent with each other. With `auto`, it gives hints about the profile to declare.
         """
         if self._auto:
@@ -112,7 +112,7 @@ class Canal:
         return self._guard(self._continuity)
 
     def learn(self, key: str, document: bytes) -> object:
-        """Do not learn anything, because Canal messages describe themselves.
+        """Learn nothing, because Canal messages describe themselves.
 
         Raises:
             FatalError: always, because the document belongs to another dialect.
@@ -122,19 +122,21 @@ class Canal:
         )
 
     def decode(self, message: Message) -> Outcome:
-        """Return the changes of a message, or a Skip if the record contains no message."""
+        """Return the changes in a message, or a Skip if the record contains no message."""
         read = self._quick.read(message.value) if message.value else None
         return self.decode_plainly(message) if read is None else self._quickly(*read)
 
     def native_rows(self) -> CanalNativeRows | None:
-        """Return the part for the native path, or None unless the writer is declared and rows contain all columns."""
+        """Return the part for the native path. None if the writer is not declared or rows do not contain all
+        columns.
+        """
         if self._auto or not self._complete or self._limits.json_depth < DEPTH:
             return None
         checked = self._continuity.action != "off"
         return CanalNativeRows(self._options, self._limits, self._heartbeats, self._quick.compile, keeps_images=checked)
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the tables of all bodies of a record.
+        """Return the tables in all of a record's messages.
 
         Raises:
             MessageError: one of them cannot be parsed, or contains no table name.
@@ -189,7 +191,7 @@ class Canal:
             reason = f"the message is a JSON {json_type(body)}, not an object or an array of objects"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
         check_writer(body, self._profile)
-        tidb = read_tidb(body)  # checked first, because a row stored elsewhere can have no other member
+        tidb = read_tidb(body)  # checked first, because a row stored elsewhere can have no other field
         type_ = _type(body)
         head = read_head(type_, body, tidb, self._era_of, self._profile)
         if type_ in OPERATIONS:
@@ -234,7 +236,7 @@ class Canal:
 
 
 def _bodies(parsed: Sequence[Any]) -> list[Any]:
-    """Return the messages of a record: its JSON values, with an array expanded to its messages.
+    """Return a record's messages: its JSON values, with an array expanded to its messages.
 
     Raises:
         MessageError: an empty array.
@@ -248,7 +250,7 @@ def _bodies(parsed: Sequence[Any]) -> list[Any]:
 
 
 def _type(body: JsonObject) -> str:
-    """Return the type of a message, which must be known and supported."""
+    """Return a message's type, which must be known and supported."""
     if body.get("type") not in _KNOWN:
         check_format(body)
     type_: str = field(body, "type", str, "$")
@@ -287,7 +289,7 @@ def _watermark(head: Head) -> OtherChange:
 
 
 def _count_through(changes: Sequence[Change], limits: Limits) -> None:
-    """Number the rows of a record with several messages as if all rows were in one message."""
+    """Number the rows in a record with several messages as if all rows were in one message."""
     if len(changes) > limits.rows:
         reason = f"the record has {len(changes)} rows and statements, but only {limits.rows} are allowed (limits.rows)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)

@@ -1,4 +1,4 @@
-"""The fields that all changes of a message share: operation, table, writer, times, positions (§1)."""
+"""The fields that all changes in a message share: operation, table, writer, times, positions (§1)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DBMS = "mysql"
 
 
 class Head(Struct, frozen=True, gc=False):
-    """The members of a message that do not depend on its rows. An empty name or text becomes None."""
+    """The message fields that do not depend on its rows. An empty name or text becomes None."""
 
     type: str
     db: str | None
@@ -42,7 +42,7 @@ class Head(Struct, frozen=True, gc=False):
         return self.tidb is not None and self.tidb.only_handle_key
 
     def in_table(self, table: TableName | None) -> Head:
-        """Return the head of a message that has no table name, with the table configured for its topic."""
+        """Return the head for a message that has no table name, with the table configured for its topic."""
         if self.table is not None or table is None:
             return self
         named = table if table.db is not None else TableName(self.db, None, table.table)
@@ -50,7 +50,7 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def declared_writer(self) -> Writer:
-        """Return the writer if the shape of the message adds nothing to the declaration."""
+        """Return the writer if the message's shape adds nothing to the declaration."""
         return Writer(self.era.variant, self.era.basis, DBMS)
 
 
@@ -84,11 +84,11 @@ def build_head(
     tidb: Tidb | None = None,
     time_notes: tuple[str, ...] = (),
 ) -> Head:
-    """Create the head from members that were read and checked. Both the fast path and the plain path use this.
+    """Create the head from fields that were read and checked. Both the fast path and the plain path use this.
 
     Args:
         commit_us, capture_us: microseconds since 1970.
-        native: the writer's own number of the message.
+        native: the writer's own message number.
         gtid: None if `gtid` does not identify the transaction in this profile.
     """
     return Head(

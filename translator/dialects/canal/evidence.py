@@ -1,6 +1,6 @@
-"""The facts about a changed row that the continuity check needs: the identity of the row, and hashes of its images.
+"""What the continuity check needs to know about a changed row: which row it is, and hashes of its images.
 
-They come either from a change decoded on the plain path, or from the parts of a row that the native path stored. A
+This comes either from a change decoded on the plain path, or from the parts of a row that the native path stored. A
 sparse before image is completed from the after image.
 """
 
@@ -46,19 +46,19 @@ class RowEvidence(Protocol):
         ...
 
     def key(self) -> RowKey | None:
-        """Return the key of the row after the change, or of a deleted row."""
+        """Return the row's key after the change, or a deleted row's key."""
         ...
 
     def key_before(self) -> RowKey | None: ...
     def before(self) -> int | None: ...
     def after(self) -> int | None: ...
     def differing(self) -> list[str]:
-        """Return the columns of the after image that are different or missing in the before image."""
+        """Return the after image's columns that are different in the before image or missing from it."""
         ...
 
 
 def swapped(row: RowEvidence) -> bool:
-    """Return whether `data` was read as the row before."""
+    """Return whether `data` was read as the before image."""
     return SWAP_OLD_DATA in row.notes
 
 
@@ -66,7 +66,7 @@ class DecodedRow:
     """Return the facts about a change decoded on the plain path.
 
     Args:
-        complete: whether an image contains all columns of its row.
+        complete: whether an image contains all of its row's columns.
     """
 
     __slots__ = ("_after", "_before", "change", "has_before", "has_two_images")
@@ -126,7 +126,7 @@ class TakenRow:
     )
 
     def __init__(self, taken: TakenMessage, row: int, images: RowImages) -> None:
-        # Copied to plain attributes: each is read up to four times, and attributes of the extension cost three times as
+        # Copied to plain attributes: each is read up to four times, and the extension's attributes cost three times as
         # much.
         operation = taken.operation
         layout, key = operation.layout, images.key
@@ -154,7 +154,7 @@ class TakenRow:
 
 
 def taken_rows(taken: TakenMessage) -> list[TakenRow]:
-    """Return the facts about all rows of a message that the native path translated."""
+    """Return the facts about all rows in a message that the native path translated."""
     return [TakenRow(taken, row, images) for row, images in enumerate(taken.images)]
 
 
@@ -171,7 +171,7 @@ def _key(change: RowChange, image: Image | None) -> RowKey | None:
 
 
 _encode = msgspec.json.Encoder().encode
-# Equal for the same columns and values in any order. It hashes the text of values, because Python hashes -1 and -2 to
-# the same number, so a change from one to the other looked like no change.
+# Equal for the same columns and values in any order. It hashes the text of values: Python hashes -1 and -2 to the same
+# number, so a change from one to the other would look like no change.
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict).decode

@@ -1,9 +1,9 @@
 """Differences between writers: proofs against the declared profile and, with `auto`, hints about the profile to
 declare.
 
-An UPDATE with two full images can be read in two ways. Two kinds of messages show who the writer is: a DELETE, by the
-field that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves a form other than
-the declared one stops the partition before the next UPDATE is misread.
+An UPDATE with two full images can be read in two ways. Two message types show who the writer is: a DELETE, by the field
+that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves another format than the
+declared one stops the partition before the next UPDATE is misread.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _OF_OLD = (
     f"dts_legacy (Alibaba DTS from before 20 March 2022), {_RESTARTED} (such an instance that was restarted since) or "
     "drs (Huawei DRS)"
 )
-"""The writers of a DELETE with its row in `old`. Their UPDATEs have opposite meanings, so the DELETE does not determine
-the profile.
+"""Possible writers of a DELETE with its row in `old`. Their UPDATEs have opposite meanings, so the DELETE does not
+determine the profile.
 """
 
 _DELETED_IN_OLD = "the DELETE has its row in old"
@@ -54,7 +54,7 @@ def _proof(profile: str, change: RowEvidence) -> _Proof | None:
     notes = change.notes
     if change.op == "u" and OLD_LISTS_UNCHANGED in notes:
         return _Proof(_FULL_OLD, "lists only the changed ones", f"{_OF_OLD}, dts, ticdc, flink_cdc or ckafka")
-    # A conflict based on a mark in the message keeps the declared writer and proves no form.
+    # A conflict based on a mark in the message keeps the declared writer and proves no format.
     if VARIANT_CONFLICT not in notes or change.writer.variant_basis == "declared":
         return None
     if change.op == "u":
@@ -68,10 +68,10 @@ def _proof(profile: str, change: RowEvidence) -> _Proof | None:
 
 
 class DeclaredForms:
-    """The proofs of a partition against the declared profile.
+    """A partition's proofs against the declared profile.
 
     Args:
-        fatal: the first proof stops the partition; otherwise each kind is reported once.
+        fatal: the first proof stops the partition. Otherwise, each kind is reported once.
         earlier: describes earlier UPDATEs that were read as declared; None mentions only the last one.
     """
 
@@ -85,7 +85,7 @@ class DeclaredForms:
         self._reported: set[str] = set()
 
     def take(self, message: Message, change: RowEvidence) -> Finding | None:
-        """Return the finding about the next row, if it proves another form."""
+        """Return the finding about the next row, if it proves another format."""
         proof = _proof(self._profile, change) if change.op in ("u", "d") else None
         if proof is not None:
             return self._finding(message, change, proof)
@@ -119,8 +119,8 @@ class DeclaredForms:
         return f"The last UPDATE before it, at offset {self._update}, was read as declared."
 
     def _in_order(self, message: Message, change: RowEvidence) -> Finding | None:
-        """An instance changes its form only once, so a DELETE of the old form after one of the new form is from another
-        writer.
+        """An instance switches format only once. A DELETE in the old format after one in the new format therefore comes
+        from another writer.
         """
         if change.writer.variant != _LEGACY:
             self._current = message.offset if self._current is None else self._current
@@ -145,20 +145,20 @@ def _hint(message: Message, text: str) -> Finding:
 
 
 class DeclaredFormGuard:
-    """The guard of a partition whose updates are not checked for continuity."""
+    """The guard for a partition whose updates are not checked for continuity."""
 
     def __init__(self, forms: DeclaredForms) -> None:
         self._forms = forms
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """Return the findings about the rows of the next message."""
+        """Return the findings about the rows in the next message."""
         rows = [DecodedRow(change, complete=True) for change in changes if isinstance(change, RowChange)]
         found = [self._forms.take(message, row) for row in rows]
         return [finding for finding in found if finding is not None]
 
     def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
         """Store only the position of the last UPDATE, because the native path accepts no message that proves another
-        form.
+        format.
         """
         if taken.operation.layout.op == "u":
             self._forms.read_update(message.offset)
@@ -169,14 +169,14 @@ class DeclaredFormGuard:
 
 
 class UndeclaredFormGuard:
-    """The guard of a partition with `auto`. It only gives hints."""
+    """The guard for a partition with `auto`. It only gives hints."""
 
     def __init__(self) -> None:
         self._current: int | None = None
         self._reported: set[str] = set()
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """Return the findings about the DELETEs of the next message."""
+        """Return the findings about the DELETEs in the next message."""
         deletes = [change for change in changes if isinstance(change, RowChange) and change.op == "d"]
         found = [self._take(message, change) for change in deletes]
         return [finding for finding in found if finding is not None]

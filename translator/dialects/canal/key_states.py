@@ -1,4 +1,4 @@
-"""The last state of each key, for the continuity check."""
+"""Each key's last state, for the continuity check."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from typing import TypeAlias
 from msgspec import Struct
 
 SAME_SECOND = 16
-"""Maximum number of updates of a key that are distinguished within one second of the source. With more updates, nothing
+"""Maximum number of updates to a key that are distinguished within one second at the source. With more updates, nothing
 in that second is evidence.
 """
 
 Pair: TypeAlias = frozenset[int | None]
-"""The hashes of the two images of an update, in either order."""
+"""The hashes of an update's two images, in either order."""
 
 
 class KeyState(Struct, gc=False):
-    """The state after the last change of a key. Rows are stored as hashes, because they are only compared."""
+    """The state after a key's last change. Rows are stored as hashes, because they are only compared."""
 
     row: int | None
     """None if there is no row, or the row is unknown."""
@@ -29,13 +29,13 @@ class KeyState(Struct, gc=False):
     reading: str = ""
     snapshot: bool = False
     pairs: frozenset[Pair] = frozenset()
-    """The two images of each update of the key with this commit time."""
+    """The two images from each update to the key with this commit time."""
 
     def may_postdate(self, commit: int | None, pair: Pair | None, horizon: int) -> bool:
         """Return whether a change can be older than this state because it was sent again or is part of a snapshot.
 
         Args:
-            pair: the images of an undecided update. Other changes of the same second cannot be distinguished.
+            pair: the images from an undecided update. Other changes in the same second cannot be distinguished.
             horizon: the last second that is not remembered completely.
         """
         if self.snapshot:

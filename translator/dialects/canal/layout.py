@@ -1,4 +1,4 @@
-"""The layout of a table, compiled once for all its messages: a converter per column, the key, the schema, the notes."""
+"""A table's layout, compiled once for all its messages: a converter per column, the key, the schema, the notes."""
 
 from __future__ import annotations
 
@@ -25,22 +25,22 @@ Types = tuple[tuple[str, str], ...]
 
 
 class Layout(Struct, frozen=True):
-    """The compiled reader of a table's rows."""
+    """The compiled reader for a table's rows."""
 
     table: TableName
     columns: Columns
     clean_columns: Columns
-    """For cells that the parser has checked to be UTF-8 text: text columns need no converter."""
+    """For cells that the parser has already checked to be UTF-8 text: text columns need no converter."""
     key_columns: tuple[str, ...]
     key_kind: str
     schema: TableSchema | None
     notes: tuple[str, ...]
     types: Mapping[str, str]
-    """The canonical types of the known columns, even if they are not all columns of the table."""
+    """The known columns' canonical types, even if the table has other columns."""
 
 
 class Layouts:
-    """The layouts of a source. `complete`: whether `mysqlType` lists all columns of the table."""
+    """A source's layouts. `complete`: whether `mysqlType` lists all columns in the table."""
 
     def __init__(self, source: str, tables: DeclaredTables, spelling: Spelling, *, complete: bool) -> None:
         self._source = source
@@ -50,8 +50,8 @@ class Layouts:
         self.of = lru_cache(maxsize=LAYOUTS)(self._compile)
 
     def of_key_only(self, table: TableName, types: Types, pk_names: tuple[str, ...]) -> Layout:
-        """Return the layout of a message whose `mysqlType` contains only the key. It has a schema if `tables:` lists
-        the columns. The key has the same types as in other messages of the table.
+        """Return the layout for a message whose `mysqlType` contains only the key. It has a schema if `tables:` lists
+        the columns. The key has the same types as in other messages for the table.
         """
         layout = self.of(table, types, pk_names)
         if not (types and self._complete):
@@ -91,7 +91,7 @@ class Layouts:
         )
 
     def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:
-        """Return codings of the declared types. If the sent type leads to the same canonical type, it is used instead,
+        """Return codings for the declared types. If the sent type leads to the same canonical type, it is used instead,
         because it is more specific.
         """
         return {

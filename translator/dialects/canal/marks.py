@@ -1,7 +1,7 @@
 """The marks in a message that identify or exclude a writer: §6.5 A, as tables.
 
-Marks of strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) do not
-decide anything and are not included.
+Marks that the documentation lists as "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a
+DTS message) do not decide anything and are not included.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ WATERMARK = "TIDB_WATERMARK"
 
 
 class NamedWriter(Struct, frozen=True):
-    """A writer that a mark identifies for certain, and the profiles that read its messages."""
+    """A writer that a mark identifies with certainty, and the profiles that read its messages."""
 
     writer: str
     profiles: tuple[str, ...]
@@ -35,7 +35,7 @@ MEMBERS: Mapping[str, NamedWriter] = {
     "opType": _INLONG,
     "updateBefore": _INLONG,
 }
-"""Members that only one writer sends. InLong sends the before image in `updateBefore`, which is a separate shape."""
+"""Fields that only one writer sends. InLong sends the before image in `updateBefore`, which is a separate shape."""
 
 TYPES: Mapping[str, NamedWriter] = {WATERMARK: _TICDC}
 """Types that only one writer sends."""
@@ -68,11 +68,12 @@ FOREIGN: Mapping[str, str] = {
     "magic": "Qlik Replicate; its dialect is qlik",
     "meta": "SharePlex; its dialect is shareplex",
 }
-"""Members of other formats that Canal JSON does not have. They are checked if a message has no type of canal."""
+"""Fields from other formats that Canal JSON does not have. They are checked if a message's type is not one of canal's.
+"""
 
 
 def check_format(body: JsonObject) -> None:
-    """Reject a message of another format, and name the format.
+    """Reject a message in another format, and name the format.
 
     Raises:
         MessageError: UNSUPPORTED_SHAPE.
@@ -84,7 +85,7 @@ def check_format(body: JsonObject) -> None:
 
 
 class WriterMark(Struct, frozen=True):
-    """A trait of one message that excludes the writers of some profiles for certain."""
+    """A trait of one message that excludes some profiles' writers with certainty."""
 
     words: str
     seen: Callable[[str, JsonObject], bool]
@@ -92,12 +93,15 @@ class WriterMark(Struct, frozen=True):
 
     excludes: tuple[str, ...]
     variant: str
-    """The form that `auto` assumes if nothing identifies the writer. If the shape leaves something open, it stays open.
+    """The format that `auto` assumes if nothing identifies the writer. If the shape leaves something open, it stays
+    open.
     """
 
     basis: str
     legacy: bool
-    """True if a legacy DTS instance can have written it, whose updates have their images the other way round."""
+    """True if a legacy DTS instance can have written it. In such an instance's updates, the images are the other way
+    round.
+    """
 
 
 def _of_cloud(type_: str, body: JsonObject) -> bool:

@@ -8,11 +8,11 @@ _KEPT = frozenset({
     *("database", "table", "type", "isDdl", "id", "gtid", "ts", "es"),
     *("mysqlType", "sqlType", "pkNames", "_tidb"),
 })  # fmt: skip
-"""Members that contain nothing from a row. Any other member can."""
+"""Fields that contain nothing from a row. Any other field can."""
 
 
 def part_of(path: Path) -> Part:
-    """Return the kind of a scalar in a message."""
+    """Return what a scalar in a message is."""
     if path[:1] == ("sql",):
         return "statement"
     return "keep" if not _KEPT.isdisjoint(path[:1]) else "value"

@@ -37,7 +37,7 @@ class MysqlType(Struct, frozen=True):
         return None
 
 
-# Labels double their quotes. The loops are possessive, so that no text causes backtracking.
+# Quotes inside labels are doubled. The loops are possessive, so that no text causes backtracking.
 _TOKEN = re.compile(r"\s*+(?:(?P<label>'(?:[^']|'')*+')|(?P<word>[A-Za-z_][\w$]*+)|(?P<number>\d++)|(?P<mark>[(),]))")
 OTHER_NAMES_OF_TEXT = (
     "char varying",
@@ -56,10 +56,10 @@ OTHER_NAMES_OF_TEXT = (
 _NAMES = frozenset(tuple(name.split()) for name in (*OTHER_NAMES_OF_TEXT, "double precision", "long varbinary"))
 """Names with several words. The longest match applies."""
 _DIGITS = 5
-"""Maximum number of digits in a number of a MySQL type. The greatest number is the length of a VARCHAR, 65535."""
+"""Maximum number of digits in a MySQL type's number. The greatest number is a VARCHAR length, 65535."""
 
 Token = tuple[str, str]
-"""Its kind (a group of _TOKEN) and its text: words in lower case, labels without quotes."""
+"""A token's kind (a group in _TOKEN) and its text: words in lower case, labels without quotes."""
 
 
 class _Malformed(Exception):
@@ -100,7 +100,7 @@ _UNQUOTED: Mapping[str, Callable[[str], str]] = {
 
 
 def _name(tokens: list[Token]) -> tuple[str, list[Token]]:
-    """Return the word or words that name the type, and the rest."""
+    """Return the words that name the type, and the rest."""
     if not tokens or tokens[0][0] != "word":
         raise _Malformed
     words = tuple(text for _, text in tokens[:3])

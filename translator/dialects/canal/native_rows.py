@@ -1,6 +1,6 @@
-"""The common row messages of a source that the native path supports, and the layouts for reading them.
+"""A source's common row messages that the native path supports, and the layouts for reading them.
 
-Only messages of a declared writer whose rows contain all columns are included. All others take the plain path.
+Only messages from a declared writer whose rows contain all columns are included. All others take the plain path.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from translator.values.native_kinds import NativeKind, integers_within, native_k
 from translator.values.scalar import Converter
 
 CompileLayout = Callable[[str | None, str, bytes, bytes, tuple[str, ...]], plain.Layout | None]
-"""The compiler of the fast path: takes database, table, `mysqlType`, `sqlType` and `pkNames`."""
+"""The fast path's compiler: takes database, table, `mysqlType`, `sqlType` and `pkNames`."""
 
 
 class CanalNativeRows:
     """The part of this dialect that supports the native path, for one source.
 
     Args:
-        keeps_images: whether the continuity check needs the images of rows.
+        keeps_images: whether the continuity check needs the row images.
     """
 
     def __init__(
@@ -69,7 +69,7 @@ class CanalNativeRows:
         )
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be installed."""
+        """Return the extension's reader. The extension must be installed."""
         from translator._native import rows
 
         return rows.CanalRows(self._reading, form, form.compiler(self.layout))
@@ -112,12 +112,12 @@ def _is_legacy(span: EraSpan) -> bool:
 
 
 def _operations(span: EraSpan, notes: tuple[str, ...]) -> Sequence[LayoutOperation | None]:
-    """Return the events of each type, by the rules of `variant.py` for messages without contradictions."""
+    """Return each type's events, by the rules in `variant.py` for messages without contradictions."""
     era = span.era
     if era.data_is is None or era.doubt is not None or era.notes:
         return (None, None, None)
     declared = Writer(era.variant, era.basis, DBMS)
-    # A delete has its row in the member that only this form uses for it.
+    # A delete has its row in the field that only this format uses for it.
     deleted = Writer(era.variant, "certain", DBMS) if era.alibaba else declared
     swap = (SWAP_OLD_DATA,) if era.data_is == "before" else ()
     return (

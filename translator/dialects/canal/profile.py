@@ -8,31 +8,31 @@ from typing import Literal
 from msgspec import Struct
 
 Labels = Literal["index", "text", "either"]
-"""The forms in which ENUM and SET are printed: by number, by label, or by either."""
+"""How ENUM and SET can be printed: by number, by label, or by either."""
 
 Binary = Literal["latin1", "hex", "base64", "numbers"]
-"""The forms in which bytes are printed."""
+"""How bytes can be printed."""
 
 
 class Profile(Struct, frozen=True):
     """A declared writer. `auto` represents all of them and allows what any of them writes."""
 
     alibaba: bool = False
-    """Its `gtid` identifies the transaction, while canal's is the set of all executed transactions (§1). Its form
-    depends on the life of the instance.
+    """Its `gtid` identifies the transaction, while canal's is the set of all executed transactions (§1). Its format
+    depends on the instance's life.
     """
 
     tidb: bool = False
-    """It can send the member `_tidb` and watermarks."""
+    """It can send the field `_tidb` and watermarks."""
 
     native_cells: bool = False
     """Its cells can have any JSON type. Otherwise they are text or null."""
 
     deleted_in: Literal["data", "old", "either"] = "data"
-    """The field that contains the row of a DELETE, unless the life of an Alibaba instance decides."""
+    """The field that contains a DELETE's row, unless an Alibaba instance's life decides."""
 
     changed_alone: bool = False
-    """`old` of an UPDATE lists only the changed columns, in the first row of a message."""
+    """In a message's first row, an UPDATE's `old` lists only the changed columns."""
 
     epoch_timestamps: bool = False
     """TIMESTAMP is printed as seconds since 1970, with a fraction."""
@@ -42,7 +42,7 @@ class Profile(Struct, frozen=True):
     binary_documented: bool = True
 
 
-# Its DELETE shows the form of an instance, which deleted_in does not describe.
+# Its DELETE shows the instance's format, which deleted_in does not describe.
 _DTS = Profile(alibaba=True, labels="either", binary_documented=False)
 
 PROFILES: Mapping[str, Profile] = {

@@ -1,4 +1,4 @@
-"""Find the profile of a sample of Canal messages. Each observed trait excludes the writers that never show it."""
+"""Find the profile for a sample of Canal messages. Each observed trait excludes the writers that never show it."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body])
 
 
 def _bodies(value: bytes) -> Iterator[Body]:
-    """Return the objects of a record: one, one per line, or an array. A text that only the dialect can read has no
+    """Return the objects in a record: one, one per line, or an array. A text that only the dialect can read has no
     traits.
     """
     for text in (value, *value.splitlines()):
@@ -172,7 +172,7 @@ _TRAITS: Sequence[Trait] = (
     *_MARKS.values(),
 )
 
-# All of them together, with nothing that excludes the profile, leave no other writer.
+# Together, and with nothing that excludes the profile, they leave no other writer.
 _PROOFS: Mapping[str, Sequence[Trait]] = {
     "ticdc": (_TIDB,),
     "drs": (_HUAWEI,),

@@ -21,9 +21,9 @@ _NESTED = frozenset({dict, list})
 
 
 class RowForm(Struct, frozen=True):
-    """The forms that the declared writer can use instead of an array of rows of text.
+    """What the declared writer can send instead of an array of rows with text cells.
 
-    `native_cells`: cells of any JSON type. `objects`: one row without its array.
+    `native_cells`: cells with any JSON type. `objects`: one row without its array.
     """
 
     native_cells: bool = False
@@ -31,7 +31,7 @@ class RowForm(Struct, frozen=True):
 
 
 def read_data(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) -> list[Row]:
-    """Return the rows of `data`, or `[]` if it is empty. `source` is the text of the message."""
+    """Return the rows in `data`, or `[]` if it is empty. `source` is the message text."""
     rows: list[Row] = []
     sent = _array(body, "data", limits, form)
     for index, row in enumerate(sent):
@@ -48,7 +48,7 @@ def read_data(body: JsonObject, limits: Limits, form: RowForm, source: SentJson)
 
 
 def read_old(body: JsonObject, limits: Limits, form: RowForm, source: SentJson) -> list[OldRow]:
-    """Return the entries of `old`. null and `{}` are entries without known changes."""
+    """Return the entries in `old`. null and `{}` are entries without known changes."""
     rows: list[OldRow] = []
     for index, row in enumerate(_array(body, "old", limits, form)):
         path = f"$.old[{index}]"
@@ -72,7 +72,7 @@ def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[A
 
 
 def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm, source: SentJson) -> Row:
-    """Check a row against the limits and the cell types of the declared writer (§7.1)."""
+    """Check a row against the limits and the declared writer's cell types (§7.1)."""
     _check_width(row, path, limits)
     if form.native_cells:
         return row if _NESTED.isdisjoint(map(type, row.values())) else _nested_as_text(row, source)
@@ -98,7 +98,7 @@ def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> No
 
 
 def read_types(body: JsonObject, limits: Limits) -> Types:
-    """Return `mysqlType` in order. It can be missing, and so can the type of a column (§7.3)."""
+    """Return `mysqlType` in order. It can be missing, and so can a column's type (§7.3)."""
     types = field(body, "mysqlType", dict, "$", optional=True) or {}
     _check_width(types, "$.mysqlType", limits)
     if not _TEXT_OR_NULL.issuperset(map(type, types.values())):
@@ -109,7 +109,7 @@ def read_types(body: JsonObject, limits: Limits) -> Types:
 
 
 def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
-    """Return `pkNames`, which is null if the table has no key, or its columns are not in the image (§2)."""
+    """Return `pkNames`. It is null if the table has no key or the key columns are not in the image (§2)."""
     names = field(body, "pkNames", list, "$", optional=True) or []
     for index, name in enumerate(names):
         if not isinstance(name, str):
@@ -128,8 +128,8 @@ KEY_NAME_CASE = "KEY_NAME_CASE"
 
 
 def fit_key(pk_names: tuple[str, ...], row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the key columns as the row spells them, and notes. A name that is not a column stands for the only column
-    that differs just in case. If no column or several columns match, the name stays as it is.
+    """Return the key columns as the row spells them, and notes. If a name is not a column, it stands for the only
+    column that differs in nothing but case. If no column or several columns match, the name stays as it is.
     """
     if all(name in row for name in pk_names):
         return pk_names, ()

@@ -41,7 +41,7 @@ T = TypeVar("T", RowChange, OtherChange)
 
 
 def statement(head: Head, spelling: Spelling) -> list[Change]:
-    """Return the announcements of a statement, one for each table whose rows it changes, or the truncate of the table.
+    """Return a statement's announcements, one for each table whose rows it changes, or the table's truncate.
 
     Raises:
         MessageError: there is no SQL text.
@@ -94,7 +94,7 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
 
 
 def end_of_xa(head: Head) -> OtherChange:
-    """The rows of the transaction are final."""
+    """The transaction's rows are final."""
     change = _placed(head, OtherChange("tx", head.declared_writer, head.table, head.db, notes=[XA_COMMITTED]))
     if head.sql is not None:
         change.tx = Tx(head.sql)
@@ -102,12 +102,12 @@ def end_of_xa(head: Head) -> OtherChange:
 
 
 def alive(head: Head) -> OtherChange:
-    """Return a watermark for a message of a table that is written only to show that its server is alive."""
+    """Return a watermark for a message about a table that is written only to show that its server is alive."""
     return _placed(head, OtherChange("watermark", head.declared_writer, head.table, head.db))
 
 
 def _placed(head: Head, change: T) -> T:
-    """Return the change with the times, positions and notes of its message."""
+    """Return the change with its message's times, positions and notes."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx = head.pos_native, head.tx
     change.notes = [*head.notes, *(change.notes or ())] or None
@@ -125,7 +125,7 @@ def _announced(
 
 
 def _target(head: Head, effect: Effect) -> ConcernedTables:
-    """Return the table of an effect. A name without a database is assumed to be in the message's database."""
+    """Return an effect's table. A name without a database is assumed to be in the message's database."""
     name = effect.table
     if name is None or len(name) > 2:
         return ConcernedTables(None, effect.db or head.db)
@@ -136,8 +136,8 @@ def _target(head: Head, effect: Effect) -> ConcernedTables:
 
 
 def _filled(spelling: Spelling, type_: SqlType, literal: Literal) -> Filled | None:
-    """Return the value that canal would send. An enum or a set is its label, however the writer spells labels in
-    rows.
+    """Return the value that canal would send. For an enum or a set, this is the label, however the writer spells labels
+    in rows.
     """
     text, parsed = mysql_value(type_, literal), parse(type_.text)
     if text is None or parsed is None:

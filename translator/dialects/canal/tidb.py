@@ -1,4 +1,4 @@
-"""The member `_tidb` that TiCDC adds, and its watermarks (§10)."""
+"""The `_tidb` field that TiCDC adds, and its watermarks (§10)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HANDLE_KEY_ONLY = "HANDLE_KEY_ONLY"
 
 
 class Tidb(Struct, frozen=True):
-    """The relevant members of `_tidb`. `commit_ts`, `watermark_ts`: TiDB's own times, 46 bits of milliseconds."""
+    """The relevant fields in `_tidb`. `commit_ts`, `watermark_ts`: TiDB's own times, 46 bits of milliseconds."""
 
     commit_ts: int | None = None
     watermark_ts: int | None = None
@@ -24,7 +24,7 @@ class Tidb(Struct, frozen=True):
 
 
 def read_tidb(body: JsonObject) -> Tidb | None:
-    """Return the member, or None if it was not sent. TiCDC sends it only if its extension is enabled.
+    """Return the field, or None if it was not sent. TiCDC sends it only if its extension is enabled.
 
     Raises:
         MessageError: ROW_NOT_SENT for a row that TiCDC stored elsewhere.

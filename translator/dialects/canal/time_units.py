@@ -22,7 +22,7 @@ END = 10**17
 """As microseconds, the year 5138. Greater numbers are not times."""
 
 TIME_UNIT_ASSUMED = "TIME_UNIT_ASSUMED"
-"""Note `TIME_UNIT_ASSUMED=es:seconds`: that member is not in milliseconds."""
+"""Note `TIME_UNIT_ASSUMED=es:seconds`: that field is not in milliseconds."""
 
 _MICROS = {SECONDS: 1_000_000, MILLISECONDS: 1_000, MICROSECONDS: 1}
 
@@ -40,6 +40,6 @@ def time_us(time: int | None) -> int | None:
 
 
 def notes_on(times: dict[str, int | None]) -> tuple[str, ...]:
-    """Return the notes on members whose unit differs from canal's."""
+    """Return the notes on fields whose unit differs from canal's."""
     units = {name: unit_of(time) for name, time in times.items() if time}
     return tuple(f"{TIME_UNIT_ASSUMED}={name}:{unit}" for name, unit in units.items() if unit != MILLISECONDS)

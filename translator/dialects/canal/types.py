@@ -1,4 +1,4 @@
-"""MySQL column type -> canonical type, and the converter of the text that canal prints for it (§7.1)."""
+"""MySQL column type -> canonical type, and the converter for the text that canal prints for it (§7.1)."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 
 class Spelling(Struct, frozen=True):
-    """The spelling of values by the writer of a source, as far as the options and the profile determine it."""
+    """How a source's writer spells values, as far as the options and the profile determine it."""
 
     timezone: str | None = None
     tinyint1_as_boolean: bool = False
     labels: Labels = "index"
     binary: Binary = "latin1"
     binary_note: str | None = None
-    """The assumption if the writer does not document the form of bytes and the options do not declare it (§6.3)."""
+    """The assumption if the writer does not document how it prints bytes and the options do not declare it (§6.3)."""
     epoch_timestamps: bool = False
 
 
 def spelling_of(options: Options) -> Spelling:
-    """Return the spelling from the options, or else from the profile."""
+    """Return the spelling set by the options, or else by the profile."""
     profile = PROFILES[options.profile]
     binary = options.binary or profile.binary
     assumed = options.binary is None and not profile.binary_documented
@@ -57,7 +57,7 @@ def spelling_of(options: Options) -> Spelling:
 
 
 class Coding(Struct, frozen=True):
-    """The canonical type of a column, its converter, and the assumption to note on every row of the table."""
+    """A column's canonical type, its converter, and the assumption to note on every row in the table."""
 
     type: str
     convert: Converter
@@ -65,7 +65,7 @@ class Coding(Struct, frozen=True):
 
 
 def plain(canonical: str) -> Coding:
-    """Return the coding of a canonical type whose values have the usual spelling."""
+    """Return the coding for a canonical type whose values have the usual spelling."""
     return Coding(canonical, converter(canonical))
 
 
@@ -73,15 +73,13 @@ UNKNOWN = plain("unknown")
 
 
 def coding(type_: MysqlType | None, spelling: Spelling) -> Coding:
-    """Return the coding of a column of that type, or UNKNOWN for an undocumented type."""
+    """Return the coding for a column with that type, or UNKNOWN for an undocumented type."""
     rule = _RULES.get(type_.name) if type_ is not None else None
     return rule(type_, spelling) if rule is not None and type_ is not None else UNKNOWN
 
 
 def declared_coding(canonical: str, spelling: Spelling) -> Coding:
-    """Return the coding of a column whose canonical type is declared by the operator, and whose MySQL type was not
-    sent.
-    """
+    """Return the coding for a column whose canonical type the operator declares, and whose MySQL type was not sent."""
     rule = _DECLARED.get(canonical)
     return rule(canonical, spelling) if rule is not None else plain(canonical)
 
@@ -115,7 +113,7 @@ def _serial(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
-    """Without parameters the scale is unknown instead of 0, because some writers leave them out (§6.5)."""
+    """Without parameters, the scale is unknown rather than 0, because some writers leave the parameters out (§6.5)."""
     if not type_.numbers:
         return plain("decimal")
     precision, scale = (*type_.numbers, 0)[:2]
@@ -187,7 +185,7 @@ def _geometry(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _geometry_as(spelling: Spelling) -> Coding:
-    # No writer documents where other forms of bytes contain the SRID.
+    # No writer documents where the SRID is in bytes printed in other ways.
     return Coding("geometry", wkb, spelling.binary_note) if spelling.binary == "latin1" else UNKNOWN
 
 

@@ -86,7 +86,7 @@ def json_text(value: object) -> str:
 
 
 _BYTE_ORDERS = ("\0", "\1")
-"""The first byte of all WKB."""
+"""The first byte in any WKB."""
 
 
 def wkb(value: object) -> Scalar:
@@ -104,7 +104,7 @@ _INDEX = re.compile(r"[0-9]{1,20}\Z")
 
 
 def _one_reading(value: object, readings: Sequence[str | None], code: str) -> str:
-    """Return the label text if all readings agree on it. If there is none, or if readings differ, it is an issue."""
+    """Return the label text if all interpretations agree on it. If there is none, or if they differ, it is an issue."""
     found = {reading for reading in readings if reading is not None}
     if len(found) != 1:
         raise Unrepresentable("LABEL_AMBIGUOUS" if found else code, value)
@@ -142,7 +142,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def instant_of_seconds(value: object) -> str:
-    """Return the time of a TIMESTAMP printed as seconds since 1970, with a fraction."""
+    """Return the time from a TIMESTAMP printed as seconds since 1970, with a fraction."""
     match = _SECONDS.match(value) if isinstance(value, str) else None
     if match is None:
         raise Unrepresentable("INVALID_TIMESTAMP", value)

@@ -1,7 +1,7 @@
-"""Assign the fields `data` and `old` to images, for every variant of message: the rules of §6.5, as tables.
+"""Assign the fields `data` and `old` to images, for every variant of message: the rules in §6.5, as tables.
 
 Two things determine the result. The *era* is what the operator declared about the writer at the time of the message.
-The *shape* is the type, and which of `data` and `old` contain rows. A single image cannot be misread, whichever field
+The *shape* is the type, plus which of `data` and `old` contain rows. A single image cannot be misread, whichever field
 contains it. Two images with the same columns can be misread, and only the era distinguishes them.
 """
 
@@ -22,10 +22,10 @@ from translator.errors import ErrorCode, MessageError
 
 Row: TypeAlias = Mapping[str, object]
 OldRow: TypeAlias = Row | None
-"""An entry of `old` can be null or empty if no change is known (§4.1)."""
+"""An `old` entry can be null or empty if no change is known (§4.1)."""
 
 FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
-"""A DTS instance created before this time and not restarted since writes the legacy form (§6.1)."""
+"""A DTS instance created before this time and not restarted since writes the legacy format (§6.1)."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -37,11 +37,11 @@ OLD_LISTS_UNCHANGED = "OLD_LISTS_UNCHANGED"
 
 
 class Era(Struct, frozen=True):
-    """The conclusion from the declaration alone, before the shape of a message is checked.
+    """The conclusion from the declaration alone, before a message's shape is checked.
 
     `data_is` is the image in `data` for an update with two images: `after`, `before`, or None if the declaration does
     not determine it. `doubt` is the reason for rejecting two full images. `alibaba`: a DTS instance is the writer, and
-    its DELETE shows the form.
+    its DELETE shows the format.
     """
 
     variant: str
@@ -52,11 +52,11 @@ class Era(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     no_dts: bool = False
     deleted_in_old: bool = False
-    """The declared writer, which is not Alibaba DTS, puts the row of a DELETE into `old`."""
+    """The declared writer, which is not Alibaba DTS, puts a DELETE's row into `old`."""
 
 
 class EraSpan(Struct, frozen=True):
-    """The era of all messages whose `ts`, in milliseconds, is within bounds."""
+    """The era for all messages whose `ts`, in milliseconds, is within bounds."""
 
     low: int
     high: int
@@ -67,7 +67,7 @@ _EARLIEST, _LATEST = -(2**63), 2**63 - 1
 """The bounds of an unlimited span. A span without any bounds also applies to messages without `ts`."""
 
 EraOf: TypeAlias = Callable[[int | None], Era]
-"""Returns the era for the `ts` of a message in milliseconds, or None without one."""
+"""Returns the era for a message's `ts` in milliseconds, or for None if the message has none."""
 
 _CURRENT = Era("dts", "declared", "after", alibaba=True)
 _LEGACY: Mapping[str, Era] = {
@@ -79,7 +79,7 @@ _AUTO = "one message does not show which is which: declare the writer instead of
 
 
 def era_of(options: Options) -> EraOf:
-    """Return the rule from the options, for messages without a mark."""
+    """Return the rule set by the options, for messages without a mark."""
     return partial(_in_spans, era_spans(options))
 
 
@@ -96,7 +96,7 @@ def era_spans(options: Options) -> tuple[EraSpan, ...]:
         return _always(legacy)
     if instance is None or instance.created >= FORM_CHANGED:
         return _always(_CURRENT)
-    # Only the first restart changes the form; later ones change nothing.
+    # Only the first restart changes the format. Later ones change nothing.
     switches = [restart for restart in instance.restarted if restart >= FORM_CHANGED]
     if not switches:
         return _always(legacy)
@@ -116,14 +116,14 @@ def _in_spans(spans: Sequence[EraSpan], ts: int | None) -> Era:
     if before is since:
         return before.era
     if ts is None or before.high < ts < since.low:
-        # If both forms are read the same way (`old_is_before`), it does not matter how close the restart is.
+        # If both formats are read the same way (`old_is_before`), it does not matter how close the restart is.
         alike = before.era.data_is == "after"
         return Era("dts", "inferred", "after" if alike else None, None if alike else _NEAR, alibaba=True)
     return before.era if ts <= before.high else since.era
 
 
 def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
-    """Return the era of a message, taking into account its marks, which identify its writer or contradict the
+    """Return a message's era, taking into account its marks, which identify its writer or contradict the
     declaration.
     """
     if profile == "auto":
@@ -150,7 +150,7 @@ _NAMED: Mapping[str, Era] = {
     "_tidb": Era("ticdc", "certain", "after"),
     "pgType": Era("volcengine", "certain", "after"),
 }
-"""The eras that `auto` derives from members that identify their writer."""
+"""The eras that `auto` derives from fields that identify their writer."""
 
 _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
     profile: [mark for mark in MARKS if profile == "auto" or profile in mark.excludes] for profile in PROFILES
@@ -167,7 +167,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 class Images(Struct, frozen=True):
-    """The images of the rows of a message: lists of equal length, or None for an image that it does not have."""
+    """The images of a message's rows: lists of equal length, or None for an image that it does not have."""
 
     before: Sequence[OldRow] | None
     after: Sequence[Row] | None
@@ -188,7 +188,7 @@ def read_images(type_: str, data: Sequence[Row], old: Sequence[OldRow], era: Era
     """Assign the images. At least one of `data` and `old` must contain rows.
 
     Raises:
-        MessageError: no documented writer writes this shape, or it has different meanings for two writers.
+        MessageError: no documented writer writes this shape, or two writers give it different meanings.
     """
     return _RULES[type_, bool(data), has_rows(old)](data, old, era)
 
@@ -197,13 +197,13 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
     """Return notes on an UPDATE with two full images that canal cannot have written, because canal lists changed
     columns.
 
-    In the first row of a message, canal lists only changed columns in `old`. A topic that is partitioned by key can
-    split a message, and then the first row can list columns that changed in earlier rows (§4.3, §4.6). So an unchanged
-    column proves nothing, and neither does a full image of a row whose key changed. A listed key that did not change,
-    however, would require a statement that changes the keys of other rows.
+    In a message's first row, canal lists only changed columns in `old`. A topic that is partitioned by key can split a
+    message, and then the first row can list columns that changed in earlier rows (§4.3, §4.6). So an unchanged column
+    proves nothing, and neither does a full image of a row whose key changed. A listed key that did not change, however,
+    would require a statement that changes other rows' keys.
 
     Args:
-        key: the key columns. Without any, every unchanged column of a full image counts.
+        key: the key columns. Without any, every unchanged column in a full image counts.
     """
     if era.variant != "oss" or era.data_is is None or not images.before or not images.after:
         return ()
@@ -248,7 +248,7 @@ def _before_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 def _before_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if era.no_dts or era.deleted_in_old:
         return Images(_complete(old), None, era.variant, era.basis)
-    # Of Alibaba's instances, only a legacy one writes this. If Alibaba is not declared, Huawei DRS can be the writer.
+    # Among Alibaba instances, only a legacy one writes this. If Alibaba is not declared, Huawei DRS can be the writer.
     basis = "certain" if era.alibaba else "inferred"
     return Images(_complete(old), None, "dts_legacy", basis, _conflict(era, "dts_legacy"))
 
@@ -260,12 +260,12 @@ def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 
 
 def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """canal up to 1.1.6, or MINIMAL row images. From a legacy instance, it would be the image before."""
+    """canal up to 1.1.6, or MINIMAL row images. From a legacy instance, it would be the before image."""
     return _after_alone("an UPDATE has rows in data only", data, era)
 
 
 def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...] = ()) -> Images:
-    """`data` is the row after, and the row before is unknown. `met` is the reason in words."""
+    """`data` is the after image, and the before image is unknown. `met` is the reason in words."""
     if era.data_is != "after":
         reason = f"{met}, and for its writer data may be the row before the change"
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
@@ -274,19 +274,19 @@ def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...]
 
 def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if len(old) != len(data):
-        # canal up to 1.1.6 left empty entries of `old` out, so no pair can be trusted (§4.2).
+        # canal up to 1.1.6 left empty `old` entries out, so no pair can be trusted (§4.2).
         met = f"data and old of an UPDATE differ in length ({len(data)} and {len(old)})"
         return _after_alone(met, data, era, (OLD_LENGTH_MISMATCH,))
     if _all_columns(data, old):
         return _two_full_images(data, old, era)
     if era.data_is == "after" or not era.alibaba:
         return Images(old, data, era.variant, era.basis)
-    # Only changed columns: the legacy form has all columns in both images (§6.5).
+    # Only changed columns: the legacy format has all columns in both images (§6.5).
     return Images(old, data, "dts", "inferred", _conflict(era, "dts"))
 
 
 def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
-    """Return whether every entry of `old` contains all columns of its row."""
+    """Return whether every `old` entry contains all of its row's columns."""
     same = True
     for index, (row, old_row) in enumerate(zip(data, old, strict=True)):
         columns = old_row.keys() if old_row is not None else frozenset[str]()
@@ -308,7 +308,7 @@ def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Im
 
 
 def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
-    """Return the rows of `old` if they are independent rows, so that none may be empty."""
+    """Return the rows in `old` if they are independent rows, so that none may be empty."""
     rows = [row for row in old if row]
     if len(rows) != len(old):
         raise MessageError(ErrorCode.INVALID_FIELD, "old contains rows, but one of them is empty", path="$.old")

@@ -1,4 +1,4 @@
-"""Cells: where the values of an image end, and what they contain (§1.3)."""
+"""Cells: where an image's values end, and what they contain (§1.3)."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def _float(data: bytes, at: int) -> int:
     return int_end(data, int_end(data, at + 8))
 
 
-# Seconds of any size and micros of up to 28 bits; or seven times null or an int of up to 28 bits.
+# Seconds of any size and micros with up to 28 bits; or seven times null or an int with up to 28 bits.
 _usual_timestamp = re.compile(rb"[\x80-\xff]{0,7}[\0-\x7f][\x80-\xff]{0,3}[\0-\x7f]").match
 _usual_date_time = re.compile(rb"(?:\0|\x02[\x80-\xff]{0,3}[\0-\x7f]){7}").match
 
@@ -121,7 +121,7 @@ _ENDS_BY_BRANCH: Mapping[int, _End] = {
 _ENDS: Sequence[_End] = [_ENDS_BY_BRANCH.get(byte, _no_branch if byte < 0x80 else _long_index) for byte in range(256)]
 
 
-# -- the cells of a block
+# -- the cells in a block
 
 _WITH_TEXT = frozenset(BRANCHES) - {NULL, FLOAT, TIMESTAMP, DATE_TIME, EMPTY_OBJECT}
 """Branches with a string, which must be UTF-8."""
@@ -150,8 +150,8 @@ def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
 def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int], int]:
     """Read as many cells as `like` has. Returns them, the indexes of those that differ, and their end.
 
-    A cell with the same bytes at the same index reuses the object. This is fast, because the bytes of a value determine
-    its end, and the value does not need to be converted again.
+    A cell with the same bytes at the same index reuses the object. This is fast, because a value's bytes determine its
+    end, and the value does not need to be converted again.
     """
     cells = like.copy()
     others: list[int] = []
@@ -178,18 +178,18 @@ _UTF8 = (b"\x04\x0eutf8mb4", b"\x04\x08utf8")
 
 
 def check_text(cell: Cell) -> None:
-    """Raise UnicodeDecodeError if a string of the cell is not UTF-8. The bytes of a Character are not a string."""
+    """Raise UnicodeDecodeError if a string in the cell is not UTF-8. The bytes in a Character are not a string."""
     if not cell.isascii() and not cell.startswith(_UTF8):
         payload(cell)
 
 
-# -- the contents of a cell
+# -- what a cell contains
 
 _Reader: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 
 def payload(cell: Cell) -> Payload:
-    """Return the fields of the payload by name. Those of a nested DateTime are a mapping of their own."""
+    """Return the payload's fields by name. A nested DateTime's fields are a mapping of their own."""
     return _read_fields(_FIELDS[cell[0]], cell, 1)[0]
 
 

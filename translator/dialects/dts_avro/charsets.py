@@ -1,4 +1,4 @@
-"""Charset names of the sources -> Python codecs that read the same bytes (§4.6)."""
+"""Charset names used by the sources -> Python codecs that read the same bytes (§4.6)."""
 
 from __future__ import annotations
 
@@ -141,8 +141,8 @@ def _strict(codec: str) -> Decoder:
     return decode
 
 
-# By name in lower case. `binary` is not a charset, and some of MySQL's have no codec (armscii8, dec8, geostd8, keybcs2,
-# swe7). The vendor's map approximates those, which would be guessing.
+# By name in lower case. `binary` is not a charset, and some MySQL charsets have no codec (armscii8, dec8, geostd8,
+# keybcs2, swe7). The vendor's map approximates those, which would be guessing.
 MYSQL: Mapping[str, Decoder] = {
     **{name: _strict(codec) for name, codec in (_OTHERS | _MYSQL).items()},
     "latin1": _mysql_latin1,

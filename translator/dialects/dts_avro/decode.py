@@ -1,4 +1,4 @@
-"""Decode one message: determine the kind of its record, and handle each kind."""
+"""Decode one message: determine the type of its record, and handle each type."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from translator.errors import FatalError
 from translator.message import Changes, Message, OtherChange, Outcome, Setup, Skip, TableName
 
 MOCK_BYTES = 2
-"""A value of at most this many bytes only moves the offset of the tracking service (§2)."""
+"""A value with at most this many bytes only moves the tracking service's offset (§2)."""
 
 TRANSACTIONS: Mapping[str, str] = {
     "BEGIN": "TRANSACTION_BEGIN",
@@ -37,11 +37,11 @@ SKIPPED: Mapping[str, str] = {
     "RDB": "rdb",
     "NOOP": "noop",
 }
-"""Operations without content, whatever the length of the record, with the reason to count them under."""
+"""Operations without content, however long the record is, with the reason to count them under."""
 
 
 class DtsAvro:
-    """Decodes records of Alibaba DTS in bare Avro (docs/formats/dts_avro.md)."""
+    """Decodes Alibaba DTS records in bare Avro (docs/formats/dts_avro.md)."""
 
     name = "dts_avro"
 
@@ -76,7 +76,7 @@ class DtsAvro:
         return DtsAvroNativeRows(self._options, self._limits, self._reader.read, self._rows)
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the table of a record whose columns or values cannot be read.
+        """Return the table for a record whose columns or values cannot be read.
 
         Raises:
             MessageError: the record itself cannot be read, or contains no table name.

@@ -1,4 +1,4 @@
-"""The fields of any kind of record: writer, times, position (§6)."""
+"""The fields that any record has: writer, times, position (§6)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.message import Writer
 
 
 class Head(Struct):
-    """The fields of a change that do not depend on its kind."""
+    """The fields in a change that do not depend on its type."""
 
     writer: Writer
     ts_commit_us: int | None
@@ -26,7 +26,7 @@ class Head(Struct):
 
 
 def head_of(record: DtsRecord, *, extras: bool) -> Head:
-    """`extras`: store in `ext` what fits no field of an event."""
+    """`extras`: store in `ext` what fits no event field."""
     tags = record.tags
     return Head(
         writer_of(record.schema, record),
@@ -39,7 +39,7 @@ def head_of(record: DtsRecord, *, extras: bool) -> Head:
 
 
 def writer_of(schema: str, record: DtsRecord) -> Writer:
-    """Return the writer of the record, if it uses this version of the schema."""
+    """Return the record's writer, if it uses this version of the schema."""
     return _writer(schema, record.source_type, record.tags.get("server_id"))
 
 
@@ -82,7 +82,7 @@ def _tx(record: DtsRecord) -> Tx | None:
     return Tx(txid) if txid else None
 
 
-# -- values that fit no field of an event
+# -- values that fit no event field
 
 _BINLOG_POSITION = re.compile(r"(\d{1,19})@(\d{1,19})", re.ASCII)
 
@@ -99,6 +99,6 @@ def _extras(record: DtsRecord) -> dict[str, str]:
 
 
 def _binlog(record: DtsRecord) -> Mapping[str, str]:
-    """Return the parts of MySQL's position: offset and number of the binlog file (§6)."""
+    """Return the parts of MySQL's position: the binlog file's number and the offset in it (§6)."""
     match = _BINLOG_POSITION.fullmatch(record.source_position) if record.source_type in MYSQL_FAMILY else None
     return {"binlogOffset": match[1], "binlogFile": match[2]} if match else {}

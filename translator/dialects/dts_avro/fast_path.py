@@ -37,9 +37,9 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 @lru_cache(maxsize=1024)
 def cell_readers(canonical_type: str, reading: Reading, *, open_kind: bool = False) -> Sequence[CellReader]:
-    """Return the readers of a column's cells, by the cell's first byte. EmptyObject must not occur.
+    """Return the readers for a column's cells, by the cell's first byte. EmptyObject must not occur.
 
-    `open_kind`: the column is text or bytes until a value decides. A value of the other kind raises Contrary.
+    `open_kind`: the column is text or bytes until a value decides. A value that contradicts this raises Contrary.
     """
     plain = plain_readers(canonical_type, reading)
     if open_kind:
@@ -64,8 +64,8 @@ def _not_a_value(cell: Cell) -> Scalar:
 # -- numbers
 
 _MAX_DIGITS = 20
-"""Handle a precision of more than one byte, which shifts the length into the digits. Some values only look like this:
-more digits must follow.
+"""Handle a precision that takes more than one byte, which shifts the length into the digits. Some values only look like
+this: more digits must follow.
 """
 
 
@@ -169,7 +169,7 @@ def _bytes(canonical_type: str, reading: Reading, plain: CellReader) -> CellRead
 
 
 def _second(cell: Cell) -> bytes | None:
-    """Return the second text or bytes, after a length of one or two bytes, or None for longer lengths."""
+    """Return the second text or bytes, after a length that takes one or two bytes. None for longer lengths."""
     at = 2 + (cell[1] >> 1)
     if cell[1] >= 0x80:
         return None

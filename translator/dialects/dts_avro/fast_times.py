@@ -1,5 +1,5 @@
-"""Dates and times in their usual spelling, read like the cells in `fast_path`: each component follows the byte 02 of
-its union, the year in two bytes, the others in one.
+"""Dates and times in their usual spelling, read like the cells in `fast_path`: each component follows the byte 02 that
+selects its union branch. The year takes two bytes, and the others take one.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from translator.values import Unrepresentable, date_text
 _THREE_THERE = b"\2\2\2"
 _NO_CLOCK = b"\0\0\0\0"
 _NO_FRACTION = (b"\2\0", b"\0")
-# Two digits by the byte of the number, which is zigzag.
+# Two digits by the number's byte, which is zigzag.
 _SECONDS: Mapping[int, str] = {2 * number: f"{number:02d}" for number in range(60)}
 _MINUTES: Mapping[int, str] = {byte: f"{digits}:" for byte, digits in _SECONDS.items()}
 _HOURS: Mapping[int, str] = {2 * number: f"{number:02d}:" for number in range(24)}
 
 
 class _Days(dict[bytes, str]):
-    """Dates by the seven bytes of year, month and day, each computed once. KeyError: another spelling, or not a
+    """Dates by the seven bytes for year, month and day, each computed once. KeyError: another spelling, or not a
     date.
     """
 
@@ -48,7 +48,7 @@ _DAYS = _Days()
 
 
 def _fraction(digits: int) -> Callable[[bytes], str | None]:
-    """By the bytes of the last component: `.f…`, or nothing for zero, or None if it must be checked."""
+    """By the last component's bytes: `.f…`, or nothing for zero, or None if it must be checked."""
     text = f".%0{digits}d"
     limit = 10**digits
 
@@ -57,7 +57,7 @@ def _fraction(digits: int) -> Callable[[bytes], str | None]:
             return ""
         if parts[0] != _THERE:
             return None
-        if len(parts) == _MICROS_BYTES:  # of most numbers of micros
+        if len(parts) == _MICROS_BYTES:  # for most numbers of micros
             number = parts[1] & 0x7F | (parts[2] & 0x7F) << 7 | parts[3] << 14
             number = -number if number & 1 else number >> 1
         else:
@@ -119,7 +119,7 @@ def read_time(canonical_type: str, reading: Reading, plain: CellReader) -> CellR
 
 
 def read_zoned(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """Return the bytes of a local time, and the zone after them."""
+    """Return a local time's bytes, and the zone after them."""
     fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:
@@ -146,7 +146,7 @@ def read_zoned(canonical_type: str, reading: Reading, plain: CellReader) -> Cell
 
 @lru_cache(maxsize=1024)
 def _ahead(zone: bytes) -> timedelta | None:
-    """Return the constant offset of a zone from UTC, or None for a zone that is unknown or changes its offset."""
+    """Return a zone's constant offset from UTC, or None for a zone that is unknown or changes its offset."""
     name, end = read_text(zone, 0)
     try:
         found = times.zone_of(name) if end == len(zone) else None

@@ -1,4 +1,4 @@
-"""The fields of a record before its columns. Nearly all records have them in one form, which one pattern reads."""
+"""A record's fields before its columns. Nearly all records have the same structure there, which one pattern reads."""
 
 from __future__ import annotations
 

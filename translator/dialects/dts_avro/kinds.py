@@ -1,10 +1,10 @@
 """Text or bytes: MySQL sends one type number for VARCHAR and VARBINARY, and one for TEXT and BLOB
 (`types.TEXT_OR_BYTES`).
 
-Such a column has the type of its number (253 string, 252 bytes), unless a value of the message contradicts it. In that
-case, it has the other type. A column that is never null therefore always has the same type. If a nullable column
-contradicts its number (such as a nullable VARBINARY), it alternates between two schema ids until `tables:` declares it,
-but no value is misread.
+Such a column has the type that its number suggests (253 string, 252 bytes), unless a value in the message contradicts
+it. In that case, it has the other type. A column that is never null therefore always has the same type. If a nullable
+column contradicts its number (such as a nullable VARBINARY), it alternates between two schema ids until `tables:`
+declares it, but no value is misread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from translator.message import Scalar
 
 OTHER_KIND = {"string": "bytes", "bytes": "string"}
 TELLING = (CHARACTER, TEXT_OBJECT, BINARY_OBJECT)
-"""Branches that show the kind of a value."""
+"""Branches that show whether a value is text or bytes."""
 
 _KINDS = {TEXT_OBJECT: "string", BINARY_OBJECT: "bytes"}
 _BINARY_LENGTH = 2 * len(charsets.BINARY)
@@ -28,7 +28,7 @@ class Contrary(Exception):
 
 
 def kind_of(cell: Cell) -> str | None:
-    """Return `string`, `bytes`, or None for a value that does not show its kind."""
+    """Return `string`, `bytes`, or None for a value that shows neither."""
     if cell[0] != CHARACTER:
         return _KINDS.get(cell[0])
     if cell[1] < 0x80 and cell[1] != _BINARY_LENGTH:
@@ -37,7 +37,7 @@ def kind_of(cell: Cell) -> str | None:
 
 
 def guarded(read: CellReader, kind: str) -> CellReader:
-    """Return the reader, which raises Contrary for a value of the other kind."""
+    """Return the reader, which raises Contrary for a value with the other type."""
 
     def read_cell(cell: Cell) -> Scalar:
         if kind_of(cell) != kind:

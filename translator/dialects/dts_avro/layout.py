@@ -1,4 +1,4 @@
-"""The layout shared by all rows of one shape: columns, key, converters, table schema. Computed once and cached."""
+"""The layout that all rows with one shape share: columns, key, converters, table schema. Computed once and cached."""
 
 from __future__ import annotations
 
@@ -28,28 +28,26 @@ PRIMARY = "PRIMARY"
 
 
 class RowShape(Struct, frozen=True):
-    """The inputs of a layout. Equal shapes have equal layouts."""
+    """What a layout is computed from. Equal shapes have equal layouts."""
 
     source_type: str
     reading: Reading
     table: TableName
     columns: tuple[tuple[str, int], ...]
-    """Name and dataTypeNumber of each column."""
+    """Each column's name and dataTypeNumber."""
     pk_uk_info: str | None
     notes: tuple[str, ...] = ()
     contrary: frozenset[int] = frozenset()
-    """Indexes of columns whose values contradict the text or bytes of their number."""
+    """Indexes of columns whose values contradict their number: text instead of bytes, or the reverse."""
 
 
 class Layout(Struct):
-    """The compiled reader for rows of one shape."""
+    """The compiled reader for rows with one shape."""
 
     shape: RowShape
     names: tuple[str, ...]
     readers: tuple[Sequence[CellReader], ...]
-    """Readers of each column, by the first byte of a cell. They raise Contrary for a value that needs another
-    layout.
-    """
+    """Each column's readers, by a cell's first byte. They raise Contrary for a value that needs another layout."""
     converters: Converters
     """The same, by name."""
     text_or_bytes: tuple[tuple[int, str], ...]
@@ -58,12 +56,15 @@ class Layout(Struct):
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
     contradicted: bool = False
-    """A message had values of the other kind, so later messages probably will too. Values are therefore checked first.
+    """A message had values with the other type, so later messages probably will too. Values are therefore checked
+    first.
     """
     _bare: tuple[tuple[int, ...], Sequence[CellReader]] = ((), ())
 
     def bare_readers(self, kinds: tuple[int, ...]) -> Sequence[CellReader]:
-        """Readers of bare values (`patterns`). The kinds of a table are the same object for all messages."""
+        """Readers for bare values (`patterns`). The branches of a table's columns are the same object in all
+        messages.
+        """
         if self._bare[0] is not kinds:
             columns = zip(kinds, self.schema.columns, self.readers, strict=True)
             self._bare = kinds, [bare_reader(kind, column.type, readers) for kind, column, readers in columns]
@@ -80,7 +81,7 @@ class Layouts:
         self._known: dict[RowShape, Layout] = {}
 
     def of(self, shape: RowShape) -> Layout:
-        """Return the layout of rows without contradictions."""
+        """Return the layout for rows without contradictions."""
         layout = self._known.get(shape)
         if layout is None:
             layout = self._make(shape)
@@ -132,7 +133,7 @@ class Layouts:
     def _key(
         self, shape: RowShape, declared: DeclaredTable | None, names: Sequence[str]
     ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-        """Return key columns, kind of key and notes: the source's primary key, or what the operator allowed or
+        """Return key columns, key kind and notes: the source's primary key, or what the operator allowed or
         declared.
         """
         indexes = _indexes(shape.pk_uk_info, names)
@@ -186,7 +187,7 @@ def _one(readers: Sequence[CellReader]) -> Converter:
 
 
 def _contrary(layout: Layout, images: Sequence[Image]) -> frozenset[int]:
-    """Return those columns of open type that have a value of another type than in the layout."""
+    """Return those columns with an open type that have a value with a different type than in the layout."""
     contrary = []
     for index, type_ in layout.text_or_bytes:
         kinds = {kind for image in images if (kind := kind_of(image[index])) is not None}

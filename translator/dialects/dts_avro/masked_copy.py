@@ -18,14 +18,14 @@ from translator.errors import Unmaskable
 _IMAGES = ("beforeImages", "afterImages")
 _DAY = ("year", "month", "day")
 _WKB_HEADER_BYTES = 9
-"""Byte order and type of a geometry, optionally after four bytes of SRID (`wkb`)."""
+"""A geometry's byte order and type, optionally after four bytes of SRID (`wkb`)."""
 
 
 def masked_copy(value: bytes, masked: MaskedValues) -> bytes:
-    """Return the record with other values of rows and literals.
+    """Return the record with other row values and literals.
 
     Raises:
-        Unmaskable: it is not a record of version 2 or 3.
+        Unmaskable: it is not a version 2 or 3 record.
     """
     for schema in (V3, V2):
         record = _read(value, schema)
@@ -73,7 +73,7 @@ def _float(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any]:
 
 
 def _bytes(fields: Mapping[str, Any], masked: MaskedValues) -> dict[str, Any]:
-    """Mask bytes that may or may not be text. ASCII letters are the same in all charsets of sources."""
+    """Mask bytes that may or may not be text. ASCII letters are the same in all charsets that sources use."""
     data: bytes = fields["value"]
     try:
         return {**fields, "value": masked.text(data.decode()).encode()}

@@ -1,4 +1,4 @@
-"""objectName -> database, schema and table of the change (§6, Names)."""
+"""objectName -> the change's database, schema and table (§6, Names)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def place(object_name: str | None) -> ObjectName:
 
 
 def table_of_row(object_name: str | None) -> TableName:
-    """Return the table of a row.
+    """Return a row's table.
 
     Raises:
         MessageError: TABLE_UNKNOWN if the name is missing or contains only a database.

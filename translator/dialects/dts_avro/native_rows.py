@@ -1,4 +1,4 @@
-"""The common row messages of a source that the native path supports, and the tables for reading them."""
+"""A source's common row messages that the native path supports, and the tables for reading them."""
 
 from __future__ import annotations
 
@@ -52,13 +52,13 @@ class DtsAvroNativeRows:
         )
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be installed."""
+        """Return the extension's reader. The extension must be installed."""
         from translator._native import rows
 
         return rows.DtsAvroRows(self._reading, form, form.compiler(self.layout), form.compiler(self.contrary_layout))
 
     def layout(self, message: bytes) -> NativeLayout:
-        """Return the layout of rows like those of this message, except for values that contradict it.
+        """Return the layout for rows like those in this message, except for values that contradict it.
 
         Raises:
             MessageError: the message cannot be read.
@@ -67,7 +67,7 @@ class DtsAvroNativeRows:
         return _native_layout(record, self._rows.layout(record))
 
     def contrary_layout(self, message: bytes) -> NativeLayout:
-        """Return the layout of rows that contradict the same columns as this message.
+        """Return the layout for rows that contradict the same columns as this message.
 
         Raises:
             MessageError: the message cannot be read.

@@ -1,7 +1,7 @@
-"""Regular expressions for the values of an image in their usual spelling, with numbers of minimal length.
+"""Regular expressions for an image's values in their usual spelling, with numbers of minimal length.
 
-A match gives the same result as the plain reader (`cells`), and other spellings do not match. All values of an image
-are found in the time in which a Python loop would find two.
+A match gives the same result as the plain reader (`cells`), and other spellings do not match. Matching all values in an
+image takes as long as two values take in a Python loop.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def _length(number: int) -> bytes:
 
 
 def _sized(one: bytes, longest: int) -> bytes:
-    """Text of up to this many bytes, each matching `one`, after its length. Every length has a pattern of its own."""
+    """Text with up to this many bytes, each matching `one`, after its length. Every length has a pattern of its own."""
     return b"(?:" + b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1)) + b")"
 
 
@@ -74,13 +74,13 @@ _PAYLOADS: Mapping[int, bytes] = {
     BINARY_OBJECT: _NAME + _TEXT,
     TEXT_OBJECT: _NAME + _TEXT,
 }
-"""The payload of each branch. Strings are ASCII, except for those in `UNCHECKED`."""
+"""Each branch's payload. Strings are ASCII, except for those in `UNCHECKED`."""
 
 UNCHECKED = frozenset({TEXT_GEOMETRY, TEXT_OBJECT})
 """Branches with a string of any bytes, which a match does not prove to be UTF-8."""
 
 
-# -- the fields of a record before its tags
+# -- a record's fields before its tags
 
 _WORD = rb"([\0-\x3e])"
 _SHORT = _sized(_ASCII, 63)
@@ -103,16 +103,15 @@ HEAD = re.compile(
     + rb"))\0",  # objectName, without processTimestamps
     re.DOTALL,
 ).match
-"""From `version` to `processTimestamps`, which are null, with a group for each other field. All but the name are
-ASCII.
+"""From `version` to `processTimestamps`, which are null, with a group for each other field. All but the name are ASCII.
 """
 
 
-# -- the bare value of a cell, if all cells of a column have one branch
+# -- a cell's bare value, if all cells in a column have one branch
 
 
 def _exactly(texts: Sequence[tuple[int, bytes]], behind: bytes) -> bytes:
-    """Checks that the text before has its length, because it matches as long as its characters continue."""
+    """Checks that the preceding text has its stated length, because it matches as long as its characters continue."""
     return b"(?=" + b"|".join(re.escape(_length(size)) + text + behind for size, text in texts) + b")"
 
 
@@ -122,7 +121,7 @@ def _up_to(longest: int, characters: bytes) -> list[tuple[int, bytes]]:
 
 _NEXT_CELL = rb"[\0-\x18]"
 _PRECISION = rb"[\0-\x2c]"
-"""Not a character of a number, and small enough for every database."""
+"""Not a character in a number, and small enough for every database."""
 
 _NINETEEN = rb"(?:[1-8][0-9]|9[01])[0-9]{17}"
 _SIXTY_FOUR_BITS = [*_up_to(18, rb"[-0-9]"), (19, _NINETEEN), (19, rb"-[0-9]{18}"), (20, rb"-" + _NINETEEN)]
@@ -160,12 +159,12 @@ def known(branch: int) -> bool:
 
 
 def image_pattern(columns: Collection[Collection[int]]) -> tuple[bytes, tuple[int, ...]]:
-    """Return the pattern of an image whose cells are null or have these branches: the index of the union, one block,
-    its end.
+    """Return the pattern for an image whose cells are null or have these branches: the union index, one block, and the
+    end.
 
     It has two groups per column: the cell, and its content, which is None for null. The content is the bare value if
-    the only branch of the column supports it (`BARE`), and otherwise the cell again. Also returns the only branch of
-    each column, or MANY.
+    the column's only branch supports it (`BARE`), and otherwise the cell again. Also returns each column's only branch,
+    or MANY.
     """
     cells = [_column(sorted(set(branches) - {NULL})) for branches in columns]
     pattern = re.escape(b"\x04" + _length(len(cells))) + b"".join(cell for cell, _ in cells) + rb"\0"

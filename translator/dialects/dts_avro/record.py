@@ -1,7 +1,7 @@
-"""A parsed record: its parts as Python types, except that each value of an image is still bytes.
+"""A parsed record: its parts as Python types, except that each image value is still bytes.
 
-Most values are used only once, by the converter of their column, and many not at all (those that an update left
-unchanged). The reader therefore only finds the end of each value.
+Most values are used only once, by their column's converter, and many not at all (those that an update left unchanged).
+The reader therefore only finds the end of each value.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from msgspec import Struct
 from translator.dialects._avro_primitives import read_long, read_text
 
 Cell: TypeAlias = bytes
-"""A value of an image: the index of its union branch in one byte, and the payload in Avro's encoding."""
+"""A value in an image: its union branch index in one byte, and the payload in Avro's encoding."""
 
 Image: TypeAlias = list[Cell]
 
 Raw: TypeAlias = tuple[tuple[int, ...], Sequence[bytes | None]]
-"""The same image in the groups of `patterns.image_pattern`: the branch of each column, and the values."""
+"""The same image in the groups from `patterns.image_pattern`: each column's branch, and the values."""
 
-# The first byte of a cell. Avro writes an index as a zigzag number, which doubles it (§1.3).
+# A cell's first byte. Avro writes an index as a zigzag number, which doubles it (§1.3).
 NULL = 0
 INTEGER = 2
 CHARACTER = 4
@@ -44,22 +44,22 @@ EMPTY_NONE = bytes([EMPTY_OBJECT, 2])
 
 
 VERSION_2, VERSION_3 = "v2", "v3"
-"""The versions of the schema. Version 1 cannot be distinguished from 2."""
+"""The schema versions. Version 1 cannot be distinguished from 2."""
 
 
 class Fields(Struct, frozen=True):
-    """The columns of a row. If consecutive records have equal columns, they share one object."""
+    """A row's columns. If consecutive records have equal columns, they share one object."""
 
     raw: bytes
     columns: tuple[tuple[str, int], ...]
-    """Name and dataTypeNumber of each column."""
+    """Each column's name and dataTypeNumber."""
 
 
 class DtsRecord(Struct):
     """A record, field by field (§1.1)."""
 
     schema: str
-    """The version of the schema."""
+    """The schema version."""
     raw_version: bytes
     raw_id: bytes
     source_timestamp: int
@@ -80,7 +80,7 @@ class DtsRecord(Struct):
     others: Sequence[int] | None
     """Indexes of the values that differ between the two images; None if they were not compared."""
     born_timestamp: int | None
-    """None if the record has version 2."""
+    """None in a version 2 record."""
 
     # Rarely needed, so these stay bytes until they are.
 

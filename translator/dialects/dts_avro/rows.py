@@ -51,7 +51,7 @@ _KEY_OLD_UNKNOWN = "KEY_OLD_UNKNOWN"
 
 
 class RowReader:
-    """Reads the row records of a source."""
+    """Reads a source's row records."""
 
     def __init__(self, setup: Setup, options: Options) -> None:
         self._options = options
@@ -61,7 +61,7 @@ class RowReader:
         self._known: dict[tuple[object, ...], Layout] = {}
 
     def change(self, record: DtsRecord) -> RowChange:
-        """Return the only row of the record."""
+        """Return the record's only row."""
         operation = ROWS[record.operation]
         fields = _fields(record)
         images, notes = _images(record, operation, len(fields.columns))
@@ -98,7 +98,7 @@ class RowReader:
     # -- the layout
 
     def layout(self, record: DtsRecord) -> Layout:
-        """Return the layout of the record's row if the row does not contradict it.
+        """Return the layout for the record's row if the row does not contradict it.
 
         Raises:
             MessageError: the record has no columns, or no table name.
@@ -106,10 +106,10 @@ class RowReader:
         return self._layout(record, _fields(record))
 
     def layout_as_sent(self, record: DtsRecord) -> Layout:
-        """Return the layout of the record's row.
+        """Return the layout for the record's row.
 
         Raises:
-            MessageError: as above, or its images are not those of a row.
+            MessageError: as above, or its images do not fit a row.
         """
         fields = _fields(record)
         images, _ = _images(record, ROWS[record.operation], len(fields.columns))
@@ -150,7 +150,7 @@ class RowReader:
         )
 
     def table(self, record: DtsRecord) -> TableName:
-        """Return the table of a record.
+        """Return a record's table.
 
         Raises:
             MessageError: it has no table name.
@@ -179,7 +179,7 @@ class RowReader:
     # -- the images
 
     def _row(self, layout: Layout, images: _Images) -> tuple[Layout, _Canonical, _Canonical, Findings]:
-        """Return the layout with which the images were read, both images, and the findings about their values."""
+        """Return the layout with which the images were read, both images, and what was found about their values."""
         if not layout.contradicted:
             findings = Findings()
             try:
@@ -188,7 +188,7 @@ class RowReader:
             except Contrary:
                 layout.contradicted = True
         layout = self._layouts.for_row(layout, images.sent)
-        findings = Findings()  # findings of a discarded layout refer to types that the row does not have
+        findings = Findings()  # findings from a discarded layout refer to types that the row does not have
         old, new = self._read(layout, images, findings)
         return layout, old, new, findings
 
@@ -243,9 +243,7 @@ _NULLS: Mapping[Cell, None] = {NULL_CELL: None, EMPTY_NULL: None}
 
 
 def _lacks_key(layout: Layout, old: _Canonical) -> bool:
-    """Return whether an update does not contain the previous key of its row, so that a change of it cannot be
-    detected.
-    """
+    """Return whether an update lacks its row's previous key, so that a key change cannot be detected."""
     return bool(layout.key_columns) and (old is None or not old.keys() >= set(layout.key_columns))
 
 
@@ -268,7 +266,7 @@ def _fields(record: DtsRecord) -> Fields:
 
 
 class _Images(Struct):
-    """The checked images of a row, and what the reader found out about them."""
+    """A row's checked images, and what the reader found out about them."""
 
     before: Image | None
     after: Image | None

@@ -1,8 +1,8 @@
 """A strict walk over Avro bytes that builds nothing: it finds what fastavro lets through, and the position of damage.
 
-fastavro interprets a negative index of an enum or union as one from the end (a wrong value without an error), ignores
+fastavro interprets a negative enum or union index as an index from the end (a wrong value without an error), ignores
 bytes after the datum, and accepts varints of any length and ints beyond 32 bits (§8). This walk rejects all of that and
-reports the position. Afterwards only text encoding can fail in fastavro.
+reports the position. After it, only text encoding can fail in fastavro.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from translator.dialects._avro_primitives import (
 
 
 def compile_scan(schema: Any, max_items: int) -> Scan:
-    """Return the walk for a parsed schema. Arrays of more than `max_items` are rejected."""
+    """Return the walk for a parsed schema. Arrays with more than `max_items` items are rejected."""
     return _Compiler(max_items).scan(schema)
 
 

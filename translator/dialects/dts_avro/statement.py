@@ -1,4 +1,4 @@
-"""DDL and COMMAND: the plain text is in the position of the after image (§3)."""
+"""DDL and COMMAND: the plain text takes the place of the after image (§3)."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ _GRAMMARS: Mapping[str, str] = {
     "PPAS": "postgres",
     "SQLServer": "tsql",
 }
-"""Source type -> its SQL, by sqlglot's name. Texts of other sources are passed on unparsed."""
+"""Source type -> its SQL, by sqlglot's name. Text from other sources is passed on unparsed."""
 
 _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL": str.lower, "PPAS": str.lower}
-"""The folding of unquoted names, by source."""
+"""How unquoted names are folded, by source."""
 
 
 _MAX_PARTS = 3
@@ -48,10 +48,10 @@ T = TypeVar("T", RowChange, OtherChange)
 
 
 def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> list[Change]:
-    """Return the announcements of a statement, one for each table whose rows it changes, or the truncate of the table.
+    """Return a statement's announcements, one for each table whose rows it changes, or the table's truncate.
 
     Args:
-        whole_tables: whether a table of the source is a table of the events. Otherwise it is a shard (`logical_names`),
+        whole_tables: whether a source table corresponds to an event table. Otherwise it is a shard (`logical_names`),
             and its truncate does not empty a table.
 
     Raises:
@@ -89,7 +89,7 @@ def _renamed(target: ConcernedTables, names: Mapping[TableName | None, TableName
 
 
 def _of_part(effect: Effect) -> Effect:
-    """Return the effect on the table of the events. The dropped table was one of its shards."""
+    """Return the effect on the events' table. The dropped table was one of its shards."""
     return structs.replace(effect, note=STATEMENT_NOT_APPLIED) if effect.note == TABLE_DROPPED else effect
 
 
@@ -100,7 +100,7 @@ def _logical(record: DtsRecord) -> TableName | None:
 
 
 def _target(where: ObjectName, source_type: str, effect: Effect) -> ConcernedTables:
-    """Return the table of an effect. Missing levels of its name are taken from the record, or else from the source."""
+    """Return an effect's table. Missing name levels are taken from the record, or else from the source."""
     name = effect.table
     if name is None:
         return ConcernedTables(None, effect.db or where.db)
@@ -119,7 +119,7 @@ _DEFAULT_SCHEMAS: Mapping[str, str] = {"PostgreSQL": "public", "PPAS": "public",
 
 
 def _filled(source_type: str, type_: SqlType, literal: Literal) -> Filled | None:
-    """Return the value that the record of a row would have."""
+    """Return the value that a row's record would have."""
     if source_type in MYSQL_FAMILY:
         found = mysql_canonical(type_), mysql_value(type_, literal)
     else:
@@ -143,7 +143,7 @@ def _read(sql: str, source_type: str) -> Statement | None:
 
 
 def _placed(change: T, head: Head) -> T:
-    """Return the change with the times and positions of its record."""
+    """Return the change with its record's times and positions."""
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
     change.pos_native, change.tx, change.ext = head.pos_native, head.tx, head.ext
     return change
@@ -161,7 +161,7 @@ def _folded(name: Name, sql: str, source_type: str) -> Name:
 
 
 def _table(name: Name, where: ObjectName, default: str | None) -> TableName | None:
-    """Return the table of the record if the statement refers to it. `default` is the database of names without one."""
+    """Return the record's table if the statement refers to it. `default` is the database for names without one."""
     if where.table is not None:
         return where.table if _agrees(name, where.table) else None
     if default is not None and name[:-1] in ((), (default,)):
@@ -179,6 +179,6 @@ def _path(table: TableName) -> Name:
 
 
 def _full(name: Name, names: Sequence[Name], where: ObjectName, default: str | None) -> str:
-    """Add the missing database, if there is only one name. With several names it is unknown."""
+    """Add the missing database, if there is only one name. With several names, it is unknown."""
     table = _table(name, where, default) if len(names) == 1 else None
     return ".".join(name if table is None else _path(table))

@@ -1,4 +1,4 @@
-"""The reader's cache for a table: its columns, and a pattern that finds the values of an image in one step.
+"""The reader's cache for a table: its columns, and a pattern that finds an image's values in one step.
 
 Both only affect speed: columns are reused only for the same bytes, and a pattern matches only what the plain reader
 reads in the same way. Neither is looked up by name alone, which caused a bug in a vendor's client (§7).
@@ -17,19 +17,20 @@ _MAX_COLUMNS = 256
 """Maximum number of columns in a pattern, because compiling takes up to some milliseconds per column."""
 
 MAX_COMPILED_COLUMNS = 4_096
-"""Limit for all tables of a reader, because a text column takes some 15 KB in a pattern. Further tables have no
-pattern.
+"""Limit for all of a reader's tables, because a text column takes about 15 KB in a pattern. Once the limit is reached,
+other tables have no pattern.
 """
 
 AFTER = 16
-"""Images of a table before a pattern is compiled, because most tables of a large source are quiet."""
+"""How many of a table's images are read before a pattern is compiled, because most tables in a large source are quiet.
+"""
 
 _MAX_COMPILED = 4
 _MIN_TRIES = 64
 
 
 class Room:
-    """The remaining number of columns for patterns."""
+    """How many more columns can have patterns."""
 
     def __init__(self, columns: int) -> None:
         self._left = columns
@@ -48,7 +49,7 @@ class Room:
 
 
 class Table:
-    """A table as its records have shown it so far."""
+    """What is known about a table from its records so far."""
 
     def __init__(self, fields: Fields, room: Room) -> None:
         self.fields = fields

@@ -39,7 +39,7 @@ def timestamp_text(value: Parts, digits: int, *, zero_is_no_date: bool) -> str:
 
 
 def natural_text(parts: Parts, digits: int) -> str:
-    """Return the text of the components without checking the calendar, so that `0000-00-00` is preserved."""
+    """Return the components as text without checking the calendar, so that `0000-00-00` is preserved."""
     shape = _shape(parts)
     if shape is None:
         raise Unrepresentable("INVALID_DATETIME", _components(parts))
@@ -119,7 +119,7 @@ _SIGNED_SHAPES = frozenset({"time", "year_month", "day_second"})
 
 
 def _shape(parts: Parts) -> str | None:
-    """Return the form of the value, or None if the components do not form a value or have different signs."""
+    """Return which components are present, or None if they do not form a value or have different signs."""
     shape = _SHAPES.get(
         (
             parts["year"] is not None,
@@ -195,7 +195,7 @@ def _fraction(value: int | None, digits: int, raw: object) -> str:
 
 
 class _Raw:
-    """Return the raw text of an issue, computed only when needed: natural text if the components form one."""
+    """Return an issue's raw text, computed only when needed: natural text if the components form one."""
 
     __slots__ = ("digits", "parts", "zone")
 

@@ -1,11 +1,11 @@
-"""The types of columns: (source type, dataTypeNumber) -> native name and canonical type (§5).
+"""Column types: (source type, dataTypeNumber) -> native name and canonical type (§5).
 
 The numbers depend on the source type. A number that no table lists has the type `unknown`, and its values are read by
 their branch.
 
-MySQL's integers: the record does not contain their sign, so each maps to the smallest signed type that holds the signed
-and the unsigned form. BIGINT stays int64, because a decimal would change every BIGINT key. A greater unsigned value is
-an issue OUT_OF_RANGE until `tables:` declares the column uint64.
+MySQL integers: the record does not say whether they are signed, so each maps to the smallest signed type that holds
+both the signed and the unsigned range. BIGINT stays int64, because a decimal would change every BIGINT key. A greater
+unsigned value is an `OUT_OF_RANGE` issue until `tables:` declares the column uint64.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from translator.dialects.dts_avro.record import Fields
 
 
 class NativeType(NamedTuple):
-    """The source's name of a type, and the canonical type for its values."""
+    """The source's name for a type, and the canonical type for its values."""
 
     name: str
     canonical: str
@@ -87,7 +87,7 @@ _ORACLE = _table(
     }
 )
 
-# The OID of the type. No canonical type holds a time of day with a zone, so timetz is text.
+# The type's OID. No canonical type holds a time of day with a zone, so timetz is text.
 _POSTGRESQL = _table(
     {
         16: ("bool", "boolean"),
@@ -152,18 +152,18 @@ MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
 
 MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})
 MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})
-"""Sources whose DateTime fractions are micros. Those of every other source are nanos (§4.4)."""
+"""Sources whose DateTime fractions are micros. In every other source, they are nanos (§4.4)."""
 
 TEXT_OR_BYTES = frozenset({15, 249, 250, 251, 252, 253, 254})
 """MySQL uses one number for CHAR and BINARY, for VARCHAR and VARBINARY, for TEXT and BLOB: see `layout`."""
 
 
 def column_type(source_type: str, number: int) -> NativeType:
-    """Return the type of a column by its number."""
+    """Return a column's type by its number."""
     found = _TABLES.get(source_type, {}).get(number)
     return found if found is not None else NativeType(f"dataTypeNumber {number}", "unknown")
 
 
 def text_or_bytes(source_type: str, number: int) -> bool:
-    """Return whether the number does not determine if the column contains text or bytes."""
+    """Return whether the number leaves open if the column contains text or bytes."""
     return source_type in MYSQL_FAMILY and number in TEXT_OR_BYTES

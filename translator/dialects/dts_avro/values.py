@@ -1,9 +1,9 @@
 """Convert a cell to a canonical scalar: the column's type determines the encoding, the branch shows how the value was
 sent.
 
-Every branch has a plain reading (`_PLAIN`), which the converter of the column's type processes. Pairs of branch and
-type that have a special meaning, or need no further check, are listed in `_PAIRS`. `fast_path` reads the most common
-cells.
+Every branch has a plain interpretation (`_PLAIN`), which the converter for the column's type processes. Pairs of branch
+and type that have a special meaning, or need no further check, are listed in `_PAIRS`. `fast_path` reads the most
+common cells.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _PayloadReader: TypeAlias = Callable[["Reading", Payload], Any]
 
 
 class Reading(Struct, frozen=True):
-    """The settings of a source for reading its values."""
+    """A source's settings for reading its values."""
 
     mysql: bool
     """True if the source uses MySQL's charset names and its zero TIMESTAMP."""
@@ -58,7 +58,7 @@ FRACTION_AS_NANOS = "FRACTION_AS_NANOS"
 
 
 def plain_readers(canonical_type: str, reading: Reading) -> dict[int, CellReader]:
-    """Return the readers of a column's cells, by branch: all except null and EmptyObject, which are not values."""
+    """Return a column's cell readers, by branch: all except null and EmptyObject, which are not values."""
     readers = {branch: _cell_reader(_reader(branch, canonical_type), reading) for branch in _PLAIN}
     if reading.declared_unit:
         return readers
@@ -97,7 +97,7 @@ def _reader(branch: int, canonical_type: str) -> _PayloadReader:
     return lambda reading, payload: convert(plain(reading, payload))
 
 
-# -- plain readings
+# -- plain interpretations
 
 _INTEGER_TEXT = re.compile(r"-?[0-9]{1,2000}\Z")
 
@@ -184,7 +184,7 @@ def _utf8_json(reading: Reading, payload: Payload) -> str:
 
 
 def _label_missing(reading: Reading, payload: Payload) -> Scalar:
-    """In a column of labels, a number would be the index of the label and not the label."""
+    """In a column with labels, a number would be the label's index and not the label."""
     raise Unrepresentable("LABEL_MISSING", payload["value"])
 
 

@@ -1,4 +1,4 @@
-"""The two forms of a BinaryGeometry: WKB, and MySQL's internal form, which has four bytes of SRID before it.
+"""The two formats of a BinaryGeometry: WKB, and MySQL's internal format, which has four bytes of SRID before it.
 
 It is unknown which of the two DTS writes (§4.5), so both are read.
 """
@@ -13,7 +13,7 @@ from translator.values import Unrepresentable
 _SRID_BYTES = 4
 _HEADER_BYTES = 5
 _ORDERS: Mapping[int, Literal["big", "little"]] = {0: "big", 1: "little"}
-# Point to GeometryCollection; the thousands mark the Z, M and ZM forms.
+# Point to GeometryCollection. The thousands mark the Z, M and ZM forms.
 _TYPES = frozenset(kind + dimensions for kind in range(1, 8) for dimensions in (0, 1000, 2000, 3000))
 
 # SRID 0 before a little-endian geometry looks like the header of a big-endian point. Only the length distinguishes
