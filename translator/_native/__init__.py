@@ -29,7 +29,7 @@ except ImportError as _error:
 
 
 def absence() -> str | None:
-    """Return the reason why there is no native path, or None if there is one."""
+    """Return why there is no native path, or None if there is one."""
     if os.environ.get(SWITCH) == "off":
         return f"turned off by {SWITCH}"
     if _extension is None:
@@ -42,6 +42,6 @@ def absence() -> str | None:
 
 
 def way() -> str:
-    """Return which path translates, for people: the version of the extension, or why only the plain path is used."""
+    """Return which path translates, in readable form: the extension's version, or why only the plain path is used."""
     reason = absence()
     return f"python ({reason})" if reason or _extension is None else f"native {_extension.VERSION}"

@@ -1,4 +1,4 @@
-"""Everything that Python passes to the native path: layouts of tables, and the form of a source's messages.
+"""Everything that Python passes to the native path: table layouts, and how a source's messages are written.
 
 A dialect produces a `NativeLayout` in its own terms. `codecs/native_table.py` converts it to a `NativeTable` of bytes.
 """
@@ -17,42 +17,42 @@ from translator.values.scalar import Converter
 
 
 class NativeEra(Struct, frozen=True):
-    """The form of a Canal writer's messages whose `ts`, in milliseconds, is within bounds."""
+    """How a Canal writer's messages are written, for messages whose `ts`, in milliseconds, is within bounds."""
 
     low: int
     high: int
     data_is_before: bool = False
-    """In an update with two images, `data` contains the row before."""
+    """In an update with two images, `data` contains the before image."""
 
     deleted_in_old: bool = False
     """A delete has its row in `old`."""
 
 
 class CanalReading(Struct, frozen=True):
-    """The options of a Canal source that affect how a common row message is read."""
+    """A Canal source's options that affect how a common row message is read."""
 
     eras: tuple[NativeEra, ...]
     marks: bool
-    """Certain values show another writer than the declared one. The plain path checks for them."""
+    """Certain values reveal another writer than the declared one. The plain path checks for them."""
 
     tidb: bool
-    """Rows can have the member `_tidb`."""
+    """Rows can have the field `_tidb`."""
 
     gtid_names_transaction: bool
     value_bytes: int
     rows: int
     keeps_images: bool
-    """A guard needs the images of rows."""
+    """A guard needs the row images."""
 
     changed_alone: bool
-    """`old` lists only the changed columns. The plain path reads an update that shows another writer."""
+    """`old` lists only the changed columns. The plain path reads an update that reveals another writer."""
 
 
 class SharePlexReading(Struct, frozen=True):
-    """The options of a SharePlex source that affect how a common row message is read."""
+    """A SharePlex source's options that affect how a common row message is read."""
 
     words: Mapping[bytes, int]
-    """The number of each operation by its words, as JSON."""
+    """Each operation's number by its keywords, as JSON."""
 
     decimal_scn: bool
     key_is_key: bool
@@ -61,7 +61,7 @@ class SharePlexReading(Struct, frozen=True):
 
 
 class DtsAvroReading(Struct, frozen=True):
-    """The options of a DTS Avro source that affect how a common row message is read."""
+    """A DTS Avro source's options that affect how a common row message is read."""
 
     operations: tuple[int, ...]
     """The ordinals of row operations, in the order used in a layout."""
@@ -83,10 +83,10 @@ class DtsAvroReading(Struct, frozen=True):
 
 
 class QlikReading(Struct, frozen=True):
-    """The options of a Qlik source that affect how a common row message is read."""
+    """A Qlik source's options that affect how a common row message is read."""
 
     words: Mapping[bytes, int]
-    """The number of each operation by its words, as JSON."""
+    """Each operation's number by its keywords, as JSON."""
 
     waits: bool
     """The metadata that a message refers to determines how it is read."""
@@ -102,17 +102,17 @@ class QlikReading(Struct, frozen=True):
 
 
 class LayoutColumn(Struct, frozen=True):
-    """A column: the kind of its cells, and the converter for unusual spellings (None: unchanged)."""
+    """A column: how its cells are read natively, and the converter for unusual spellings (None: unchanged)."""
 
     name: str
     kind: NativeKind
     convert: Converter | None
     is_open: bool = False
-    """Its cells determine whether it contains text or bytes, and can contradict the kind."""
+    """Its cells determine whether it contains text or bytes, and can contradict its kind."""
 
 
 class LayoutOperation(Struct, frozen=True):
-    """The events of one operation: letter, writer, whether they refer to a schema, and notes."""
+    """The events for one operation: letter, writer, whether they refer to a schema, and notes."""
 
     op: str
     writer: Writer
@@ -121,13 +121,13 @@ class LayoutOperation(Struct, frozen=True):
 
 
 NativeStep: TypeAlias = "tuple[str, int, tuple[tuple[bytes, NativeStep], ...]]"
-"""A step in reading Avro: its kind in `src/avro_json.rs`, a number if the kind needs one, and its parts. Members of a
-record and symbols of an enum have names, as JSON.
+"""A step in reading Avro: its kind in `src/avro_json.rs`, a number if the kind needs one, and its parts. Record fields
+and enum symbols have names, as JSON.
 """
 
 
 class NativeLayout(Struct, frozen=True):
-    """The rows of a table, with columns in order."""
+    """A table's rows, with columns in order."""
 
     table: TableName
     columns: tuple[LayoutColumn, ...]
@@ -135,23 +135,23 @@ class NativeLayout(Struct, frozen=True):
     key_kind: str
     schema: TableSchema | None
     operations: tuple[Sequence[LayoutOperation | None], ...]
-    """By era, then by operation in the order of the extension. None is left to the plain path."""
+    """By era, then by operation in the extension's order. None is left to the plain path."""
 
     undeclared: LayoutColumn | None = None
     """Used for every unknown column. None if rows must not have unknown columns."""
 
     ordinals: tuple[int, ...] = ()
-    """The bits of the columns in masks, from 1 and ascending; () if they equal the positions in a row."""
+    """The columns' bits in masks, from 1 and ascending. () if they equal the positions in a row."""
 
     has_lobs: bool = False
-    """Some columns have no bit in a mask of changes."""
+    """Some columns have no bit in a changeMask."""
 
     record: NativeStep | None = None
-    """Steps for reading a message in Avro."""
+    """Steps for reading an Avro message."""
 
 
 class NativeColumn(Struct, frozen=True):
-    """A column in the format of the extension: its name as JSON and as Avro."""
+    """A column in the extension's format: its name as JSON and as Avro."""
 
     quoted: bytes
     avro_name: bytes
@@ -169,7 +169,7 @@ class ProjectedChange(Struct, frozen=True):
 
 
 class ProjectedColumn(Struct, frozen=True):
-    """A column of a schema in the format of the extension, with its name as JSON."""
+    """A schema column in the extension's format, with its name as JSON."""
 
     name: bytes
     has_type: bool
@@ -177,25 +177,25 @@ class ProjectedColumn(Struct, frozen=True):
 
 
 class SchemaBlocks(Protocol):
-    """The schema blocks for the records of one operation, as JSON."""
+    """The schema blocks for records with one operation, as JSON."""
 
     def value(self, before: bytes | None, after: bytes | None, commit_us: int | None) -> bytes:
-        """Return the block of a value with these images and this commit time."""
+        """Return the block for a value with these images and this commit time."""
         ...
 
     def key(self, key: bytes) -> bytes:
-        """Return the block of a key."""
+        """Return the block for a key."""
         ...
 
 
 class ProjectedOperation(Struct, frozen=True):
-    """The parts that the records of one operation in a Debezium projection share, in the format of the extension."""
+    """The parts that a Debezium projection's records with one operation share, in the extension's format."""
 
     source: bytes
-    """The member `source`, as JSON, up to its `sequence`."""
+    """The field `source`, as JSON, up to its `sequence`."""
 
     origin: bytes
-    """The rest of it, after the times."""
+    """The rest of `source`, after the times."""
 
     changes: tuple[tuple[ProjectedChange, ...] | None, ...]
     """By before image (none, with gaps, complete), then by whether there is a key.
@@ -204,16 +204,14 @@ class ProjectedOperation(Struct, frozen=True):
     """
 
     columns: tuple[ProjectedColumn, ...]
-    """The columns of the schema to which the events refer."""
+    """The columns in the schema to which the events refer."""
 
     blocks: SchemaBlocks | None
     """None if keys and values have no schema."""
 
 
 class TableOperation(Struct, frozen=True):
-    """Everything that the events of one operation share, in Avro, with their headers, in the format of the
-    extension.
-    """
+    """Everything that events with one operation share, in Avro, with their headers, in the extension's format."""
 
     layout: LayoutOperation
     table: TableName
@@ -221,7 +219,7 @@ class TableOperation(Struct, frozen=True):
     """Database, schema, table and operation, as events are counted."""
 
     schema_key: str | None
-    """The schemas topic's key of the schema to which the events refer."""
+    """The key in the schemas topic for the schema to which the events refer."""
 
     names: bytes
     state: bytes
@@ -237,7 +235,7 @@ class TableOperation(Struct, frozen=True):
 
 
 class NativeTable(Struct, frozen=True):
-    """A table in the format of the extension."""
+    """A table in the extension's format."""
 
     columns: tuple[NativeColumn, ...]
     sorted: tuple[int, ...]
@@ -259,7 +257,7 @@ class NativeTable(Struct, frozen=True):
 
 
 class RowImages(Protocol):
-    """The images of a translated row, for a guard: as JSON, with columns sorted by name.
+    """A translated row's images, for a guard: as JSON, with columns sorted by name.
 
     A `before` that was sent in part is completed; otherwise it is `whole`. `key` is None if the table has none.
     """
@@ -291,7 +289,7 @@ class TakenMessage(Protocol):
     def ts_capture_us(self) -> int | None: ...
     @property
     def images(self) -> Sequence[RowImages]:
-        """The images of each row, if a guard needs them."""
+        """Each row's images, if a guard needs them."""
         ...
 
 
@@ -300,22 +298,24 @@ class NativeGuard(Guard, Protocol):
     """A guard that also handles messages from the native path, using the images that were kept."""
 
     def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
-        """Return findings on the next message of the partition, before anything of it is written."""
+        """Return findings on the partition's next message, before anything from it is written."""
         ...
 
 
 class NativeReader(Protocol):
-    """The native path of one source."""
+    """One source's native path."""
 
     def take(
         self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]
     ) -> Sequence[TakenMessage | str]:
-        """Return the result for each message of a partition: its records, or the reason why it was not translated."""
+        """Return the result for each of a partition's messages: its records, or the reason why it was not
+        translated.
+        """
         ...
 
 
 class ProjectionForm(Struct, frozen=True):
-    """The form of the records of one Debezium projection, in the format of the extension."""
+    """How one Debezium projection's records are written, in the extension's format."""
 
     max_record: int
     offsets: int
@@ -323,14 +323,14 @@ class ProjectionForm(Struct, frozen=True):
 
     tombstones: bool
     omits: bool
-    """A column of the table that a row lacks is left out and listed in a header."""
+    """If a row lacks one of the table's columns, the column is left out and listed in a header."""
 
     operation: Callable[[str, str, NativeLayout, LayoutOperation], ProjectedOperation]
-    """Returns what the records of one operation share, by source and dialect name."""
+    """Returns what the records for one operation share, by source and dialect name."""
 
 
 class RecordForm(Struct, frozen=True):
-    """The form of the records of one source, in the format of the extension."""
+    """How one source's records are written, in the extension's format."""
 
     source: str
     header: bytes
@@ -343,7 +343,7 @@ class RecordForm(Struct, frozen=True):
     """Converts a cell as JSON to a canonical value as JSON, using its converter."""
 
     convert_bytes: Callable[[bytes, Any], bytes]
-    """The same for a cell in bytes of another encoding."""
+    """Does the same for a cell in bytes with another encoding."""
 
     table: Callable[[NativeLayout], NativeTable | None]
     """None is left to the plain path."""
@@ -362,7 +362,7 @@ class NativeRows(Protocol):
     """The part of a dialect that supports the native path, for one source."""
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of its messages. Requires the extension."""
+        """Return its message reader. Requires the extension."""
         ...
 
 

@@ -22,7 +22,8 @@ class Envelope(Struct, frozen=True):
 
 
 def open_envelope(value: bytes, limits: Limits) -> Envelope:
-    """Read the envelope of a value that begins with its magic. Its schema is fixed, so no schema is needed.
+    """Read the envelope of a value that begins with its magic bytes. The envelope's schema is fixed, so no schema is
+    needed.
 
     Raises:
         MessageError: MALFORMED_AVRO, UNKNOWN_TYPE, INVALID_FIELD, LIMIT_EXCEEDED.
@@ -76,7 +77,7 @@ def _branch(value: bytes, at: int) -> bool:
 
 
 def _skip_headers(value: bytes, at: int) -> int:
-    """Return the end of the headers: a map of texts for applications, which Replicate leaves null (§1)."""
+    """Return the end of the headers: a map of text for applications, which Replicate leaves null (§1)."""
     if not _branch(value, at):
         return at + 1
     at += 1
@@ -111,7 +112,7 @@ FRAME_BYTES = 5
 
 
 def registry_id(framed: bytes) -> int:
-    """Return the schema id of a value that begins with byte 00.
+    """Return the schema id from a value that begins with byte 00.
 
     Raises:
         MessageError: FRAMING if the frame itself is truncated.

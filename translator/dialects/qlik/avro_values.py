@@ -1,4 +1,4 @@
-"""Cells of Avro records: their type according to the schema, and how to read them (§6)."""
+"""Cells in Avro records: their type according to the schema, and how to read them (§6)."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class AvroColumn(Struct, frozen=True):
 
 
 def avro_column(name: str, declared: AvroType) -> AvroColumn:
-    """Return the column of a field: a type, or a union of null and a type. If a union has several types, the column has
-    none of them, and its values become issues, because it is unknown which type the source has.
+    """Return the column for a field: a type, or a union of null and a type. If a union has several types, nobody knows
+    which one the source has. The column then has no type, and its values become issues.
     """
     types = [branch for branch in declared.branches if branch.kind != "null"] if declared.branches else [declared]
     if not types or types[0].kind == "null":
@@ -74,7 +74,7 @@ def _decimal(type_: AvroType) -> _Reading:
     return name, unscaled_decimal(type_.precision, type_.scale)
 
 
-# A DATETIME has no zone although Avro's timestamp is a moment: columns are not converted to UTC (§6).
+# A DATETIME has no zone although Avro's timestamp is a point in time: columns are not converted to UTC (§6).
 _LOGICAL: Mapping[str, Callable[[AvroType], _Reading]] = {
     "decimal": _decimal,
     "uuid": lambda _: ("uuid", None),
@@ -93,7 +93,7 @@ _RAW_BYTES = frozenset({"bytes", "fixed"})
 
 
 def converter_to(canonical: str, column: AvroColumn) -> Converter | None:
-    """Return the converter of a column whose type comes from metadata or the operator, and not from Avro alone."""
+    """Return the converter for a column whose type comes from metadata or the operator, and not from Avro alone."""
     if canonical == column.type:
         return column.convert
     if column.native == "string" and canonical == "bytes":

@@ -1,7 +1,7 @@
-"""The text of an Avro schema as it is stored: the parts needed to read data, and no text that could quote data.
+"""An Avro schema's text as it is stored: the parts needed to read data, and no text that could quote data.
 
-A schema can contain more: defaults, documentation, members added by the writer. A writer's defaults are never used, and
-all of these could contain column values, including masked ones, while the text is stored in the metadata topic.
+A schema can contain more: defaults, documentation, fields added by the writer. A writer's defaults are never used. Any
+of this could contain column values, including masked ones, and the text is stored in the metadata topic.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ _NESTED = ("type", "items", "values")
 
 
 def reading_part(text: str) -> str:
-    """Return a schema without the parts that are not needed to read data, or "" if the text is not JSON and therefore
-    unusable.
+    """Return a schema without the parts that are not needed to read data. Returns "" if the text is not JSON and
+    therefore unusable.
 
     Other mistakes remain in the schema and are reported when it is used.
     """
@@ -64,7 +64,7 @@ def _symbol(declared: Any) -> Any:
 
 
 def _scalars(declared: Mapping[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Return the members with these names. A member of another type becomes null, which is also invalid."""
+    """Return the fields with these names. A field with another type becomes null, which is also invalid."""
     kept = {
         name: declared[name] if type(declared[name]) is kind else None
         for name, kind in kinds.items()

@@ -51,30 +51,31 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options of a Qlik source (docs/dialects/qlik.md)."""
 
     topics: Topics = None
-    """The table of each topic, for messages without metadata."""
+    """The table for each topic, for messages without metadata."""
     untyped: Literal["wait", "translate"] = "wait"
-    """The policy for a message that refers to metadata. It waits for the metadata, or it is translated without types,
-    even if the metadata is known, because an event must not depend on what happened to be learned before
-    (docs/design.md §1). Avro that cannot be read without the metadata always waits.
+    """What to do with a message that refers to metadata: wait for the metadata, or translate the message without types.
+    In the second case, metadata is not used even if it is known, because an event must not depend on what happened to
+    be learned before (docs/design.md §1). Avro that cannot be read without the metadata always waits.
     """
     message_format: MessageFormat | None = None
-    """The sections of a task that does not use Replicate's defaults. None: as found."""
+    """The sections in a task that does not use Replicate's defaults. None: as found."""
     avro_masks: Literal["big", "little"] = "big"
     """The first byte of a mask in Avro: the most significant one, as in the hex text, or the least significant (§5:
     unproven).
     """
     numeric_timestamp: Literal["note", "reject", "micros"] = "note"
-    """The policy for a numeric timestamp: left out with a note, rejected, or read as microseconds since 1970."""
+    """What to do with a numeric timestamp: leave it out with a note, reject it, or read it as microseconds since 1970.
+    """
     read_as_refresh: bool = False
-    """True: the operation READ means REFRESH; no producer of it is known (§4)."""
+    """True: the operation READ means REFRESH. No known producer writes it (§4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
-    """The text that the task writes into the Kafka key: the value of the key column, for a DELETE without a row; or
+    """The text that the task writes into the Kafka key: the key column's value, for a DELETE without a row; or
     `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics` does.
     """
     control_tables: Literal["pass", "skip"] = "pass"
-    """The policy for rows of Replicate's own tables, `attrep_…`: translate them like any others, or skip and count
+    """What to do with rows from Replicate's own tables, `attrep_…`: translate them like any others, or skip and count
     them.
     """
 
@@ -108,7 +109,7 @@ class Qlik:
         }
 
     def decode(self, message: Message) -> Outcome:
-        """Return the outcome of one record.
+        """Return one record's outcome.
 
         Raises:
             MessageError: the record becomes a dead letter.
@@ -144,8 +145,8 @@ class Qlik:
         return self._learned(schema_id, Metadata).row_schema
 
     def _described_table(self, described: Described) -> Table | None:
-        """Find the table of a message as `decode` does, or None if the message is not a row change for the native
-        path.
+        """Find a message's table as `decode` does. None if the message is not a row change that the native path
+        supports.
         """
         named = {"schema": described.schema, "table": described.table}
         frame = Frame(described.variant, DATA, None, {"headers": named}, "$")
@@ -162,7 +163,7 @@ class Qlik:
         return None if self._is_skipped(table) else table
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the table of a JSON data message, from its metadata, or else from its topic, its Kafka key or the
+        """Return the table for a JSON data message, from its metadata, or else from its topic, its Kafka key or the
         message.
 
         Raises:
@@ -179,7 +180,7 @@ class Qlik:
         return [self._untyped.find(message, frame).name]
 
     def masked_copy(self, message: Message, masked: MaskedValues) -> Message:
-        """Return a copy with other values of rows, in the value and in the key.
+        """Return a copy with other row values, in the value and in the key.
 
         Raises:
             Unmaskable: it cannot be read, or its metadata or schema is unknown.
@@ -187,7 +188,7 @@ class Qlik:
         return MaskedCopies(self._splitter, self._setup.limits, self._embedded, self._found, masked).copy(message)
 
     def learn(self, key: str, document: bytes) -> Metadata | WriterSchema:
-        """Return the metadata in a document that `decode` produced, or the schema of a registry."""
+        """Return the metadata in a document that `decode` produced, or a registry schema."""
         if key.startswith(REGISTRY):
             return WriterSchema(document, self._setup.limits, self._reading)
         return self._compile(document)
@@ -289,7 +290,7 @@ class Qlik:
     def _registered_table(self, schema: RowSchema, named: NamespaceParts, key_record: KeyRecord | None) -> Table:
         return self._untyped.of_schema(schema, named, tuple(key_record.columns) if key_record else ())
 
-    # -- rows of all layouts
+    # -- rows in all layouts
 
     def _read(self, frame: Frame, message: Message) -> tuple[Headers, Sections]:
         headers = read_headers(frame.body, frame.path, self._rules)
@@ -333,7 +334,7 @@ _CONTROL_TABLE = "attrep_"
 
 
 def _by_registry(number: int, make: Callable[[], T], of: str = "of the registry") -> T:
-    """Compile a schema of the registry. An error includes its id."""
+    """Compile a registry schema. An error includes its id."""
     try:
         return make()
     except MessageError as error:

@@ -42,12 +42,12 @@ TYPES: Mapping[str, str] = {
     "TIME": "time",
     "DATETIME": "timestamp",
 }
-"""Replicate's type names (sections 2 and 6). A DATETIME has no zone: columns are not converted to UTC. A column of any
-other type has type unknown.
+"""Replicate's type names (sections 2 and 6). A DATETIME has no zone: columns are not converted to UTC. A column with
+any other type has type unknown.
 """
 
 MAX_DIGITS = 1000
-"""Limit for precision and scale, beyond any database's (PostgreSQL has 1000). A greater number is not used."""
+"""Limit for precision and scale. No database allows more (PostgreSQL has 1000). A greater number is not used."""
 
 
 class MetadataColumn(Struct, frozen=True, omit_defaults=True):
@@ -83,10 +83,11 @@ class MetadataDocument(Struct, frozen=True, rename="camel"):
 
 
 def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
-    """Return the document of a metadata message.
+    """Return a metadata message's document.
 
     Raises:
-        MessageError: something is missing, has another JSON type, or is contradictory. Nothing of it is learned.
+        MessageError: something is missing, has another JSON type, or is contradictory. Nothing is learned from
+            the message.
     """
     body, path = frame.body, frame.path
     lineage, at = field(body, "lineage", dict, path), f"{path}.lineage"
@@ -107,7 +108,7 @@ def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
 
 
 def _announced_id(frame: Frame) -> str:
-    """Return the id to which data messages refer. The envelope repeats it or, according to Help, may leave it null."""
+    """Return the id to which data messages refer. The envelope repeats it or, according to Help, can leave it null."""
     path = f"{frame.path}.schemaId"
     schema_id = read_schema_id(frame.body, "schemaId", frame.path)
     if schema_id is None:
@@ -151,7 +152,7 @@ def _columns(structure: JsonObject, path: str, limits: Limits) -> tuple[Metadata
 
 def _column(name: str, told: JsonObject, path: str, limits: Limits) -> MetadataColumn:
     type_: str = field(told, "type", str, path)
-    # Upper-casing can turn letters of other alphabets into those of a name.
+    # Upper-casing can turn letters from other alphabets into those in a name.
     known = type_.upper() if type_.isascii() else ""
     return MetadataColumn(
         name,
@@ -181,5 +182,5 @@ def _check_unique(what: str, numbers: list[int], path: str) -> None:
 
 
 def encode_document(document: MetadataDocument) -> bytes:
-    """Return compact JSON with members in the order of the class."""
+    """Return compact JSON with fields in the order in which the class declares them."""
     return msgspec.json.encode(document)

@@ -1,4 +1,4 @@
-"""The headers of a data message (§1 and 4)."""
+"""A data message's headers (§1 and 4)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from translator.errors import ErrorCode, MessageError
 
 OPERATIONS: Mapping[str, str] = {"REFRESH": "r", "INSERT": "c", "UPDATE": "u", "DELETE": "d"}
 READ: Mapping[str, str] = {"READ": "r"}
-"""An operation that mongo-kafka takes for REFRESH, although no producer of it is known (§4)."""
+"""An operation that mongo-kafka treats as REFRESH, although no known producer writes it (§4)."""
 MAX_COUNTER = 2**63 - 1
 
 CARRIED = ("streamPosition", "externalSchemaId")
@@ -25,7 +25,7 @@ CARRIED = ("streamPosition", "externalSchemaId")
 
 
 class HeaderRules(Struct, frozen=True):
-    """The operator's decisions about headers."""
+    """What the operator decided about headers."""
 
     operations: Mapping[str, str]
     numeric_timestamp: str
@@ -33,7 +33,7 @@ class HeaderRules(Struct, frozen=True):
 
 
 class Headers(Struct, frozen=True):
-    """The headers of a message. Null, missing and `""` mean the same in each of them (§4)."""
+    """A message's headers. Null, missing and `""` mean the same in each of them (§4)."""
 
     path: str
     op: str
@@ -47,7 +47,7 @@ class Headers(Struct, frozen=True):
 
 
 def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Headers:
-    """Return the headers of a message body. Unknown ones are ignored, because the writer adds new ones over time.
+    """Return the headers in a message body. Unknown ones are ignored, because the writer adds new ones over time.
 
     Raises:
         MessageError: UNKNOWN_OPERATION, MISSING_FIELD or INVALID_FIELD.
@@ -55,7 +55,7 @@ def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Head
     headers = field(body, "headers", dict, path)
     path = f"{path}.headers"
     operation: str = field(headers, "operation", str, path)
-    # Case folding can turn letters of other alphabets into those of the words: `ınsert` is not one of them.
+    # Case folding can turn letters from other alphabets into those in a keyword: `ınsert` is not a keyword.
     word = operation.upper() if operation.isascii() else operation
     notes: list[str] = []
     return Headers(
@@ -85,7 +85,7 @@ CHANGE_SEQUENCE = (
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)0229)"
     r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}"
 )
-"""Pattern: a valid time in hundredths of a second, and a number of 19 digits, 35 in all (§4). For matching sequences,
+"""Pattern: a valid time in hundredths of a second, and a number with 19 digits, 35 in all (§4). For matching sequences,
 byte order is the order of a task's changes.
 """
 _is_regular = re.compile(CHANGE_SEQUENCE).fullmatch
@@ -99,7 +99,7 @@ def _change_sequence(headers: Mapping[str, Any], path: str, notes: list[str]) ->
 
 
 def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
-    """No size is set: the counter of the last event is not the size if filters or other topics remove events."""
+    """No size is set: the last event's counter is not the size if filters or other topics remove events."""
     transaction = _text(headers, "transactionId", path)
     counter = field(headers, "transactionEventCounter", int, path, optional=True)
     last = field(headers, "transactionLastEvent", bool, path, optional=True)

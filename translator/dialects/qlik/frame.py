@@ -1,4 +1,4 @@
-"""The layout of a message (§1), and the parts that all layouts share."""
+"""A message's layout (§1), and the parts that all layouts share."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ MAX_SCHEMA_ID_CHARS = 128
 
 
 class Frame(Struct, frozen=True):
-    """A message in any layout. `body` contains data, beforeData and headers; `path` is its position.
+    """A message in any layout. `body` contains data, beforeData and headers. `path` is its position.
 
-    `sent` is the text of a message in JSON.
+    `sent` is the text of a JSON message.
     """
 
     variant: str
@@ -63,13 +63,13 @@ def framing(value: bytes) -> str:
     raise MessageError(ErrorCode.FRAMING, reason)
 
 
-# -- JSON, by members
+# -- JSON, by its fields
 
 _ROWS = frozenset({"$.data", "$.beforeData", "$.message.data", "$.message.beforeData"})
 
 
 def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
-    """Return the frame of a JSON value. `splitter` is set if the operator declares the form of the sections.
+    """Return the frame for a JSON value. `splitter` is set if the operator declares how the sections are written.
 
     Raises:
         MessageError: FRAMING for an unknown layout, UNSUPPORTED_SHAPE for a layout that is not supported.
@@ -85,12 +85,12 @@ def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
 
 
 def _is_column(member: object, splitter: Splitter | None) -> bool:
-    """Return whether a member of the root can be a cell: if columns are root members, they can have any name."""
+    """Return whether a root field can be a cell. If columns are root fields, they can have any name."""
     return splitter is not None and splitter.columns_beside and not isinstance(member, dict)
 
 
 def _members(root: JsonObject) -> int:
-    """The members of the objects in a data message. There can be more."""
+    """The fields of the objects in a data message. There can be more."""
     body = root.get("message", root)
     if type(body) is not dict:
         return -1
@@ -136,7 +136,7 @@ def _custom(
 
 
 def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
-    """Read an object without magic: the envelope is an option of the task (§1)."""
+    """Read an object without magic bytes. The envelope is an option in the task (§1)."""
     sectioned = HEADERS in root and (ROW in root or BEFORE in root)
     found = splitter or detect(root)
     if sectioned and found is None:
@@ -177,11 +177,11 @@ def read_schema_id(parent: JsonObject, name: str, path: str) -> str | None:
 
 
 REGISTRY = "registry/"
-"""Key prefix for learned schemas of a registry. A messageSchemaId never begins with it."""
+"""Key prefix for learned registry schemas. A messageSchemaId never begins with it."""
 
 
 def check_schema_id(schema_id: str | None, path: str) -> None:
-    """Reject an id that collides with the keys of another kind of metadata.
+    """Reject an id that collides with the keys for registry schemas.
 
     Raises:
         MessageError: INVALID_FIELD.

@@ -1,8 +1,8 @@
-"""The Kafka key: the key columns of a table, and the last place to look for the row of a DELETE (§8).
+"""The Kafka key: a table's key columns, and the last place to look for a DELETE's row (§8).
 
-A key is empty, the name of the table, or the key columns, as text or as an Avro record. The delimiter of text with
-several columns is not documented, so such text is never split. Text with one column could also be `SCHEMA+TABLE`, so it
-is read only if the operator declares what the task writes.
+A key is empty, the table name, or the key columns, as text or as an Avro record. Text with several columns has a
+delimiter that is not documented, so it is never split. Text with one column could also be `SCHEMA+TABLE`, so it is read
+only if the operator declares what the task writes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from translator.message import Limits
 
 
 class KeyRow(Struct, frozen=True):
-    """The cells of a Kafka key, how to read them, and which of them form the key. `sent` is the text of a JSON key."""
+    """The cells in a Kafka key, how to read them, and which of them form the key. `sent` is a JSON key's text."""
 
     cells: JsonObject
     converters: Converters
@@ -43,10 +43,10 @@ def is_object(key: bytes | None) -> bool:
 
 
 class KeyRecord:
-    """Compile the schema of Avro keys ("Encode the message key in Avro format", §3).
+    """Compile the schema for Avro keys ("Encode the message key in Avro format", §3).
 
     Raises:
-        MessageError: the schema is unusable, or not of a record.
+        MessageError: the schema is unusable, or not for a record.
     """
 
     def __init__(self, schema: WriterSchema) -> None:
@@ -54,7 +54,7 @@ class KeyRecord:
         self.columns = {name: avro_column(name, type_) for name, type_ in self._reader.schema.fields}
 
     def row(self, key: bytes, table: Table) -> KeyRow:
-        """Return the row of an Avro key.
+        """Return the row from an Avro key.
 
         Raises:
             MessageError: MALFORMED_AVRO, or the key does not belong to the table.
@@ -73,7 +73,7 @@ _PATH = "$key"
 
 
 def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: bool) -> KeyRow:
-    """Return the row of a key: a JSON object of columns or, if the operator says so, the text of the only key
+    """Return the row from a key: a JSON object with columns or, if the operator says so, the text of the only key
     column.
     """
     cells: JsonObject
@@ -100,7 +100,7 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
 
 
 def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, ...] | None:
-    """Return the key columns of a row that a JSON key contains: () if it has others, None if it is not an object."""
+    """Return the row's key columns that a JSON key contains: () if it has others, None if it is not an object."""
     if not is_object(key):
         return None
     try:
@@ -121,7 +121,7 @@ def _is_no_json(key: bytes, limits: Limits) -> bool:
 
 
 def _checked(cells: JsonObject, converters: Converters, table: Table, sent: SentJson | None = None) -> KeyRow:
-    """Return the row, if it has all key columns of the table and no unknown ones."""
+    """Return the row, if it has all of the table's key columns and no unknown ones."""
     lacking = next((name for name in table.key_columns if cells.get(name) is None), None)
     known = table.schema.column_names if table.schema else cells.keys()
     stray = next((name for name in cells if name not in known), None)

@@ -25,7 +25,7 @@ from translator.message import Limits, Message
 
 _AROUND = frozenset({"magic", "type", "headers", "messageSchemaId", "messageSchema"})
 _DESCRIBING = frozenset({"schemaId", "lineage", "tableStructure", "dataSchema", HEADERS})
-"""Members of a message that are unrelated to rows: all of its metadata, and the headers."""
+"""The message fields that are unrelated to rows: all of its metadata, and the headers."""
 
 _COLUMN_HEADERS = frozenset(f"{HEADERS}{SEPARATOR}{name}" for name in HEADER_NAMES)
 
@@ -39,7 +39,7 @@ class MaskedCopies:
     Args:
         splitter: the sections declared by the operator.
         embedded: schemas contained in messages.
-        found: looks up what was learned under a key: metadata or a schema of the registry.
+        found: looks up what was learned under a key: metadata or a registry schema.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class MaskedCopies:
         if not isinstance(root, dict):
             raise Unmaskable("it is not JSON")
         body = root.get("message")
-        # Headers next to rows that are objects are not columns. Without such an object they cannot be distinguished.
+        # Headers next to rows that are objects are not columns. Without such an object, they cannot be distinguished.
         beside = frozenset(HEADER_NAMES) if isinstance(root.get(DATA, root.get(BEFORE)), dict) else frozenset()
 
         inside = _DESCRIBING | _COLUMN_HEADERS
@@ -152,7 +152,7 @@ def _rewritten(reader: DatumReader, data: bytes, masked: MaskedValues, kept: Col
 
 
 def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
-    """Mask a cell as read by fastavro. In a union of several types, the type is inferred from the value."""
+    """Mask a cell as read by fastavro. In a union with several types, the type is inferred from the value."""
     types = [branch for branch in type_.branches if branch.kind != "null"] or [type_]
     match cell:
         case None | bool():
@@ -167,7 +167,7 @@ def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
         case bytes():
             return _bytes(cell, masked, types)
         case _:
-            # A symbol is part of the schema and one of few.
+            # An enum symbol is part of the schema, and there are only a few of them.
             return cell if any(found.kind == "enum" for found in types) else masked.text(cell)
 
 

@@ -33,9 +33,7 @@ _BYTE = 8
 
 
 class Masks(Struct, frozen=True):
-    """Both masks of a message with the ordinals of its columns, in ascending order. Bits above the last one are
-    removed.
-    """
+    """A message's two masks with its columns' ordinals, in ascending order. Bits above the last one are removed."""
 
     column: int | None
     change: int | None
@@ -49,7 +47,9 @@ class Masks(Struct, frozen=True):
 
     @classmethod
     def over(cls, column: int | None, change: int | None, ordinals: Ordinals) -> Masks:
-        """Return the masks of columns. Bits without a column have no meaning, because some writers fill whole bytes."""
+        """Return the masks for columns. Bits without a column have no meaning, because some writers fill whole
+        bytes.
+        """
         highest = next(reversed(ordinals.values()), 0)
         if (column or 0) >> highest == 0 == (change or 0) >> highest:
             return cls(column, change, ordinals, highest)
@@ -68,7 +68,7 @@ class Masks(Struct, frozen=True):
         return self.column is None or self.column + 1 == 1 << self.highest
 
     def uncaptured(self, row: Mapping[str, object]) -> list[str]:
-        """Return columns of a row whose bit in the columnMask is not set."""
+        """Return those columns in a row whose bit in the columnMask is not set."""
         mask, ordinals = self.column, self.ordinals
         if mask is None:
             return []
@@ -85,9 +85,9 @@ class Masks(Struct, frozen=True):
 
 
 def check_byte_order(column: int | None, change: int | None, highest: int, path: str) -> None:
-    """Reject Avro masks of several bytes with bits above the highest ordinal.
+    """Reject Avro masks that have several bytes and bits above the highest ordinal.
 
-    Such a bit is the only evidence that their bytes are in reverse order. A single byte has no order.
+    Such a bit is the only evidence that the bytes are in reverse order. A single byte has no order.
 
     Raises:
         MessageError: INVALID_FIELD.
@@ -103,10 +103,10 @@ def check_byte_order(column: int | None, change: int | None, highest: int, path:
 
 
 class Gaps(Struct, frozen=True):
-    """Determines which nulls of a message are values, if a columnMask leaves columns out.
+    """Determines which nulls in a message are values, if a columnMask leaves columns out.
 
-    A column that was not captured is still sent, with value null (§0.3). A value with a clear bit is used, and it
-    disproves the mask: the mask does not belong to this row, and then it is unknown which nulls are values.
+    A column that was not captured is still sent, with value null (§0.3). A value with a clear bit is used and disproves
+    the mask: the mask does not belong to this row. It is then unknown which nulls are values.
     """
 
     masks: Masks
@@ -114,7 +114,7 @@ class Gaps(Struct, frozen=True):
 
     @classmethod
     def of(cls, masks: Masks, *rows: Mapping[str, object] | None, assumed: bool = False) -> Gaps | None:
-        """Return the gaps of a message with these images, or None if the mask includes all columns.
+        """Return the gaps in a message with these images, or None if the mask includes all columns.
 
         If ordinals were assumed from the positions in the row, a bit above the last position disproves that assumption.
         """

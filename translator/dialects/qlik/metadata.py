@@ -1,4 +1,4 @@
-"""Documents of metadata messages, compiled for reading rows, and announced to consumers when a structure changes."""
+"""Documents from metadata messages, compiled for reading rows, and announced to consumers when a structure changes."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SIZED = frozenset({"STRING", "WSTRING", "BYTES", "CLOB", "NCLOB", "BLOB"})
 
 
 class Metadata(Struct, frozen=True, dict=True):
-    """The look-up's result for a schema id. `table` is for JSON rows; Avro rows are read with the data schema."""
+    """The look-up's result for a schema id. `table` is for JSON rows. Avro rows are read with the data schema."""
 
     document: MetadataDocument
     table: Table
@@ -37,7 +37,7 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @cached_property
     def row_schema(self) -> RowSchema:
-        """The data schema, compiled when the first Avro message needs it, because JSON tables have one as well.
+        """The data schema, compiled when the first Avro message needs it, because JSON tables have one, too.
 
         Raises:
             MessageError: it is missing or unusable.
@@ -54,7 +54,7 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @cached_property
     def avro_table(self) -> Table:
-        """Return the table for rows of the data schema.
+        """Return the table for rows with the data schema.
 
         Raises:
             MessageError: the schema is unusable.
@@ -62,7 +62,7 @@ class Metadata(Struct, frozen=True, dict=True):
         return self.avro_table_by(self.row_schema)
 
     def avro_table_by(self, schema: RowSchema) -> Table:
-        """Return the table for rows of a schema: types from the metadata, spelled as in the schema."""
+        """Return the table for rows with a schema: types from the metadata, spelled as in the schema."""
         types = {column.name: canonical_type(column) for column in self.document.columns}
         converters = {
             name: converter_to(types[name], column) if name in types else column.convert
@@ -77,12 +77,12 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @property
     def version(self) -> tuple[int, str]:
-        """The document with the greater value is current if two documents have the same id (§11)."""
+        """If two documents have the same id, the one with the greater value is current (§11)."""
         return self.document.table_version or 0, self.document.timestamp or ""
 
     @property
     def content(self) -> MetadataDocument:
-        """The part used for reading rows, without the time of publication."""
+        """The part used for reading rows, without the publication time."""
         return msgspec.structs.replace(self.document, table_version=None, timestamp=None)
 
 
@@ -122,7 +122,7 @@ def compile_document(
             key_columns=key,
             key_kind=key_kind,
             ordinals={column.name: column.ordinal for column in document.columns},
-            # A column of unknown type could be a LOB.
+            # A column with an unknown type could be a LOB.
             lobs=frozenset(column.name for column in document.columns if column.type in LOBS).union(unknown),
             server=document.server,
             task=document.task,
@@ -135,7 +135,7 @@ def compile_document(
 
 
 def _as_now(document: MetadataDocument) -> MetadataDocument:
-    """Convert a document stored by an earlier release to an equivalent one of this release."""
+    """Convert a document stored by an earlier release to this release's equivalent."""
     text = document.data_schema
     return document if text is None else replace(document, data_schema=reading_part(text))
 
@@ -144,12 +144,12 @@ def _as_now(document: MetadataDocument) -> MetadataDocument:
 
 
 def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
-    """Return the event for a changed structure. Version 1, or no version, is the first publication of a table, so
-    nothing changed.
+    """Return the event for a changed structure. Version 1, or no version, is a table's first publication, so nothing
+    changed.
 
-    An event depends on no other message. Only the message's own version therefore decides, and a version that is
-    published again, as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used
-    only if its text contains one.
+    An event depends on no other message. Only the message's own version therefore decides. A version that is published
+    again, as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used only if
+    its text contains one.
     """
     document = metadata.document
     if (document.table_version or 1) <= 1:
@@ -172,7 +172,7 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """Return the type of a column. A NUMERIC without precision is any number (Oracle's NUMBER, §6)."""
+    """Return a column's type. A NUMERIC without precision is any number (Oracle's NUMBER, §6)."""
     type_ = TYPES[column.type] if column.undocumented is None else "unknown"
     return f"decimal({column.precision},{column.scale})" if type_ == "decimal" and column.precision else type_
 

@@ -46,11 +46,11 @@ _AS_SENT: Mapping[str, NativeKind] = {
     "string": native_kind("string", None),
     "enum": native_kind("string", None),
 }
-"""The kinds of cells that are canonical as sent."""
+"""Cells that are canonical as sent."""
 
 
 def record_step(schema: AvroType, *, reversed_masks: bool) -> NativeStep:
-    """Return how to read a data record whose sections have their default form."""
+    """Return how to read a data record whose sections are written in the default way."""
 
     def header(type_: AvroType) -> NativeStep:
         if type_.kind == "bytes":
@@ -63,7 +63,7 @@ def record_step(schema: AvroType, *, reversed_masks: bool) -> NativeStep:
 
 
 def layout_column(name: str, canonical: str, convert: Converter | None, declared: AvroType | None) -> LayoutColumn:
-    """Return a column of a known type as the field of a row declares it, or None if there is no such field."""
+    """Return a column with a known type as the row's field declares it, or None if there is no such field."""
     only = None if declared is None else _only(declared)
     if declared is None or only is None or _cell(only) == _REFUSED:
         return LayoutColumn(name, PYTHON, _left)
@@ -71,14 +71,14 @@ def layout_column(name: str, canonical: str, convert: Converter | None, declared
     if sent.convert is None:
         kind = _AS_SENT[only.kind] if canonical == sent.type else native_kind(canonical, convert)
         return LayoutColumn(name, kind, convert)
-    # Only the type itself knows the bounds of a number, or reads the float that was sent.
+    # Only the type itself knows a number's bounds, or reads the float that was sent.
     if canonical != sent.type and only.kind in ("double", "bytes"):
         return LayoutColumn(name, PYTHON, _left)
     return LayoutColumn(name, native_kind(canonical, converter(canonical)), _left)
 
 
 def _left(value: object) -> Scalar:
-    """Leave the message of a cell to the plain path, because the text is not as sent."""
+    """Leave the cell's message to the plain path, because the text is not as sent."""
     raise ValueError("not a common cell")
 
 
@@ -100,7 +100,7 @@ def _nullable(type_: AvroType, leaf: Callable[[AvroType], NativeStep]) -> Native
 
 
 def _only(type_: AvroType) -> AvroType | None:
-    """Return the only non-null type of a column, or None if it has none or several."""
+    """Return a column's only non-null type, or None if it has none or several."""
     types = [branch for branch in type_.branches or (type_,) if branch.kind != "null"]
     return types[0] if len(types) == 1 else None
 

@@ -1,4 +1,4 @@
-"""The common row messages of a source that the native path supports, and the tables for reading them."""
+"""A source's common row messages that the native path supports, and the tables for reading them."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from translator.message import Lookup, Writer
 from translator.values.native_kinds import native_kind
 
 OPERATIONS = ("c", "u", "d", "r")
-"""The letters of the operations, in the order of the extension."""
+"""The letters for the operations, in the extension's order."""
 
 DEPTH = 3
-"""The nesting depth of a message: the envelope, the message, a section."""
+"""A message's nesting depth: the envelope, the message, a section."""
 
 
 class Described(Struct, frozen=True):
-    """Everything that determines the table of a message. Parts that are irrelevant in a message are empty."""
+    """Everything that determines a message's table. Parts that are irrelevant in a message are empty."""
 
     variant: str
     schema_id: str
@@ -51,7 +51,7 @@ class QlikNativeRows:
 
     Args:
         table: finds a table like the plain path; None leaves it to the plain path.
-        row_schema: finds the schema of Avro rows by the id of their metadata, or by its own.
+        row_schema: finds the schema for Avro rows by their metadata id, or by its own.
         reversed_masks: the first byte of a mask in Avro is the least significant one.
     """
 
@@ -71,13 +71,13 @@ class QlikNativeRows:
         self._reversed_masks = reversed_masks
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be installed."""
+        """Return the extension's reader. The extension must be installed."""
         from translator._native import rows
 
         return rows.QlikRows(self._reading, form, form.compiler(self.layout), self._lookup)
 
     def layout(self, *parts: bytes) -> NativeLayout | None:
-        """Return the layout of the table described by the parts of `Described`, or None for the plain path.
+        """Return the layout for the table that the parts of `Described` identify, or None for the plain path.
 
         Raises:
             ValueError: a part is not text.
@@ -98,7 +98,7 @@ class QlikNativeRows:
             return None
 
     def _avro_layout(self, variant: str, table: Table, schema: RowSchema) -> NativeLayout | None:
-        """Return the layout of Avro rows, or None if the form of their sections was inferred, which is rare."""
+        """Return the layout for Avro rows. None if the structure of their sections was inferred, which is rare."""
         if schema.basis != "certain":
             return None
         layout = _layout(variant, table, _avro_columns(table, schema))
@@ -107,12 +107,12 @@ class QlikNativeRows:
 
 
 def words_of(operations: Mapping[str, str]) -> dict[bytes, int]:
-    """Return the number of each operation by its words, as JSON, in Replicate's spelling."""
+    """Return each operation's number by its keywords, as JSON, in Replicate's spelling."""
     return {msgspec.json.encode(word): OPERATIONS.index(op) for word, op in operations.items()}
 
 
 def _columns(table: Table) -> tuple[LayoutColumn, ...]:
-    """Return the columns of JSON rows."""
+    """Return the columns for JSON rows."""
     columns = table.schema.columns if table.schema else ()
     converters = [table.converters[column.name] for column in columns]
     return tuple(
@@ -122,7 +122,7 @@ def _columns(table: Table) -> tuple[LayoutColumn, ...]:
 
 
 def _avro_columns(table: Table, schema: RowSchema) -> tuple[LayoutColumn, ...]:
-    """Return the columns of Avro rows, with types from metadata or the operator, or else from their schema."""
+    """Return the columns for Avro rows, with types from metadata or the operator, or else from their schema."""
     columns = table.schema.columns if table.schema else ()
     return tuple(
         layout_column(column.name, column.type, table.converters[column.name], schema.declared.get(column.name))

@@ -1,4 +1,4 @@
-"""Compiled writer schemas of rows and message keys: how to read a record, and what it says about its table."""
+"""Compiled writer schemas for rows and message keys: how to read a record, and what it says about its table."""
 
 from __future__ import annotations
 
@@ -22,23 +22,23 @@ T = TypeVar("T")
 
 
 class AvroReading(Struct, frozen=True):
-    """The operator's declarations about Avro messages."""
+    """What the operator declared about Avro messages."""
 
     splitter: Splitter | None = None
-    """The form of the sections. None: as found."""
+    """How the sections are written. None: as found."""
     masks: Literal["big", "little"] = "big"
     """The first byte of a mask: the most or the least significant one."""
 
 
 class RowSchema:
-    """The schema of a data record.
+    """A data record's schema.
 
     Args:
-        schema: the schema of the record.
-        reading: the operator's declarations.
+        schema: the record's schema.
+        reading: what the operator declared.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE if it is the schema of something else.
+        MessageError: UNSUPPORTED_SHAPE if it is the schema for something else.
     """
 
     def __init__(self, schema: AvroType, reading: AvroReading) -> None:
@@ -56,7 +56,7 @@ class RowSchema:
             raise _no_data_record(schema, "no record data")
         self.columns = _columns(schema, rows)
         self.declared: Mapping[str, AvroType] = {name: type_ for row in reversed(rows) for name, type_ in row.items()}
-        """The types of the columns. Both rows give a column the same type, or equivalent ones."""
+        """The column types. Both rows give a column the same type, or equivalent ones."""
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
@@ -64,10 +64,10 @@ class RowSchema:
         large.
         """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
-        """The basis on which the form of the sections is known."""
+        """How the structure of the sections is known."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
-        """Return the record in the form of a JSON message's body, except for its cells.
+        """Return the record in the same form as a JSON message's body, except for its cells.
 
         Raises:
             MessageError: MALFORMED_AVRO.
@@ -89,7 +89,7 @@ def _no_data_record(schema: AvroType, lacks: str) -> MessageError:
 
 
 def _columns(schema: AvroType, rows: list[dict[str, AvroType]]) -> Mapping[str, AvroColumn]:
-    """Return the columns of the rows, in the order of the first one. Both are usually the record Data (§3a)."""
+    """Return the rows' columns, in the order of the first row. Both rows usually have the record type Data (§3a)."""
     columns: dict[str, AvroColumn] = {}
     for row in rows:
         for name, type_ in row.items():
@@ -108,7 +108,7 @@ def _record(type_: AvroType) -> AvroType | None:
 
 
 def _members(schema: AvroType) -> dict[str, Any]:
-    """Return the fields of a data record as in a message, with types instead of values."""
+    """Return a data record's fields as in a message, with types instead of values."""
     return {name: dict(record.fields) if (record := _record(type_)) else type_ for name, type_ in schema.fields}
 
 
@@ -128,7 +128,7 @@ _TIME_DIGITS = {"timestamp-millis": 3, "timestamp-micros": 6, "timestamp-nanos":
 
 
 def _time_text(read: Converter, value: object) -> object:
-    """Return a header whose schema defines the unit of its time, as text; a number if it is out of the calendar's
+    """Return a header whose schema defines the unit of its time, as text, or as a number if it is out of the calendar's
     range.
     """
     try:
@@ -141,7 +141,7 @@ _BYTES, _FLOATS = frozenset({"bytes", "fixed"}), frozenset({"float", "double"})
 
 
 def _header(type_: Any, reading: AvroReading) -> Callable[[object], object] | None:
-    """Return the conversion of a header to its JSON form, or None if none is needed."""
+    """Return the conversion from a header to its JSON form, or None if none is needed."""
     types = type_.branches or (type_,) if isinstance(type_, AvroType) else ()
     digits = next((_TIME_DIGITS[branch.logical] for branch in types if branch.logical in _TIME_DIGITS), None)
     if digits is not None:
@@ -165,7 +165,7 @@ class NamespaceParts:
 
 
 def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
-    """Return the table in the namespace of a data record: `com.attunity.queue.msg.<task>.<schema>.<table>`.
+    """Return the table in a data record's namespace: `com.attunity.queue.msg.<task>.<schema>.<table>`.
 
     The number of segments varies (§3b). With two, the first is assumed to be the schema, so that two tables are never
     merged. With more than three, it is unknown which of them contain a dot.
@@ -196,7 +196,7 @@ class WriterSchema:
 
     @property
     def row(self) -> RowSchema:
-        """Return the schema of a data record.
+        """Return a data record's schema.
 
         Raises:
             MessageError: it is not one, or is unusable.
@@ -205,7 +205,7 @@ class WriterSchema:
 
     @property
     def record(self) -> DatumReader:
-        """Return a reader of any record: a message key, or metadata.
+        """Return a reader for any record: a message key, or metadata.
 
         Raises:
             MessageError: it is not one, or is unusable.
@@ -251,7 +251,7 @@ class WriterSchemas:
         self._bytes = 0
 
     def of(self, text: bytes) -> WriterSchema:
-        """Return the schema of a text."""
+        """Return a text's schema."""
         found = self._held.get(text)
         if found is None:
             if self._bytes + len(text) > _HELD_BYTES:

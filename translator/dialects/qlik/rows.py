@@ -19,7 +19,7 @@ from translator.message import Image, Limits, RowChange, Writer
 class Sections(Struct, frozen=True):
     """The row as sent, before and after the change. `row` is the one that the operation is about.
 
-    It is empty if only the Kafka key contains the row of a DELETE.
+    It is empty if only the Kafka key contains a DELETE's row.
     """
 
     before: JsonObject | None
@@ -31,9 +31,10 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     """Return before and after images from `data` and `beforeData`, depending on the operation. Empty objects are
     ignored.
 
-    In all known readers of real output, a DELETE has its row in `data`, although some writers use `beforeData` (§7). If
-    there are two images, one that contains only nulls is ignored. The row can also be in the Kafka key only (§11). In
-    that case both are missing, or contain only nulls, as a writer schema without a null for `data` requires.
+    All known programs that read real output find a DELETE's row in `data`, but some writers use `beforeData` (§7). If
+    there are two images, one that contains only nulls is ignored. The row can also be in the Kafka key alone (§11). In
+    that case, both images are missing, or they contain only nulls, as required by a writer schema without a null for
+    `data`.
 
     Raises:
         MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.
@@ -82,7 +83,7 @@ def _section(frame: Frame, name: str, limits: Limits) -> JsonObject | None:
 
 
 def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table, limits: Limits) -> RowChange:
-    """Return the row change of a table.
+    """Return a table's row change.
 
     Raises:
         MessageError: INVALID_FIELD if a mask or column does not belong to the table; MISSING_FIELD for a DELETE whose
@@ -98,13 +99,13 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     gaps = Gaps.of(masks, sections.before, sections.after, assumed=table.ordinals is None)
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings(sent=frame.sent)
-    # In a table with a key, an old row with only nulls was not sent either.
+    # In a table with a key, an old row with only nulls was not sent, either.
     sent = headers.op != "u" or not table.key_columns or _has_value(sections.before)
     before = _image(sections.before if sent else None, gaps, table, findings, limits)
     after = _image(sections.after, gaps, table, findings, limits)
     changed = _changed(before, after, masks, table, notes) if headers.op == "u" else None
     if gaps and gaps.disproved:
-        changed = None  # the bits of both masks are for the same columns
+        changed = None  # the bits in both masks are for the same columns
     if before is not None and after is not None and _has_disproved_null(before, after, masks, table):
         # It is unknown which of the other nulls were sent, as with a columnMask that is proved wrong.
         before = {name: value for name, value in before.items() if value is not None} or None
@@ -132,7 +133,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
 
 
 def read_delete_by_key(frame: Frame, headers: Headers, row: KeyRow, table: Table, limits: Limits) -> RowChange:
-    """Return the DELETE of a row in the Kafka key. Masks are ignored, because they are for a row that was not sent."""
+    """Return the DELETE for a row in the Kafka key. Masks are ignored, because they are for a row that was not sent."""
     findings = Findings(sent=row.sent)
     before = build_image(row.cells.items(), row.converters, findings, limits)
     return RowChange(
@@ -159,7 +160,7 @@ _AVRO = frozenset({ENVELOPED_AVRO, CONFLUENT_AVRO})
 def _image(
     section: JsonObject | None, gaps: Gaps | None, table: Table, findings: Findings, limits: Limits
 ) -> Image | None:
-    """Return the image of a section. `gaps` is set if it is possible that columns were not captured."""
+    """Return a section's image. `gaps` is set if it is possible that columns were not captured."""
     if section is None:
         return None
     withheld = frozenset(gaps.withheld(section)) if gaps else None
@@ -168,7 +169,7 @@ def _image(
 
 
 def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema | None:
-    """Return the schema, or None if the row has columns that the operator did not declare, because the list is
+    """Return the schema. None if the row has columns that the operator did not declare, because the list is then
     incomplete.
     """
     sent = (sections.before or {}, sections.after or {})
@@ -205,7 +206,7 @@ def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
 
 
 def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) -> list[str]:
-    """Return columns whose value the source withheld, from a columnMask with gaps. Without a mask none is known."""
+    """Return columns whose value the source withheld, from a columnMask with gaps. Without a mask, none is known."""
     if gaps is None:
         # A full load has no mask and sends every column. Otherwise, a null can mean "not captured".
         if op != "r" and None in row.values():
@@ -217,9 +218,10 @@ def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) 
 
 
 def _has_disproved_null(before: Image, after: Image, masks: Masks, table: Table) -> bool:
-    """Return whether the old row has a null in a column that now has a value but did not change by its changeMask.
+    """Return whether the old row has a null in a column that now has a value although, by its changeMask, it did not
+    change.
 
-    LOB columns have no bit in it (§5).
+    LOB columns have no bit in the mask (§5).
     """
     mask, ordinals = masks.change, masks.ordinals
     if mask is None:
@@ -233,10 +235,10 @@ def _has_disproved_null(before: Image, after: Image, masks: Masks, table: Table)
 def _changed(
     before: Image | None, after: Image | None, masks: Masks, table: Table, notes: list[str]
 ) -> list[str] | None:
-    """Return the columns changed by an UPDATE, from its changeMask, or None if the mask is incomplete.
+    """Return the columns that an UPDATE changed, from its changeMask, or None if the mask is incomplete.
 
-    LOB columns have no bit in it (§5). If both images exist and differ in a column without a bit, the mask is not used,
-    and not corrected either.
+    LOB columns have no bit in it (§5). If both images exist and differ in a column without a bit, the mask is neither
+    used nor corrected.
     """
     if masks.change is None or table.lobs:
         return None

@@ -1,6 +1,6 @@
-"""Renamed and flattened sections (Message Format of the task; §1, variant V3).
+"""Renamed and flattened sections (the task's Message Format; §1, variant V3).
 
-Whatever the task calls its sections, the result is a body with the members `data`, `beforeData` and `headers`.
+Whatever the task calls its sections, the result is a body with the fields `data`, `beforeData` and `headers`.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ _ADDED = ("externalSchemaId", "schema", "table")
 """Headers that exist only if somebody added them to the task."""
 
 SEPARATOR = "_"
-"""Separates the name of a flattened section from that of its member: `headers_operation`."""
+"""Separates a flattened section's name from the field name: `headers_operation`."""
 
 
 class MessageFormat(Struct, frozen=True, forbid_unknown_fields=True):
-    """The names of the sections as in the dialog "Message Format". A name that ends in `/` is an object of that name. A
-    name without it is flattened: the name and `_` precede its members. An empty name is flattened without a prefix.
+    """Section names as in the dialog "Message Format". A name that ends in `/` is an object with that name. Without the
+    slash, the section is flattened: the name and `_` precede its fields. An empty name is flattened without a prefix.
     """
 
     data: str = "data/"
@@ -51,10 +51,10 @@ class MessageFormat(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Splitter:
-    """Converts the sections of a message to their default form.
+    """Converts a message's sections to the default form.
 
     Raises:
-        ConfigError: two sections share a name, or the members of one could belong to another.
+        ConfigError: two sections share a name, or one section's fields could belong to another.
     """
 
     def __init__(self, given: MessageFormat) -> None:
@@ -66,19 +66,19 @@ class Splitter:
         header_of = {given.header_names.get(name, name): name for name in HEADER_NAMES}
         _check(given, self._objects, self._prefixes, header_of)
         self.columns_beside = "" in (self._prefixes.get(DATA), self._prefixes.get(BEFORE))
-        """True if the columns of a row are root members, with any name."""
+        """True if a row's columns are root fields, with any name."""
         if self.columns_beside and self._prefixes.get(HEADERS) == "":
-            # A column cannot be distinguished from a header in that case, and a column can be called `table`.
+            # In that case, a column cannot be distinguished from a header, and a column can be called `table`.
             for name in _ADDED:
                 if name not in given.header_names:
                     del header_of[name]
         self._header_of = header_of
         self.rows = frozenset(self._objects[section] for section in (DATA, BEFORE) if section in self._objects)
-        """Members that contain rows."""
+        """Fields that contain rows."""
         self._flat_data = DATA in self._prefixes
 
     def section_of(self, name: str) -> str | None:
-        """Return the section to which `split` moves a member of that name, or None if it stays outside."""
+        """Return the section to which `split` moves a field with that name, or None if it stays outside."""
         for section, own in self._objects.items():
             if name == own:
                 return section
@@ -90,7 +90,7 @@ class Splitter:
         return next((section for section in (DATA, BEFORE) if self._prefixes.get(section) == ""), None)
 
     def split(self, members: Mapping[str, Any]) -> dict[str, Any]:
-        """Return the members in the default form. Members that belong to no section remain outside of the sections."""
+        """Return the fields in the default form. Fields that belong to no section remain outside of the sections."""
         rest = dict(members)
         made: dict[str, Any] = {}
         for section, name in self._objects.items():
@@ -147,7 +147,7 @@ def detected(headers: str, data: str, before_data: str) -> Splitter:
 
 
 def detect(members: Mapping[str, Any]) -> Splitter | None:
-    """Return the splitter for flattened members if their form is unambiguous, or None for any other form and for
+    """Return the splitter for flattened fields if their form is unambiguous. None for any other form and for
     Replicate's own form.
 
     Known forms are sections as objects or with their names as prefixes, each independently (`headers_operation`), and
@@ -168,6 +168,6 @@ def detect(members: Mapping[str, Any]) -> Splitter | None:
 
 
 def _form(section: str, members: Mapping[str, Any]) -> str:
-    """Return how a section is spelled: flattened if its members occur but the section itself does not."""
+    """Return how a section is written: flattened if its fields occur but the section itself does not."""
     prefix = section + SEPARATOR
     return section if section not in members and any(name.startswith(prefix) for name in members) else f"{section}/"

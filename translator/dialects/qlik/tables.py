@@ -1,4 +1,4 @@
-"""The table of a row, and what is known about its columns, without metadata messages.
+"""A row's table, and what is known about its columns, without metadata messages.
 
 A default message contains no table name (§0, point 6). Either the operator declares it by topic, or the task was
 configured to add the names to the message.
@@ -33,7 +33,7 @@ CACHED_OF_SCHEMA = 16
 
 
 class Table(Struct, frozen=True):
-    """The inputs for reading a row. `ordinals` come only from metadata; None means positions in the row."""
+    """What is needed to read a row. `ordinals` come only from metadata. None means positions in the row."""
 
     name: TableName
     converters: Converters
@@ -50,7 +50,7 @@ class Table(Struct, frozen=True):
     """The assumptions under which it was found."""
 
     def text_converter(self, column: str) -> Converter | None:
-        """Return the converter of a column for its spelling in JSON or as text."""
+        """Return a column's converter for its spelling in JSON or as text."""
         if self.schema is None:
             return self.converters[column]
         return next((from_json(known.type) for known in self.schema.columns if known.name == column), UNKNOWN)
@@ -76,7 +76,7 @@ def from_json(canonical_type: str) -> Converter:
 
 
 class UntypedTables:
-    """Tables of messages without metadata. The name comes from the topic or else from the message, and types come from
+    """Tables for messages without metadata. The name comes from the topic or else from the message. Types come from
     `tables:` or else are unknown.
     """
 
@@ -93,7 +93,7 @@ class UntypedTables:
         return self._key_is_table or self._topics.declared
 
     def find(self, message: Message, frame: Frame) -> Table:
-        """Return the table of a message.
+        """Return a message's table.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
@@ -106,8 +106,7 @@ class UntypedTables:
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 
     def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> NamespaceParts:
-        """Return the table name of an Avro message: the operator's, or else the one in the namespace, or in the
-        message.
+        """Return an Avro message's table name: the operator's, or else the one in the namespace, or in the message.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
@@ -124,8 +123,8 @@ class UntypedTables:
         return entry.key if entry else ()
 
     def of_schema(self, schema: RowSchema, named: NamespaceParts, record_key: tuple[str, ...]) -> Table:
-        """Return the table of Avro messages without metadata. The schema lists all columns, and types declared by the
-        operator apply to those. The key is the declared one, or else that of the key record.
+        """Return the table for Avro messages without metadata. The schema lists all columns, and types declared by the
+        operator apply to them. The key is the declared one, or else the one from the key record.
         """
         named_as = (named.table, named.task, named.assumed, record_key)
         found = schema.made.get(named_as)
@@ -179,7 +178,7 @@ class UntypedTables:
 
 
 def _named_by_key(key: bytes | None) -> TableName | None:
-    """Return the table in a key of the form `SCHEMA+TABLE` (§8)."""
+    """Return the table in a key written as `SCHEMA+TABLE` (§8)."""
     try:
         parts = (key or b"").decode().split("+")
     except UnicodeDecodeError:
@@ -201,9 +200,9 @@ def _unknown(topic: str, frame: Frame) -> NoReturn:
 
 
 def _named_by_message(frame: Frame) -> TableName | None:
-    """Read the fields `schema` and `table` of the Message Format, in headers or next to them (§1).
+    """Read the fields `schema` and `table` that the Message Format can add, in headers or next to them (§1).
 
-    `data` is not searched, because there they could also be columns of the table.
+    `data` is not searched, because there they could also be columns in the table.
     """
     headers: Mapping[str, Any] = frame.body["headers"]
     for section, path in ((headers, f"{frame.path}.headers"), (frame.body, frame.path)):

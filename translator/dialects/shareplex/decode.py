@@ -43,7 +43,7 @@ _CONTAINERS = frozenset((dict, list))
 
 
 class SharePlex:
-    """Decodes the SharePlex JSON of one source."""
+    """Decodes one source's SharePlex JSON."""
 
     name = "shareplex"
 
@@ -59,7 +59,7 @@ class SharePlex:
         self._quick = QuickReader(self._rules, instants, setup.limits, self._table, self._writer)
 
     def decode(self, message: Message) -> Outcome:
-        """Return the changes of a message: one for each object of the value, with two halves of an update joined.
+        """Return a message's changes: one for each object in the value, with two halves of an update joined.
 
         Raises:
             MessageError: the message becomes a dead letter. With several objects, `$[n]` in its path is the invalid
@@ -75,7 +75,7 @@ class SharePlex:
         return SharePlexNativeRows(self._rules, self._instants, self._limits, self._table, self._writer)
 
     def learn(self, key: str, document: bytes) -> object:
-        """Do not learn anything, because SharePlex sends no metadata.
+        """Learn nothing, because SharePlex sends no metadata.
 
         Raises:
             FatalError: always, because the document belongs to another dialect.
@@ -83,7 +83,7 @@ class SharePlex:
         raise FatalError("shareplex learns nothing from messages")
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the tables of all objects of a value.
+        """Return the tables of all objects in a value.
 
         Raises:
             MessageError: one of them cannot be parsed, or contains no table name.
@@ -92,7 +92,7 @@ class SharePlex:
         return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
 
     def hints(self, *, described: bool) -> list[str]:
-        """Return hints about settings that are missing in `tables:` and that no message can replace."""
+        """Return hints about settings that are missing from `tables:` and that no message can replace."""
         if not self._declared_keys:
             return ["no tables: are declared; inserts and deletes have no key, and no column has a type"]
         return [
@@ -188,7 +188,7 @@ class SharePlex:
         return rows.truncate(row)
 
     def _drop_column(self, part: Part, row: RowContext) -> Change:
-        """Only the documented word is known. If the column is sent, it stays in `ext`."""
+        """Only the documented keyword is known. If the column is sent, it stays in `ext`."""
         meta = row.meta
         return OtherChange(
             "schema",
@@ -241,7 +241,7 @@ class SharePlex:
 
 
 def _named(place: int | None, step: Callable[..., Any], *given: Any) -> Any:
-    """Apply a step to an object. With several objects, the path in an error begins with the number of the object."""
+    """Apply a step to an object. With several objects, the path in an error begins with the object's number."""
     try:
         return step(*given)
     except MessageError as error:
@@ -260,7 +260,7 @@ def _keep_leftovers(root: JsonObject, read: frozenset[str], meta: Meta, whose: s
 class _Operation(Struct, frozen=True):
     build: Callable[[SharePlex, Part, RowContext], Change]
     members: frozenset[str]
-    """The root members that are read. Others are kept in `ext`."""
+    """The root fields that are read. Others are kept in `ext`."""
 
 
 _OPERATIONS: Mapping[str, _Operation] = {

@@ -1,6 +1,6 @@
-"""The `meta` object: times, transaction, and additional members (§2).
+"""The `meta` object: times, transaction, and additional fields (§2).
 
-Only `op` and `table` always exist, and `decode.py` reads them. Everything else is optional and missing in Quest's
+Only `op` and `table` always exist, and `decode.py` reads them. Everything else is optional and missing from Quest's
 default output.
 """
 
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder(decimal_format="number").encode
 
 
 class Meta(Struct):
-    """The members of `meta` except operation and table. `ext` keeps those without a field of their own as text."""
+    """The fields in `meta` except operation and table. `ext` keeps those without an event field as text."""
 
     ts_commit_us: int | None = None
     ts_capture_us: int | None = None
@@ -34,7 +34,7 @@ class Meta(Struct):
     ext: dict[str, str] = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a member as it was sent: text unchanged, anything else as JSON text.
+        """Keep a field as it was sent: text unchanged, anything else as JSON text.
 
         Raises:
             MessageError: INVALID_FIELD, because it contains a lone surrogate.
@@ -50,7 +50,7 @@ class Meta(Struct):
             self.notes.append(text)
 
     def tell(self, name: str, sent: str, instant: Instant) -> int | None:
-        """Return the microseconds of a time. If they lose information, add a note and keep the text."""
+        """Return a time in microseconds. If microseconds lose information, add a note and keep the text."""
         if instant.zone_note is not None:
             self.note(instant.zone_note)
         if instant.assumed is not None:
@@ -71,7 +71,7 @@ class _Reading(Meta):
 
 
 class _Invalid(Exception):
-    """Members of `meta` are invalid; the text gives the reason."""
+    """Fields in `meta` are invalid. The error text gives the reason."""
 
     def __init__(self, names: Iterable[str], wrong: str) -> None:
         super().__init__(wrong)
@@ -79,17 +79,17 @@ class _Invalid(Exception):
 
 
 class MetaReader:
-    """Reads the optional members of `meta`. Null is the same as absent."""
+    """Reads the optional fields in `meta`. Null is the same as absent."""
 
     def __init__(self, rules: SharePlexRules, instants: Instants) -> None:
         self._rules = rules
         self._instants = instants
 
     def read(self, sent: JsonObject) -> Meta:
-        """Read the members: known ones in the order of `_READERS`, then the others as they were sent.
+        """Read the fields: known ones in the order of `_READERS`, then the others as they were sent.
 
         Raises:
-            MessageError: INVALID_FIELD, unless the preset is lenient. In that case the member is kept in `ext` with a
+            MessageError: INVALID_FIELD, unless the preset is lenient. In that case, the field is kept in `ext` with a
                 note.
         """
         meta = _Reading()
@@ -117,13 +117,13 @@ class MetaReader:
             meta.keep(name, sent[name])
             meta.note(f"INVALID_META={name}")
 
-    # -- one reader per member; the value is never null there
+    # -- one reader per field; the value is never null there
 
     def _leftover(self, meta: _Reading, name: str, value: Any) -> None:
         meta.keep(name, value)
 
     def _table(self, meta: _Reading, name: str, value: Any) -> None:
-        """Remove the quotes around the parts of the table's name. The raw text is kept."""
+        """Remove the quotes around the parts of the table name. The raw text is kept."""
         if '"' in value:
             meta.keep(name, value)
 
@@ -203,8 +203,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _transaction(meta: _Reading, sent: JsonObject) -> None:
-    """Read `idx`, which is `seq/size`. Each of the two forms supplies what the other lacks. Without `trans`, there is
-    nothing to count.
+    """Read `idx`, which is `seq/size`. Each of the two numbers supplies what the corresponding separate field lacks.
+    Without `trans`, there is nothing to count.
     """
     if meta.trans is not None:
         meta.tx = Tx(meta.trans)

@@ -1,7 +1,7 @@
-"""Parse the common row message directly into types, so that members need no type checks.
+"""Parse the common row message directly into types, so that fields need no type checks.
 
-This is a shortcut for speed. It declines any unusual or faulty message, which the plain path (`decode.py`) then reads
-from the start, with the appropriate error. A property test checks that both paths give the same rows.
+This is a shortcut for speed. It declines any unusual or faulty message. The plain path (`decode.py`) then reads the
+message from the start and raises the appropriate error. A property test checks that both paths give the same rows.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Name: TypeAlias = _Word | int
 
 
 class _MetaObject(Struct):
-    """The members in the format page, in the order in which events contain them. UNSET means not sent."""
+    """The fields on the format page, in the order in which events contain them. UNSET means not sent."""
 
     op: str
     table: str
@@ -61,7 +61,7 @@ _decode = msgspec.json.Decoder(_Body, float_hook=Decimal).decode
 _META_MEMBERS = len(_MetaObject.__struct_fields__)
 _WHITE = b" \t\r\n"
 DEPTH = 2
-"""The nesting depth of a message: the object, and one inside it."""
+"""A message's nesting depth: the object, and one inside it."""
 _NUMBERS = frozenset((int, Decimal, bool))
 _UNUSUAL = (
     _GiveUp,
@@ -77,11 +77,11 @@ _UNUSUAL = (
 
 
 class QuickReader:
-    """Reads the common row messages of a source.
+    """Reads a source's common row messages.
 
     Args:
         table: finds a table by its raw name.
-        writer: returns the writer of messages from a host.
+        writer: returns the writer for messages from a host.
     """
 
     def __init__(
@@ -100,7 +100,7 @@ class QuickReader:
         self._builders = {word: _BUILDERS[meaning] for word, meaning in row_words(rules).items()}
 
     def read(self, value: bytes) -> RowChange | None:
-        """Return the change of a message, or None for the plain path."""
+        """Return a message's change, or None for the plain path."""
         try:
             body = _decode(value)
             builder = self._builders.get(body.meta.op)
@@ -166,19 +166,19 @@ _WORDS: Mapping[str, str] = {
     "UPD": "upd",
     "DEL": "del",
 }
-"""The documented words and the codes in upper case. The general decoder reads other spellings."""
+"""The documented keywords and the codes in upper case. The general decoder reads other spellings."""
 
 
 def row_words(rules: SharePlexRules) -> dict[str, str]:
-    """The words for row operations that are read on the fast path, in this spelling, with the operation."""
+    """The keywords for row operations that are read on the fast path, in this spelling, with the operation."""
     return {word: meaning for word, meaning in {**_WORDS, **rules.operations}.items() if meaning in _BUILDERS}
 
 
 def _is_whole(value: bytes, body: _Body) -> bool:
-    """Return whether the body contains everything in the text: no member is repeated or unknown.
+    """Return whether the body contains everything in the text: no field is repeated or unknown.
 
-    Without white space, the colon of each member follows a quote. Strings can only add more of these pairs. So if there
-    are as many pairs as members in the body, every member was read.
+    Without white space, each field's colon follows a quote. Strings can only add more of these pairs. So if there are
+    as many pairs as fields in the body, every field was read.
     """
     key = body.key
     members = len(body.data) + (0 if key is UNSET else 1 + len(key or ()))
@@ -208,7 +208,7 @@ def _transaction(sent: _MetaObject) -> Tx | None:
 
 
 def _cells(cells: dict[str, Any], table: Table) -> Cells:
-    """Convert an object of cells to its image in place."""
+    """Convert an object with cells to its image in place."""
     of_text, converters = table.of_text, table.converters
     for name, value in cells.items():
         if type(value) is str:

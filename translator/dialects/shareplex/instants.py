@@ -12,7 +12,7 @@ from translator.values import zone
 from translator.values.times import GAP, OVERLAP
 
 _CACHED = 4096
-"""Cache size. A transaction has one commit time, and busy tables have many changes a second."""
+"""Cache size. A transaction has one commit time, and busy tables have many changes per second."""
 
 _TIME = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}:\d{2})(?:\.(\d{0,9}))?(Z|[+-]\d{2}(?::?[0-5]\d)?)?", re.ASCII)
 _EPOCH = datetime(1970, 1, 1)
@@ -20,23 +20,23 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Instant(Struct, frozen=True):
-    """The result of reading a time's text."""
+    """What was read from a time's text."""
 
     micros: int | None
     """Microseconds since 1970 in UTC, or None if no zone is known."""
 
     exact: bool
-    """The number contains everything in the text. Otherwise the text is kept as well."""
+    """The number contains everything in the text. Otherwise, the text is kept, too."""
 
     zone_note: str | None = None
-    """The note about the assumed zone, or that none is known; None if the text contains its zone."""
+    """The note about the assumed zone, or that none is known. None if the text contains its zone."""
 
     assumed: str | None = None
     """TZ_OVERLAP or TZ_GAP: the local time occurs twice or never in its zone (`values.times`)."""
 
 
 class Instants:
-    """Reads times. `default` is the zone of times without one."""
+    """Reads times. `default` is the zone for times without one."""
 
     def __init__(self, default: tzinfo | None, note: str) -> None:
         self._default = default
@@ -63,7 +63,7 @@ class Instants:
             return Instant(None, False, note)
         since = local - _EPOCH
         digits = fraction.ljust(9, "0") if fraction else "000000000"
-        # For an ambiguous or non-existent local time, Python uses the offset before the change, as columns do.
+        # If a local time is ambiguous or does not exist, Python uses the offset before the change, as columns do.
         ahead, assumed = tz.utcoffset(local) or timedelta(0), _assumed(tz, local)
         micros = (since - ahead) // _MICROSECOND + int(digits[:6])
         return Instant(micros, digits[6:] == "000" and assumed is None, note, assumed)

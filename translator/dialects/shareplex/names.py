@@ -18,7 +18,7 @@ _TABLE = re.compile(rf'({_PART})\.("[^"]+"|(?!\.)[^"]+(?<!\.))|({_PART})')
 
 
 def split_table(raw: str, path: str) -> TableName:
-    """Parse `OWNER.TABLE`, split at the first dot outside quotes. Without a dot there is no owner.
+    """Parse `OWNER.TABLE`, split at the first dot outside quotes. Without a dot, there is no owner.
 
     Quotes are SQL notation for a name that keeps its case and are not part of the name (§6: the route can map to
     `"MySchema2"."MyTable2"`).
@@ -48,11 +48,11 @@ class Table(Struct, frozen=True):
     """Converters. An undeclared column keeps its text (type `unknown`)."""
 
     of_text: Converters
-    """The same for valid UTF-8 text. None means that it stays unchanged."""
+    """The corresponding converters for valid UTF-8 text. None means that the text stays unchanged."""
 
     @property
     def key_kind(self) -> str:
-        """The envelope's word for a key that the operator declares."""
+        """The envelope's keyword for a key that the operator declares."""
         return "configured" if self.key else "none"
 
 

@@ -1,4 +1,4 @@
-"""The common row messages of a source that the native path supports, and the tables for reading them."""
+"""A source's common row messages that the native path supports, and the tables for reading them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from translator.values import converter
 from translator.values.native_kinds import native_kind
 
 _OPERATIONS = {"ins": "c", "upd": "u", "del": "d"}
-"""The supported operations, in the order of the extension, with their letters."""
+"""The supported operations, in the extension's order, with their letters."""
 
 
 class SharePlexNativeRows:
@@ -51,14 +51,13 @@ class SharePlexNativeRows:
         )
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return the reader of the extension, which must be installed."""
+        """Return the extension's reader. The extension must be installed."""
         from translator._native import rows
 
         return rows.SharePlexRows(self._reading, form, form.compiler(self.layout), self._instants.of)
 
     def layout(self, table: bytes, host: bytes) -> NativeLayout | None:
-        """Return the layout of a table, from its name and the host of the messages, both as JSON. An empty text means
-        no host.
+        """Return a table's layout, from the table name and the messages' host, both as JSON. Empty text means no host.
 
         None leaves it to the plain path.
 

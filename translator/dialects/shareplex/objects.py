@@ -1,4 +1,4 @@
-"""The bytes of a Kafka value -> the JSON objects in it, each with distinct member names."""
+"""A Kafka value's bytes -> the JSON objects in it, each with distinct field names."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
 
     Raises:
         MessageError: FRAMING for XML, MALFORMED_JSON, UNSUPPORTED_SHAPE for a value that is not an object,
-            INVALID_FIELD for a repeated member, LIMIT_EXCEEDED.
+            INVALID_FIELD for a repeated field, LIMIT_EXCEEDED.
     """
     if value[:1] != b"{" and value.lstrip(_SPACE_AND_BOM)[:1] == b"<":
         raise MessageError(

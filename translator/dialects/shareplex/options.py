@@ -1,4 +1,4 @@
-"""The operator's options about the writer: presets as rows of a table, and options that override them."""
+"""What the operator declares about the writer: presets as rows in a table, and options that override them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "
 """The three codes observed in messages and the four that only documentation mentions (§3)."""
 
 WORDS = ("INSERT", "UPDATE", "DELETE", *OPERATIONS[3:])
-"""The seven documented words."""
+"""The seven documented keywords."""
 
 _CODES: Mapping[str, str] = {code.upper(): code for code in OPERATIONS[:3]}
 
 _FOLDED: Mapping[str, str] = {
     word.replace(" ", ""): operation for word, operation in zip(WORDS, OPERATIONS, strict=True)
 }
-"""The documented words without spaces and underscores."""
+"""The documented keywords without spaces and underscores."""
 
 
 def documented(op: str) -> str | None:
-    """Return the operation for a code or a documented word, in any case, or None for other text."""
-    # Upper-casing can turn letters of other alphabets into those of the words: `ıns` is not a code.
+    """Return the operation for a code or a documented keyword, in any case, or None for other text."""
+    # Upper-casing can turn letters from other alphabets into those in a code: `ıns` is not a code.
     if not op.isascii():
         return None
     word = op.upper()
@@ -37,13 +37,13 @@ def documented(op: str) -> str | None:
 
 
 class Preset(Struct, frozen=True):
-    """The way in which a writer fills the common structure."""
+    """How a writer fills the common structure."""
 
     key_is_key: bool
     """The `key` of an update contains only the key columns, not a wide old image (§4)."""
 
     timezone: str | None
-    """The zone of `time` and `posttime` without one; None if it is unknown (§2)."""
+    """The zone for `time` and `posttime` values without one. None if it is unknown (§2)."""
 
     decimal_scn: bool
     """`scn` is decimal digits, as in Oracle. Otherwise any text is accepted as the source's own token (§6)."""
@@ -82,7 +82,7 @@ class SharePlexRules(Struct, frozen=True):
     strict: bool
     zone: tzinfo | None
     zone_note: str
-    """The note of an event whose time has no zone."""
+    """The note for an event whose time has no zone."""
 
     default_table: str | None
     operations: Mapping[str, str]
@@ -90,7 +90,7 @@ class SharePlexRules(Struct, frozen=True):
 
 
 def rules_of(given: Mapping[str, Any]) -> SharePlexRules:
-    """Return the rules for the options of a source.
+    """Return the rules for a source's options.
 
     Raises:
         ConfigError: an unknown or invalid option.

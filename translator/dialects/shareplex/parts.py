@@ -1,4 +1,4 @@
-"""The objects of a value, each with its operation and table. Two halves of an update become one part.
+"""The objects in a value, each with its operation and table. Two halves of an update become one part.
 
 No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value. Joining
 them across values would require state, and an event must not depend on another record.
@@ -19,7 +19,7 @@ BEFORE, AFTER, PAIR = "UPDATE BEFORE", "UPDATE AFTER", "UPDATE BEFORE and AFTER"
 
 
 class Part(Struct, frozen=True):
-    """An object of a value."""
+    """An object in a value."""
 
     place: int
     operation: str
@@ -33,10 +33,10 @@ class Part(Struct, frozen=True):
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts in order, with a pair at the position of its second half.
+    """Return the parts in order, with a pair where its second half was.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE, because a half is alone. Its path begins with the number of the object.
+        MessageError: UNSUPPORTED_SHAPE, because a half is alone. Its path begins with the object's number.
     """
     whole: list[Part] = []
     waiting: dict[tuple[str, ...], Part] = {}
@@ -70,7 +70,7 @@ def _in_transaction(part: Part) -> tuple[str, ...]:
 
 
 def _seq(part: Part) -> str | None:
-    """Return the position in the transaction: `seq`, or the part of `idx` (§2)."""
+    """Return the position in the transaction: `seq`, or its part in `idx` (§2)."""
     seq, idx = part.meta.get("seq"), part.meta.get("idx")
     if seq is None and isinstance(idx, str):
         seq = idx.partition("/")[0]
@@ -80,7 +80,7 @@ def _seq(part: Part) -> str | None:
 def _are_one(first: Part, second: Part) -> bool:
     """Return whether two adjacent halves belong to one row.
 
-    The row address or the configured key decides. Without both, the two words must be in order, and nothing may
+    The row address or the configured key decides. Without either, the two keywords must be in order, and nothing may
     indicate another row or another position in the transaction.
     """
     if second.place != first.place + 1 or first.table.name != second.table.name:

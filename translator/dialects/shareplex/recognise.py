@@ -1,4 +1,4 @@
-"""Find the preset of a sample of SharePlex messages, based on its `key` and its cells."""
+"""Find the preset for a sample of SharePlex messages, based on `key` and the cells."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from translator.message import RowChange
 from translator.proposals import Proposal, ReadMessage
 
 _STOCK = frozenset({"op", "table"})
-"""The members of `meta` that Quest writes without additional options."""
+"""The `meta` fields that Quest writes without additional options."""
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
@@ -25,7 +25,7 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
 
 
 def _body(read: ReadMessage) -> Mapping[str, Any]:
-    """Return the message if it is one object. Several in one value show no traits."""
+    """Return the message if it is one object. Several objects in one value show no traits."""
     try:
         body = msgspec.json.decode(read.message.value or b"")
     except (msgspec.DecodeError, RecursionError):
@@ -44,8 +44,8 @@ def _stock(read: ReadMessage) -> bool:
 
 
 def _nulls_in_key(read: ReadMessage) -> bool:
-    """Return whether `key` contains something that Quest's keys never do. A changed column proves nothing, because it
-    is in Quest's key if it is a key column.
+    """Return whether `key` contains something that Quest's keys never do. A changed column proves nothing, because
+    Quest's key contains it, too, if it is a key column.
     """
     updates = (change for change in read.changes if isinstance(change, RowChange) and change.op == "u")
     return any(value is None for change in updates for value in (change.before or {}).values())

@@ -1,4 +1,4 @@
-"""The meaning of `data` and `key`, by operation (§4): from a parsed row to its change."""
+"""What `data` and `key` mean, by operation (§4): from a parsed row to its change."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ NO_FINDINGS = Findings()
 
 
 class Cells(Struct):
-    """An object of cells: the names as sent, and the image of the values that have a faithful form."""
+    """An object with cells: the names as sent, and the image with the values that have a faithful canonical form."""
 
     names: dict[str, Any]
     image: Image
 
 
 class RowContext(Struct):
-    """The inputs of all builders except the cells."""
+    """What all builders receive in addition to the cells."""
 
     table: Table
     meta: Meta
@@ -52,7 +52,7 @@ def delete(row: RowContext, data: Cells) -> RowChange:
 
 
 def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool) -> RowChange:
-    """`data` contains the changed columns, `key` old values: those of the key, or a wide image.
+    """`data` contains the changed columns, `key` old values: the key's, or a wide image.
 
     Raises:
         MessageError: KEY_MISSING, because nothing identifies the row.
@@ -99,13 +99,15 @@ def truncate(row: RowContext) -> RowChange:
 
 
 def _changed(before: Cells, after: Cells) -> list[str]:
-    """Return columns of the second whose value in the first is different, missing, or without a faithful form."""
+    """Return columns in the second whose value in the first is different, missing, or without a faithful canonical
+    form.
+    """
     old, new = before.image, after.image
     return [name for name in after.names if name not in old or name not in new or old[name] != new[name]]
 
 
 def _is_key(key: Cells, changed: list[str]) -> bool:
-    """Return whether the columns of `key` can only be the key.
+    """Return whether the columns in `key` can only be the key.
 
     A wide image (if all columns are logged, or there is no unique index) also has the old value of a changed column, or
     a null. So does the key itself when it changes. Only `tables:` can show which of the two it is.
@@ -137,7 +139,7 @@ def _change(
     *,
     after_sparse: bool = False,
 ) -> RowChange:
-    """Return the change. `key_columns`: those of the table, if not given."""
+    """Return the change. `key_columns` defaults to the table's."""
     table, meta, findings = row.table, row.meta, row.findings
     if key_columns is None:
         key_columns = table.key
