@@ -20,7 +20,7 @@ from cdc_core.errors import unknown as unknown
 
 
 class ErrorCode(StrEnum):
-    """Why a message became a dead letter: a closed list of values for the header `cdc-error-code`."""
+    """The reason for a dead letter: a closed list of values for the header `cdc-error-code`."""
 
     FRAMING = "FRAMING"  # the first bytes match no layout that the dialect knows
     MALFORMED_JSON = "MALFORMED_JSON"
