@@ -125,7 +125,7 @@ def plain() -> FormOf:
 
 
 def with_schema() -> FormOf:
-    """Writes the envelope with its schema. The blocks of a table are built once."""
+    """Writes the envelope with its schema. Each table's blocks are built once."""
     tables: dict[tuple[str | None, ...], WithSchema] = {}
 
     def form_of(event: ChangeEvent, schema: TableSchema | None) -> WithSchema:

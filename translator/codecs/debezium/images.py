@@ -46,7 +46,7 @@ class ImageRow(Struct, frozen=True):
     without_form: Set[str]
     """Columns whose value cannot be written: it is an issue, or the schema block cannot express it."""
     withheld: Set[str]
-    """The same, plus the columns whose value the source did not send."""
+    """The same columns, plus those whose value the source did not send."""
     schema: TableSchema | None
 
     @property
@@ -57,7 +57,7 @@ class ImageRow(Struct, frozen=True):
 
     @property
     def old_key(self) -> Columns | None:
-        """The key of the row before the change, or None if it had none."""
+        """The row's key before the change, or None if it had none."""
         if self.key_old is not None:
             return self.key_old
         return None if self.gains_key else self.key

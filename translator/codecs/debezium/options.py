@@ -1,4 +1,4 @@
-"""The options of a Debezium projection; docs/debezium.md explains each."""
+"""A Debezium projection's options. docs/debezium.md explains each."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ _FINAL = ("drop_event", "fail")
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the codec `debezium`."""
+    """Options for the `debezium` codec."""
 
     schema_block: bool = False
     """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """Policies for a missing old image that consumers expect: the first policy that applies, or `fail` if none
-    does.
+    """What to do if consumers expect an old image that is missing. The first policy that applies is used, or `fail` if
+    none does.
     """
 
     unavailable: Unavailable = "omit"
-    """The content of `after` for a column whose value is not in the event."""
+    """What `after` contains for a column whose value is not in the event."""
 
     truncate: Truncate = "drop"
-    """The policy for truncates. Flink fails on `op` t."""
+    """What to do with truncates. Flink fails on `op` t."""
 
     tombstones: bool = False
     """Write a tombstone after each delete, for compacted topics."""

@@ -1,7 +1,7 @@
 """The marks in a message that identify or exclude a writer: §6.5 A, as tables.
 
-Marks that the documentation lists as "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a
-DTS message) do not decide anything and are not included.
+Marks with strength "inferred" (a type without its parameters, a DDL type with `isDdl`, the date of a DTS message) do
+not decide anything and are not included.
 """
 
 from __future__ import annotations

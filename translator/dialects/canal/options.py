@@ -1,4 +1,4 @@
-"""The options of the canal dialect (docs/dialects/canal.md)."""
+"""The canal dialect's options (docs/dialects/canal.md)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from translator.errors import ConfigError, unknown
 from translator.values import zone
 
 Moment = Annotated[datetime, Meta(tz=True)]
-"""A time with a zone. Without a zone, this machine's zone would decide on which side of a restart a message is."""
+"""A time with a zone. Without one, this machine's zone would decide on which side of a restart a message is."""
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
-    """The life of a DTS instance, which determines when it changed its form (docs/design.md §5)."""
+    """When a DTS instance was created and restarted, which determines when it switched format (docs/design.md §5)."""
 
     created: Moment
     restarted: tuple[Moment, ...] = ()
 
 
 class Continuity(Struct, frozen=True, forbid_unknown_fields=True):
-    """The check of updates with two full images against what is known of their rows (continuity.py)."""
+    """The check that compares updates with two full images with what is known about their rows (continuity.py)."""
 
     keys: Annotated[int, Meta(ge=1)] = 10_000
     """Number of rows to remember per partition: the most recently changed ones."""
@@ -34,14 +34,14 @@ class Continuity(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """The declaration of a source's writer."""
+    """Declares a source's writer."""
 
     profile: str = "oss"
-    """The writer. The default is for tools that read single messages; a configured source must declare it."""
+    """The writer. The default is for tools that read single messages. A configured source must declare it."""
 
     instance: Instance | None = None
     restart_tolerance: timedelta = timedelta(minutes=10)
-    """DTS timestamps messages with its own clock. This close to the restart, the timestamp does not show which form
+    """DTS timestamps messages with its own clock. This close to the restart, the timestamp does not show which format
     applies.
     """
 
@@ -49,17 +49,17 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The vendor documents `data_is_before` for legacy instances, but its older manual shows the opposite (§6.2)."""
 
     timezone: str | None = None
-    """The time zone in which the writer printed TIMESTAMP columns: that of its JVM (§7.1)."""
+    """The time zone in which the writer printed TIMESTAMP columns: its JVM's zone (§7.1)."""
 
     tinyint1_as_boolean: bool = False
     row_image: Literal["full", "partial"] = "full"
     """The server's `binlog_row_image`. Use `partial` for MINIMAL, NOBLOB, and a column filter in canal."""
 
     labels: Labels | None = None
-    """The form in which ENUM and SET are printed. None: that of the profile's writer."""
+    """How ENUM and SET are printed. Defaults to the profile's usual way."""
 
     binary: Binary | None = None
-    """The form in which bytes are printed. None: that of the profile's writer."""
+    """How bytes are printed. Defaults to the profile's usual way."""
 
     newline_batches: bool = False
     """A record can contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
@@ -68,12 +68,12 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """`data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
-    """The policy for rows for which TiCDC sent only the key (§10): reject them, or translate them with all other
-    columns, which `tables:` declares, as `unavailable`.
+    """What to do with rows for which TiCDC sent only the key (§10): reject them, or translate them with all other
+    columns as `unavailable`. `tables:` declares these columns.
     """
 
     topics: Topics = None
-    """The table of each topic, for messages without a table name, as from Flink's and SeaTunnel's own sinks (§1)."""
+    """The table for each topic, for messages without a table name, as from Flink's and SeaTunnel's own sinks (§1)."""
 
     heartbeat_tables: tuple[str, ...] = ()
     """Patterns for `db.table`: tables that a server writes to show that it is alive (§3.3). There is no default,
@@ -81,11 +81,11 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     continuity: Continuity | None = None
-    """None: the default, which depends on the writer. It is on for Alibaba DTS and off for the others."""
+    """None uses the default for the writer: on for Alibaba DTS, off for all others."""
 
 
 def check_declared(options: Mapping[str, Any]) -> None:
-    """Reject options of a configured source that do not declare their writer.
+    """Reject a configured source's options if they do not declare its writer.
 
     Raises:
         ConfigError: no profile.

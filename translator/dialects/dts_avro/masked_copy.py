@@ -55,7 +55,7 @@ def _read(value: bytes, schema: Any) -> dict[str, Any] | None:
 
 
 def _cell(cell: Any, masked: MaskedValues) -> Any:
-    """A cell as fastavro reads it: null, the symbol of an enum, or the name of its type with its fields."""
+    """A cell as fastavro reads it: null, an enum symbol, or a type name with the type's fields."""
     if not isinstance(cell, tuple):
         return cell
     name, fields = cell

@@ -1,4 +1,4 @@
-"""The options of a source of this dialect."""
+"""Options for a source with this dialect."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ class Options(Struct, frozen=True):
     fraction_unit: Literal["auto", "micros", "nanos"] = "auto"
     """The unit of `DateTime.millis`. auto determines it from the source type and the position."""
     unique_key_as_key: bool = False
-    """Use the first unique key as the key of a table without a primary key. Its columns can be null."""
+    """If a table has no primary key, use its first unique key. That key's columns can be null."""
     logical_names: bool = False
-    """For sharded sources: use database and table of the tags l_db_name and l_tb_name instead of the physical ones."""
+    """For sharded sources: use the database and table in the tags l_db_name and l_tb_name instead of the physical ones.
+    """
     transactions: bool = False
-    """Write begin and end of transactions as events of kind `tx`. Otherwise they are skipped and counted."""
+    """Write the begin and end of each transaction as `tx` events. Otherwise, they are skipped and counted."""
     extras: bool = False
-    """Keep the id, the transaction id, the recovery position and all tags of the record in the event's `ext`."""
+    """Keep the record's id, transaction id, recovery position and all tags in the event's `ext`."""

@@ -40,7 +40,7 @@ class Preset(Struct, frozen=True):
     """How a writer fills the common structure."""
 
     key_is_key: bool
-    """The `key` of an update contains only the key columns, not a wide old image (§4)."""
+    """An update's `key` contains only the key columns, not a wide old image (§4)."""
 
     timezone: str | None
     """The zone for `time` and `posttime` values without one. None if it is unknown (§2)."""
@@ -49,7 +49,7 @@ class Preset(Struct, frozen=True):
     """`scn` is decimal digits, as in Oracle. Otherwise any text is accepted as the source's own token (§6)."""
 
     strict: bool
-    """Invalid optional metadata rejects the message. Otherwise it is kept as text with a note."""
+    """Invalid optional metadata rejects the message. Otherwise, it is kept as text with a note."""
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -64,10 +64,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     preset: str = "quest"
     timezone: str | None = None
-    """The zone of `time` and `posttime`, as an offset or name. Overrides the preset."""
+    """The zone for `time` and `posttime`, as an offset or name. Overrides the preset."""
 
     default_table: str | None = None
-    """The table of messages whose `meta` contains none, as `OWNER.TABLE`."""
+    """The table for messages whose `meta` contains none, as `OWNER.TABLE`."""
 
     operations: Mapping[str, str] = {}
     """Additional exact spellings of `meta.op`, and the operation for each."""
