@@ -2,8 +2,8 @@
 
 fastavro writes the same bytes, and the tests compare the two. But fastavro needs a mapping for every record and looks
 up the branch of every union, which takes five times as long (docs/benchmarks.md). Most of the saving comes from a
-cache: half of the fields have the same values in many events of a stream, and one look-up returns the bytes for all of
-them.
+cache. Half of the fields have the same values in many events of a stream, and a single look-up returns the bytes for
+all of these fields.
 """
 
 from __future__ import annotations

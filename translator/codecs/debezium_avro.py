@@ -47,19 +47,19 @@ _UNAVAILABLE: Mapping[Unavailable, Literal["omit", "placeholder", "fail"]] = {
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the codec `debezium_avro`; docs/debezium.md explains each."""
+    """Options for the `debezium_avro` codec. docs/debezium.md explains each."""
 
     subject: Subject = "topic"
     """The subjects: `<topic>-key` and `<topic>-value`, or `<topic>-<record>` if a topic has several tables."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """Policies for a missing old image that consumers expect."""
+    """What to do if consumers expect an old image that is missing."""
 
     unavailable: Unavailable = "fail"
-    """The content of `after` for a column whose value is not in the event."""
+    """What `after` contains for a column whose value is not in the event."""
 
     truncate: Truncate = "drop"
-    """The policy for truncates. Flink fails on `op` t."""
+    """What to do with truncates. Flink fails on `op` t."""
 
     tombstones: bool = False
     """Write a tombstone after each delete, for compacted topics."""

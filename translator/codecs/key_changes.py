@@ -25,10 +25,10 @@ _KEYLESS = "KEY_INCOMPLETE"
 
 
 class EnvelopeOptions(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the codecs `avro` and `json`."""
+    """Options for the `avro` and `json` codecs."""
 
     key_change: Literal["one_event", "two_events"] = "one_event"
-    """The form of a key change: an update with `key_old`, or a delete and an insert."""
+    """How a key change is written: as an update with `key_old`, or as a delete and an insert."""
 
 
 class EnvelopeCodec(Protocol):

@@ -22,19 +22,19 @@ from translator.errors import MessageError
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of the codec `upsert`; docs/upsert.md explains each."""
+    """Options for the `upsert` codec. docs/upsert.md explains each."""
 
     key: Literal["table", "columns"] = "table"
-    """The key of a record: including the table name, or only the columns if a topic has a single table."""
+    """The record key: with the table name, or only the columns if a topic has a single table."""
 
     schema_block: bool = False
     """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     unavailable: Literal["fail", "omit"] = "fail"
-    """The policy for a row that has an unknown column."""
+    """What to do with a row that has an unknown column."""
 
     truncate: Literal["fail", "drop"] = "fail"
-    """The policy for a truncate, for which no record exists."""
+    """What to do with a truncate. No record can express it."""
 
     def __post_init__(self) -> None:
         if self.schema_block and self.key != "columns":

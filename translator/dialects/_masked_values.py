@@ -1,7 +1,7 @@
 """Replace row values with others of the same form, for copies of messages that may leave the company.
 
-A masked value parses like the original: a date stays a date; a number keeps its digits, sign and scale and is not
-greater; letters stay letters with the same number of bytes. Equal values are masked equally, so that a change is still
+A masked value parses like the original. A date stays a date. A number keeps its digits, sign and scale and is not
+greater. Letters stay letters with the same number of bytes. Equal values are masked equally, so that a change is still
 a change. NULL, booleans, 0, 1, empty texts, time zones and punctuation stay.
 """
 

@@ -289,10 +289,10 @@ class TopicAdmin:
         return found
 
     def max_message_bytes(self, names: Iterable[str]) -> dict[str, int]:
-        """Return the `max.message.bytes` of each topic: the maximum size of a record batch.
+        """Return each topic's `max.message.bytes`: the maximum record batch size.
 
         Raises:
-            ConfigError: the configuration of a topic cannot be read.
+            ConfigError: a topic's configuration cannot be read.
             RetryableError: no broker responds.
         """
         return {name: int(settings["max.message.bytes"].value) for name, settings in self._settings(names)}

@@ -38,8 +38,8 @@ def dead_letter_record(
 
     `output` is a projection's topic if the message is missing only from that projection. If the value does not fit, its
     SHA-256 and size replace it. If the rest still does not fit, key and original headers are dropped, too. The original
-    stays in its raw topic. For a message that is left out because of masks, only the size is given: with a hash, anyone
-    who knows the rest of the message could find a masked value by trial and error.
+    stays in its raw topic. If a message is left out because of masks, only its size is given. With a hash, anyone who
+    knows the rest of the message could find a masked value by trial and error.
     """
     ours: Headers = [
         (_FIRST, dead.code.encode()),

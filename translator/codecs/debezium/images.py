@@ -130,7 +130,7 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
 
     The create writes the whole row, and the delete removes the old row's values. Unlike in other updates, a column that
     was merely not sent would become NULL permanently. If a row had no key and consumers would miss its old image, only
-    the create is written (`as_create`), because consumers that keep rows by key do not have the old row.
+    the create is written (`as_create`). Consumers that keep rows by key do not have the old row.
     """
     _refuse_lost(row, missing)
     left = None if row.key_old is None else (OLD_KEY, row.key_old)

@@ -40,8 +40,8 @@ class _Proof(Struct, frozen=True):
 
     Args:
         met: what the message has.
-        expected: what messages of the declared writer have.
-        declare: the profiles whose writers send such a message.
+        expected: what the declared writer's messages have.
+        declare: the profiles whose writers send such messages.
     """
 
     met: str

@@ -48,7 +48,7 @@ T = TypeVar("T")
 
 
 class Options(Struct, frozen=True, forbid_unknown_fields=True):
-    """Options of a Qlik source (docs/dialects/qlik.md)."""
+    """Options for a Qlik source (docs/dialects/qlik.md)."""
 
     topics: Topics = None
     """The table for each topic, for messages without metadata."""
@@ -71,8 +71,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
-    """The text that the task writes into the Kafka key: the key column's value, for a DELETE without a row; or
-    `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics` does.
+    """What the task writes into the Kafka key. It can be the key column's value, which is used for a DELETE without a
+    row. Or it is `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics` does.
     """
     control_tables: Literal["pass", "skip"] = "pass"
     """What to do with rows from Replicate's own tables, `attrep_…`: translate them like any others, or skip and count
