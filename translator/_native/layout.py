@@ -359,7 +359,7 @@ class RecordForm(Struct, frozen=True):
 
 
 class NativeRows(Protocol):
-    """The part of a dialect that supports the native path, for one source."""
+    """A dialect's support for the native path, for one source."""
 
     def open(self, form: RecordForm) -> NativeReader:
         """Return its message reader. Requires the extension."""

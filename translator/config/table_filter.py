@@ -16,7 +16,7 @@ _KEPT = 4096
 
 def matcher(pattern: str) -> Callable[[str], object]:
     """Return a predicate for names that match a pattern: `*` matches any characters, `?` matches one."""
-    # fnmatch also treats `[` as special, which it must not be here.
+    # fnmatch also treats `[` as special, but these patterns do not.
     return re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match
 
 

@@ -51,10 +51,9 @@ def metadata_topics(source: Source, topics: Iterable[str]) -> list[str]:
 
 
 def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Callable[[str], None]) -> Subscribed:
-    """Return the topics to start with. If a pattern matches nothing, this is reported, and matching topics are added
-    later.
+    """Return the topics to start with. Patterns that match nothing are reported, and their topics are added later.
 
-    If nothing at all can be read, wait as for brokers (`timing.broker_wait`).
+    If nothing at all can be read, wait for a topic as for brokers (`timing.broker_wait`).
 
     Raises:
         ConfigError: two sources claim a topic.

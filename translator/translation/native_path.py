@@ -174,7 +174,7 @@ def _table(
 
 
 def _rows(translator: Translator) -> NativeRows | str:
-    """Return the part of the dialect that supports the native path, or the reason why it has none."""
+    """Return the dialect's support for the native path, or the reason why it has none."""
     dialect = translator.dialect
     if translator.native_order:
         return "order: native"

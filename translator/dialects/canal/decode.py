@@ -127,7 +127,7 @@ class Canal:
         return self.decode_plainly(message) if read is None else self._quickly(*read)
 
     def native_rows(self) -> CanalNativeRows | None:
-        """Return the part for the native path. None if the writer is not declared or rows do not contain all
+        """Return the support for the native path. None if the writer is not declared or rows do not contain all
         columns.
         """
         if self._auto or not self._complete or self._limits.json_depth < DEPTH:

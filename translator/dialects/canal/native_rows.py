@@ -37,7 +37,7 @@ CompileLayout = Callable[[str | None, str, bytes, bytes, tuple[str, ...]], plain
 
 
 class CanalNativeRows:
-    """The part of this dialect that supports the native path, for one source.
+    """The dialect's support for the native path, for one source.
 
     Args:
         keeps_images: whether the continuity check needs the row images.

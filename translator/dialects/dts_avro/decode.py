@@ -72,7 +72,7 @@ class DtsAvro:
         return Changes([_MARKS[operation](record, head)])
 
     def native_rows(self) -> DtsAvroNativeRows:
-        """Return the part for the native path, which accepts rows with all options."""
+        """Return the support for the native path, which accepts rows with all options."""
         return DtsAvroNativeRows(self._options, self._limits, self._reader.read, self._rows)
 
     def tables(self, message: Message) -> Sequence[TableName]:

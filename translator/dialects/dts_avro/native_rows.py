@@ -28,7 +28,7 @@ _UTF8 = [name for name, decode in charsets.OTHERS.items() if decode == bytes.dec
 
 
 class DtsAvroNativeRows:
-    """The part of this dialect that supports the native path, for one source."""
+    """The dialect's support for the native path, for one source."""
 
     def __init__(
         self,

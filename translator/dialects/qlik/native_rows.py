@@ -47,7 +47,7 @@ class Described(Struct, frozen=True):
 
 
 class QlikNativeRows:
-    """The part of this dialect that supports the native path, for one source.
+    """The dialect's support for the native path, for one source.
 
     Args:
         table: finds a table like the plain path; None leaves it to the plain path.

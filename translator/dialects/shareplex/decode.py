@@ -69,7 +69,7 @@ class SharePlex:
         return Changes([change]) if change is not None else self.decode_plainly(message)
 
     def native_rows(self) -> SharePlexNativeRows | None:
-        """Return the part for the native path, or None if the limits leave no room for any message."""
+        """Return the support for the native path, or None if the limits leave no room for any message."""
         if self._limits.json_depth < DEPTH or not self._limits.rows:
             return None
         return SharePlexNativeRows(self._rules, self._instants, self._limits, self._table, self._writer)

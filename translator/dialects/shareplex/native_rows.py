@@ -28,7 +28,7 @@ _OPERATIONS = {"ins": "c", "upd": "u", "del": "d"}
 
 
 class SharePlexNativeRows:
-    """The part of this dialect that supports the native path, for one source."""
+    """The dialect's support for the native path, for one source."""
 
     def __init__(
         self,
