@@ -70,16 +70,21 @@ def translate(
 
     A FILE (- is standard input) has one message per line. Its first line decides what all lines are:
 
-    \b messages  the JSON value of a message, as a console consumer prints it records   a JSON object with the member
-    value or value_base64, and
+    \b
+    messages  the JSON value of a message, as a console consumer prints it
+    records   a JSON object with the field value or value_base64, and
               optionally what else is known about the message:
 
-    \b value           the message: JSON, or its text as a JSON string; null: none value_base64    instead of value: the
-    bytes of the message, as base64 key             key of the message, as text; or key_base64; default: none topic
-    default: file partition       default: 0 offset          default: the line number, from 0, counted over all files of
+    \b
+    value           the message: JSON, or its text as a JSON string; null: none
+    value_base64    instead of value: the bytes of the message, as base64
+    key             key of the message, as text; or key_base64; default: none
+    topic           default: file
+    partition       default: 0
+    offset          default: the line number, from 0, counted over all files of
                     the call
-    timestamp       milliseconds since 1970; default: 0 headers         {"name": "text"} or [["name", "text"]]; or
-    headers_base64,
+    timestamp       milliseconds since 1970; default: 0
+    headers         {"name": "text"} or [["name", "text"]]; or headers_base64,
                     pairs with base64 values; default: none
 
     `translator capture` and `translator dlq show --raw` write records.

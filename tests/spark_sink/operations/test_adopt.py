@@ -85,7 +85,7 @@ def _a_moment() -> str:
     ("rules", "argument", "error"),
     [
         (TableRules(), NEW, "give new/sales//orders the name shop_sales.orders in tables.rename"),
-        (TableRules(exclude=("new/*",)), NEW, "tables.exclude leaves new/sales//orders out"),
+        (TableRules(exclude=("new/*",)), NEW, "tables.exclude excludes new/sales//orders"),
         (TableRules(), "new/orders", "is not a source table: write source/db/schema/table"),
         (TableRules(shared={ORDERS: ("*/sales//orders",)}), NEW, "several source tables share it"),
     ],
