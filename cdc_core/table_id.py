@@ -1,4 +1,4 @@
-"""How events, settings and commands identify a source table."""
+"""The identity of a source table in events, settings and commands."""
 
 from __future__ import annotations
 

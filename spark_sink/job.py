@@ -47,7 +47,7 @@ class _TurnedAway(Exception):
 
 
 class _Order(enum.IntEnum):
-    """What the query does after the running batch."""
+    """The query's next step after the running batch."""
 
     CONTINUE = 0
     RESTART = 1

@@ -1,4 +1,4 @@
-"""What a worker reports to the driver about one table's events in a batch: an outcome, and separate counters."""
+"""A worker's report to the driver about one table's events in a batch: an outcome, and separate counters."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes into a dialect and what comes out.
+"""The input and output types of a dialect.
 
 A dialect is `decode(Message) -> Outcome`. It determines the operation, the table, old and new values, and the source
 position. Everything that dialects have in common (keys, image states, positions, limits, dead letters) is implemented
@@ -174,7 +174,7 @@ def _nothing_learned(key: str) -> object | None:
 
 
 class Finding(Struct, frozen=True):
-    """What a guard found in a message, without row data. If `fatal`, nothing from the message may be written."""
+    """A guard's finding about a message, without row data. If `fatal`, nothing from the message may be written."""
 
     text: str
     fatal: bool

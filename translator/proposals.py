@@ -1,4 +1,4 @@
-"""What a sample of messages reveals about a source's options, and how reliable that evidence is."""
+"""The evidence in a message sample about a source's options, and its reliability."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 from translator.message import Change, Message
 
 Certainty: TypeAlias = Literal["certain", "likely", "unknown"]
-"""How reliable the evidence is: only one writer can produce such messages, no other known writer does, or there is no
-evidence.
+"""The reliability of the evidence: only one writer can produce such messages, no other known writer does, or there is
+no evidence.
 """
 
 

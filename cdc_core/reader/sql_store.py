@@ -40,8 +40,8 @@ class SqlConnection(Protocol):
 
 
 class SqlDialect(msgspec.Struct, frozen=True):
-    """How databases differ. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in double quotes,
-    and its driver must accept question marks as parameters.
+    """The differences between databases. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in
+    double quotes, and its driver must accept question marks as parameters.
 
     Args:
         column_type: the column types, keyed by canonical type; the key "" is for unknown types.

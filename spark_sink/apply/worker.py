@@ -1,4 +1,4 @@
-"""What a worker does: fold each table's events and write them. docs/sink-design.md describes the steps.
+"""The work of a Spark worker: fold each table's events and write them. docs/sink-design.md describes the steps.
 
 All events for a table are in one task, so its segments are applied in order, and no other task writes the table.
 """
@@ -68,7 +68,7 @@ _STATM = Path("/proc/self/statm")
 
 
 class Applied(NamedTuple):
-    """What became of one table's events. `name` is used in reports, and `version` is the table version afterwards."""
+    """The result for one table's events. `name` is used in reports, and `version` is the table version afterwards."""
 
     outcome: Outcome
     name: str

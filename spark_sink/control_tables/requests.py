@@ -114,7 +114,7 @@ class RequestTable(ControlTable):
 
 @dataclass(frozen=True)
 class RequestAnswer:
-    """What a command returned. If `ended` is false, the command continues after the next batch."""
+    """The result of a command. If `ended` is false, the command continues after the next batch."""
 
     result: str
     ended: bool = True

@@ -1,4 +1,4 @@
-"""What a batch covers: its offsets in the topic, and its positions in each scope."""
+"""The range of a batch: its offsets in the topic, and its positions in each scope."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class OffsetSpan(Struct, frozen=True):
-    """What some records cover: in each partition, the first offset and the one after the last; in each scope, the
+    """The range of some records: in each partition, the first offset and the one after the last; in each scope, the
     greatest position.
     """
 

@@ -38,8 +38,8 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """Why a table is parked: `errors.Reason`, a sentence without row data, the time, the number of parked events, and
-    their source tables.
+    """The cause for parking a table: `errors.Reason`, a sentence without row data, the time, the number of parked
+    events, and their source tables.
     """
 
     reason: str
@@ -51,7 +51,7 @@ class Cause(NamedTuple):
 
 @dataclass(frozen=True)
 class Parking:
-    """What a batch needs to know about the parked tables. This object is sent to the workers.
+    """The facts about parked tables that a batch needs. This object is sent to the workers.
 
     Args:
         turn: the turn under which this batch parks events.

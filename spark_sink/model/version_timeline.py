@@ -55,7 +55,7 @@ class TakenKey(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """What ended a version: the next event, or a truncate (`t`), with a position in the version's scope."""
+    """The end of a version: the next event, or a truncate (`t`), with a position in the version's scope."""
 
     op: str | None
     scope: str

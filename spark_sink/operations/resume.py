@@ -43,7 +43,7 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """How far a table has been replayed. The table contains everything up to the turn `through`, so the turns up to it
+    """The progress of a replay. The table contains everything up to the turn `through`, so the turns up to it
     can be removed.
     """
 

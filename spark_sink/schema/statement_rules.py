@@ -73,7 +73,7 @@ class StatementRules:
 
 @dataclass
 class StatementAnswer:
-    """How to respond to one event's statement.
+    """The response to one event's statement.
 
     Args:
         parks: the reason to park the table, and the notes that require it.

@@ -1,4 +1,4 @@
-"""What kind of table each one is configured to be: `tables.modes`, `.keys` and `.shared`."""
+"""The configured kind of each table: `tables.modes`, `.keys` and `.shared`."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ SOURCE = "_cdc_source"
 
 
 class Mode(StrEnum):
-    """What a table's rows mean (docs/sink-design.md)."""
+    """The meaning of a table's rows (docs/sink-design.md)."""
 
     MIRROR = "mirror"  # the source table's current rows
     HISTORY = "history"  # row versions, each with a beginning and an end

@@ -17,7 +17,7 @@ from translator.values.scalar import Converter
 
 
 class NativeEra(Struct, frozen=True):
-    """How a Canal writer's messages are written, for messages whose `ts`, in milliseconds, is within bounds."""
+    """The format of a Canal writer's messages whose `ts`, in milliseconds, is within bounds."""
 
     low: int
     high: int
@@ -315,7 +315,7 @@ class NativeReader(Protocol):
 
 
 class ProjectionForm(Struct, frozen=True):
-    """How one Debezium projection's records are written, in the extension's format."""
+    """The layout of one Debezium projection's records, in the extension's format."""
 
     max_record: int
     offsets: int
@@ -330,7 +330,7 @@ class ProjectionForm(Struct, frozen=True):
 
 
 class RecordForm(Struct, frozen=True):
-    """How one source's records are written, in the extension's format."""
+    """The layout of one source's records, in the extension's format."""
 
     source: str
     header: bytes

@@ -53,13 +53,13 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The subjects: `<topic>-key` and `<topic>-value`, or `<topic>-<record>` if a topic has several tables."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """What to do if consumers expect an old image that is missing."""
+    """The policies for a missing old image that consumers expect."""
 
     unavailable: Unavailable = "fail"
-    """What `after` contains for a column whose value is not in the event."""
+    """The content of `after` for a column whose value is not in the event."""
 
     truncate: Truncate = "drop"
-    """What to do with truncates. Flink fails on `op` t."""
+    """The policy for truncates. Flink fails on `op` t."""
 
     tombstones: bool = False
     """Write a tombstone after each delete, for compacted topics."""

@@ -31,10 +31,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     unavailable: Literal["fail", "omit"] = "fail"
-    """What to do with a row that has an unknown column."""
+    """The policy for rows with an unknown column."""
 
     truncate: Literal["fail", "drop"] = "fail"
-    """What to do with a truncate. No record can express it."""
+    """The policy for truncates. No record can express it."""
 
     def __post_init__(self) -> None:
         if self.schema_block and self.key != "columns":

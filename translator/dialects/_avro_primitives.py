@@ -25,7 +25,7 @@ class Damage(Exception):
 
     @property
     def path(self) -> str:
-        """Where the damage is, as a JSON path from `$`."""
+        """The location of the damage, as a JSON path from `$`."""
         return "$" + "".join(f".{quote(name)[1:-1]}" for name in reversed(self.names))
 
 

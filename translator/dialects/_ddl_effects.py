@@ -59,7 +59,7 @@ class Literal(Struct, frozen=True):
 
 
 class Effect(Struct, frozen=True):
-    """What a statement does to a table's rows.
+    """The effect of a statement on a table's rows.
 
     Args:
         note: one of `cdc_core.statement_notes.NOTES`. For DEFAULT_FILLED, `type` and `literal` are set.
@@ -654,7 +654,7 @@ _RULES: Mapping[str, _Rule] = {
     "ALTER IGNORE TABLE": _Statement._alter_ignore,
     "ALTER FOREIGN TABLE": _Statement._alter,
 }
-"""How a statement begins -> its rule. The first match applies."""
+"""The rules, keyed by how a statement begins. The first match applies."""
 
 _ACTIONS: Mapping[str, _Action] = {
     "DROP PARTITION": _Statement._rows_gone,
@@ -682,4 +682,4 @@ _ACTIONS: Mapping[str, _Action] = {
     "CHANGE": _Statement._changed,
     "ALTER": _Statement._altered_column,
 }
-"""How an ALTER TABLE action begins -> its rule. Every other action keeps the values in existing rows."""
+"""The rules for ALTER TABLE, keyed by how the action begins. Every other action keeps the values in existing rows."""

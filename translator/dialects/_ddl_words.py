@@ -14,7 +14,7 @@ MYSQL, ORACLE, POSTGRES, TSQL, OTHER = "mysql", "oracle", "postgres", "tsql", "o
 """Grammars, by sqlglot's dialect names. OTHER means that names and types are unknown."""
 
 WORD, NAME, STRING, NUMBER, MARK, ODD = "word", "name", "string", "number", "mark", "odd"
-"""What a token can be. `odd` is a string whose value depends on server settings, or that is not terminated."""
+"""The kinds of tokens. `odd` is a string whose value depends on server settings, or that is not terminated."""
 
 
 class Token(NamedTuple):
@@ -67,7 +67,7 @@ _PATTERNS: Mapping[str, re.Pattern[str]] = {
 }
 
 FOLDS: Mapping[str, Callable[[str], str]] = {ORACLE: str.upper, POSTGRES: str.lower}
-"""How unquoted names are folded, by grammar."""
+"""The case folding of unquoted names, by grammar."""
 
 
 def words_of(sql: str, grammar: str) -> list[Token]:

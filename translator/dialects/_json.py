@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 
 
 ONE_A_RECORD = "configure the writer to send each message in a record of its own"
-"""What to do about several messages in one record, for dialects that read only one."""
+"""The advice about records with several messages, for dialects that read only one."""
 
 
 def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:

@@ -61,7 +61,7 @@ SOON_SECONDS = 5.0
 
 
 class TopicFacts(Struct, frozen=True):
-    """What the broker knows about a topic."""
+    """The broker's view of a topic."""
 
     id: str
     partitions: int

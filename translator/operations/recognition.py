@@ -38,7 +38,7 @@ class RefusedMessages(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """What a dialect understood of a topic's sample.
+    """The part of a topic's sample that a dialect understood.
 
     Args:
         sample: the messages that it recognizes, with the changes from those that it translates.

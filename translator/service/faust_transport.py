@@ -74,7 +74,7 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 class Drain(NamedTuple):
-    """How partitions are handed over.
+    """The handover of partitions.
 
     `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`).
     In-flight records then have `seconds` to be delivered. This must be less than `broker_rebalance_timeout`, or the

@@ -60,7 +60,7 @@ class AddedTopic(Struct, frozen=True):
 
 
 class PartitionOffsets(Struct, frozen=True):
-    """What the broker knows about a partition: the group's offset with its metadata, and the existing offsets."""
+    """The broker's view of a partition: the group's offset with its metadata, and the existing offsets."""
 
     committed: Committed | None
     earliest: int

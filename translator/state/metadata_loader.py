@@ -22,8 +22,8 @@ class LoadedDocument(Struct, frozen=True):
     is_newest: bool
     """False if a newer document for this key is known, or this one was rejected."""
     refusal: MessageError | None
-    """Why the document cannot be read, although an earlier release accepted it. Messages that need the document quote
-    this reason.
+    """The reason why the document cannot be read, although an earlier release accepted it. Messages that need the
+    document quote this reason.
     """
 
 

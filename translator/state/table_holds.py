@@ -63,7 +63,7 @@ class HeldTable(Struct, frozen=True):
 
 
 class HoldMark(Struct, frozen=True):
-    """Why a table is held; the document stored in the hold's record."""
+    """The reason why a table is held. This is the document stored in the hold's record."""
 
     since: int
     """Offset of the message that could not be translated."""

@@ -1,4 +1,4 @@
-"""What a process knows in addition to the messages: schemas already published, metadata already learned."""
+"""The knowledge of a process beyond the messages: schemas already published, metadata already learned."""
 
 from __future__ import annotations
 

@@ -15,9 +15,7 @@ _EPOCH = datetime(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
 _WIDEST_DECIMAL = MAX_EXPONENT * 10 // 24
-"""Maximum size of a decimal in bytes. Each byte holds 2.4 digits. Longer decimals are not written (docs/design.md
-§4.2).
-"""
+"""Maximum decimal size in bytes. Each byte holds 2.4 digits. Longer decimals are not written (docs/design.md §4.2)."""
 
 
 def _count(value: object) -> int:

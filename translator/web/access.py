@@ -1,4 +1,4 @@
-"""Who can see values and act: nobody, users with a token, or users authenticated by a proxy."""
+"""Access to values and actions: nobody, users with a token, or users authenticated by a proxy."""
 
 from __future__ import annotations
 

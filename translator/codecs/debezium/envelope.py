@@ -14,7 +14,7 @@ OFFSET_LIMIT = 2**42
 
 
 class ConnectSource(Struct, frozen=True, omit_defaults=True):
-    """Where a change came from (`source`). All fields are scalars because Flink reads `source` as a map of strings.
+    """The origin of a change (`source`). All fields are scalars because Flink reads `source` as a map of strings.
 
     Unknown fields are left out: Iceberg's transform routes by `schema` if the field exists, even if it is null.
     """

@@ -26,7 +26,7 @@ _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | Non
 
 
 class Keys(Protocol):
-    """How a table's keys are written."""
+    """The format of a table's keys."""
 
     def fit(self, columns: Columns) -> Set[str]:
         """Remove and return the columns that this format cannot express."""
@@ -36,13 +36,13 @@ class Keys(Protocol):
 
 
 class Rows(Keys, Protocol):
-    """How rows without an envelope are written."""
+    """The format of rows without an envelope."""
 
     def row(self, columns: Columns) -> bytes: ...
 
 
 class Envelopes(Keys, Protocol):
-    """How envelopes are written."""
+    """The format of envelopes."""
 
     def value(self, payload: Payload) -> bytes: ...
 

@@ -20,15 +20,15 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""
 
     missing_before: tuple[MissingBefore, ...] = ("merge", "as_create", "partial")
-    """What to do if consumers expect an old image that is missing. The first policy that applies is used, or `fail` if
+    """The policies for a missing old image that consumers expect. The first policy that applies is used, or `fail` if
     none does.
     """
 
     unavailable: Unavailable = "omit"
-    """What `after` contains for a column whose value is not in the event."""
+    """The content of `after` for a column whose value is not in the event."""
 
     truncate: Truncate = "drop"
-    """What to do with truncates. Flink fails on `op` t."""
+    """The policy for truncates. Flink fails on `op` t."""
 
     tombstones: bool = False
     """Write a tombstone after each delete, for compacted topics."""

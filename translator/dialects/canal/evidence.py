@@ -1,4 +1,4 @@
-"""What the continuity check needs to know about a changed row: which row it is, and hashes of its images.
+"""The evidence for the continuity check about a changed row: its key, and hashes of its images.
 
 This comes either from a change decoded on the plain path, or from the parts of a row that the native path stored. A
 sparse before image is completed from the after image.

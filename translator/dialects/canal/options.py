@@ -56,10 +56,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The server's `binlog_row_image`. Use `partial` for MINIMAL, NOBLOB, and a column filter in canal."""
 
     labels: Labels | None = None
-    """How ENUM and SET are printed. Defaults to the profile's usual way."""
+    """The format of ENUM and SET values. Defaults to the profile's usual format."""
 
     binary: Binary | None = None
-    """How bytes are printed. Defaults to the profile's usual way."""
+    """The format of bytes. Defaults to the profile's usual format."""
 
     newline_batches: bool = False
     """A record can contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
@@ -68,7 +68,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """`data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
-    """What to do with rows for which TiCDC sent only the key (§10): reject them, or translate them with all other
+    """The policy for rows for which TiCDC sent only the key (§10): reject them, or translate them with all other
     columns as `unavailable`. `tables:` declares these columns.
     """
 

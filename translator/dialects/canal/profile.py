@@ -8,10 +8,10 @@ from typing import Literal
 from msgspec import Struct
 
 Labels = Literal["index", "text", "either"]
-"""How ENUM and SET can be printed: by number, by label, or by either."""
+"""The possible formats of ENUM and SET values: by number, by label, or by either."""
 
 Binary = Literal["latin1", "hex", "base64", "numbers"]
-"""How bytes can be printed."""
+"""The possible formats of bytes."""
 
 
 class Profile(Struct, frozen=True):

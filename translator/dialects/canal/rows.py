@@ -21,7 +21,7 @@ _NESTED = frozenset({dict, list})
 
 
 class RowForm(Struct, frozen=True):
-    """What the declared writer can send instead of an array of rows with text cells.
+    """The deviations allowed to the declared writer from an array of rows with text cells.
 
     `native_cells`: cells with any JSON type. `objects`: one row without its array.
     """

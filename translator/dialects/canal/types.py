@@ -30,7 +30,7 @@ from translator.values.numbers import INTEGER_BOUNDS
 
 
 class Spelling(Struct, frozen=True):
-    """How a source's writer spells values, as far as the options and the profile determine it."""
+    """The value formats of a source's writer, as determined by its options and profile."""
 
     timezone: str | None = None
     tinyint1_as_boolean: bool = False

@@ -28,7 +28,7 @@ PRIMARY = "PRIMARY"
 
 
 class RowShape(Struct, frozen=True):
-    """What a layout is computed from. Equal shapes have equal layouts."""
+    """The input from which a layout is computed. Equal shapes have equal layouts."""
 
     source_type: str
     reading: Reading

@@ -39,7 +39,7 @@ _GRAMMARS: Mapping[str, str] = {
 """Source type -> its SQL, by sqlglot's name. Text from other sources is passed on unparsed."""
 
 _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL": str.lower, "PPAS": str.lower}
-"""How unquoted names are folded, by source."""
+"""The case folding of unquoted names, by source."""
 
 
 _MAX_PARTS = 3

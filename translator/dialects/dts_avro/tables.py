@@ -22,7 +22,8 @@ other tables have no pattern.
 """
 
 AFTER = 16
-"""How many of a table's images are read before a pattern is compiled, because most tables in a large source are quiet.
+"""The number of images to read from a table before compiling a pattern, because most tables in a large source are
+quiet.
 """
 
 _MAX_COMPILED = 4
@@ -30,7 +31,7 @@ _MIN_TRIES = 64
 
 
 class Room:
-    """How many more columns can have patterns."""
+    """The number of further columns that can have patterns."""
 
     def __init__(self, columns: int) -> None:
         self._left = columns
@@ -49,7 +50,7 @@ class Room:
 
 
 class Table:
-    """What is known about a table from its records so far."""
+    """The facts learned about a table from its records so far."""
 
     def __init__(self, fields: Fields, room: Room) -> None:
         self.fields = fields

@@ -53,7 +53,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     topics: Topics = None
     """The table for each topic, for messages without metadata."""
     untyped: Literal["wait", "translate"] = "wait"
-    """What to do with a message that refers to metadata: wait for the metadata, or translate the message without types.
+    """The policy for a message that refers to metadata: wait for the metadata, or translate the message without types.
     In the second case, metadata is not used even if it is known, because an event must not depend on what happened to
     be learned before (docs/design.md §1). Avro that cannot be read without the metadata always waits.
     """
@@ -64,18 +64,18 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     unproven).
     """
     numeric_timestamp: Literal["note", "reject", "micros"] = "note"
-    """What to do with a numeric timestamp: leave it out with a note, reject it, or read it as microseconds since 1970.
+    """The policy for a numeric timestamp: leave it out with a note, reject it, or read it as microseconds since 1970.
     """
     read_as_refresh: bool = False
     """True: the operation READ means REFRESH. No known producer writes it (§4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
-    """What the task writes into the Kafka key. It can be the key column's value, which is used for a DELETE without a
-    row. Or it is `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics` does.
+    """The content of the Kafka key that the task writes. It can be the key column's value, which is used for a DELETE
+    without a row. Or it is `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics` does.
     """
     control_tables: Literal["pass", "skip"] = "pass"
-    """What to do with rows from Replicate's own tables, `attrep_…`: translate them like any others, or skip and count
+    """The policy for rows from Replicate's own tables, `attrep_…`: translate them like any others, or skip and count
     them.
     """
 

@@ -25,7 +25,7 @@ CARRIED = ("streamPosition", "externalSchemaId")
 
 
 class HeaderRules(Struct, frozen=True):
-    """What the operator decided about headers."""
+    """The operator's choices about headers."""
 
     operations: Mapping[str, str]
     numeric_timestamp: str

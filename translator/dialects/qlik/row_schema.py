@@ -22,10 +22,10 @@ T = TypeVar("T")
 
 
 class AvroReading(Struct, frozen=True):
-    """What the operator declared about Avro messages."""
+    """The operator's declarations about Avro messages."""
 
     splitter: Splitter | None = None
-    """How the sections are written. None: as found."""
+    """The format of the sections. None: detect it."""
     masks: Literal["big", "little"] = "big"
     """The first byte of a mask: the most or the least significant one."""
 
@@ -64,7 +64,7 @@ class RowSchema:
         large.
         """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
-        """How the structure of the sections is known."""
+        """The origin of the knowledge about the sections' structure."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
         """Return the record in the same form as a JSON message's body, except for its cells.

@@ -33,7 +33,7 @@ CACHED_OF_SCHEMA = 16
 
 
 class Table(Struct, frozen=True):
-    """What is needed to read a row. `ordinals` come only from metadata. None means positions in the row."""
+    """Everything needed to read a row. `ordinals` come only from metadata. None means positions in the row."""
 
     name: TableName
     converters: Converters

@@ -20,7 +20,7 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Instant(Struct, frozen=True):
-    """What was read from a time's text."""
+    """The result of reading a time's text."""
 
     micros: int | None
     """Microseconds since 1970 in UTC, or None if no zone is known."""

@@ -1,4 +1,4 @@
-"""What the operator declares about the writer: presets as rows in a table, and options that override them."""
+"""The operator's declarations about the writer: presets as rows in a table, and options that override them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def documented(op: str) -> str | None:
 
 
 class Preset(Struct, frozen=True):
-    """How a writer fills the common structure."""
+    """The way a writer fills the common structure."""
 
     key_is_key: bool
     """An update's `key` contains only the key columns, not a wide old image (§4)."""

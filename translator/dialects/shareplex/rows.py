@@ -1,4 +1,4 @@
-"""What `data` and `key` mean, by operation (§4): from a parsed row to its change."""
+"""The meaning of `data` and `key`, by operation (§4): from a parsed row to its change."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Cells(Struct):
 
 
 class RowContext(Struct):
-    """What all builders receive in addition to the cells."""
+    """The input that all builders receive in addition to the cells."""
 
     table: Table
     meta: Meta

@@ -1,4 +1,4 @@
-"""What a delivery implements, and the part that all deliveries share: batches in flight, acknowledged in order.
+"""The interface of a delivery, and the part that all deliveries share: batches in flight, acknowledged in order.
 
 `tests/translator/service/delivery/test_contract.py` runs the same tests for every implementation.
 """
