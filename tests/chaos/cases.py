@@ -107,7 +107,7 @@ MATRIX: tuple[Case, ...] = (
     ),
     Case(
         "broker-kill",
-        "the broker SIGKILLed, back within timing.delivery",
+        "the broker SIGKILLed, and back within timing.delivery",
         scenarios.broker_kills,
         Size({"rounds": 3, "down": 2}),
         short="short-mixed",
@@ -115,7 +115,7 @@ MATRIX: tuple[Case, ...] = (
     ),
     Case(
         "broker-outage",
-        "the broker SIGKILLed, away for longer than timing.delivery",
+        "the broker SIGKILLed, and absent for longer than timing.delivery",
         scenarios.broker_kills,
         Size({"rounds": 2, "down": 25}),
         only_long="it waits for nothing but the end of timing.delivery; below-min-isr does in the short form",
@@ -147,7 +147,7 @@ MATRIX: tuple[Case, ...] = (
     ),
     Case(
         "topic-recreated",
-        "the raw topic deleted and made again under the running worker",
+        "the raw topic deleted and created again while the worker runs",
         scenarios.made_again,
         Size({"rounds": 2}, messages=50_000),
         only_long="tests/integration/test_gap.py has it",
