@@ -21,7 +21,7 @@ def position(offset: int, n: int, *, native: int = 0, epoch: int = 0) -> str:
 
 
 def epoch(pos: str) -> str:
-    """Return the epoch, which has four digits."""
+    """Return the four-digit epoch."""
     return pos[_EPOCH]
 
 

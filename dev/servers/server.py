@@ -129,7 +129,7 @@ class Server(ABC):
     def settled_port(self) -> int:
         """Return the server's port, which is chosen when it first starts."""
         if self.port is None:
-            raise self.error(f"the {self.name} has no address before its first start; call start()")
+            raise self.error(f"the {self.name} has no address until it is started; call start()")
         return self.port
 
     def _log_tail(self) -> str:

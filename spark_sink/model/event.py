@@ -104,5 +104,5 @@ class StatementImage(Struct, frozen=True):
 
 
 def is_loaded(scope: str, pos: str) -> bool:
-    """Return whether a snapshot row under native order has this position, which has no native part."""
+    """Return whether this is a snapshot row's position: under native order, it has no native part."""
     return not is_in_order(scope) and not has_native(pos)

@@ -36,7 +36,7 @@ _TOKEN_CHARACTERS = 16
 @click.option(
     "--sink",
     type=click.Path(path_type=Path),
-    help="Configuration file of a spark-sink on this machine. Adds a page for its tables.",
+    help="Configuration file of a sink on this machine. Adds a page for its tables.",
 )
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(

@@ -36,14 +36,14 @@ from translator.translation.translate import Events
     "-c",
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Configuration file. Use the source as the service has it, with its masks, instead of -d and -o.",
+    help="Configuration file. Replaces -d and -o: the source is read as configured there, masks included.",
 )
 @click.option("--source", help="Name of the source. [default: file; with -c, the only source]")
 @click.option(
     "--schemas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Schemas of a registry: a JSON object with schemas, or their texts, by id.",
+    help="Registry schemas: a JSON object that maps each id to a schema or its text.",
 )
 @click.option("--lines", is_flag=True, help="Treat each line of FILE as one message value, whatever it looks like.")
 @click.option("--raw", is_flag=True, help="Treat FILE as one message value.")

@@ -28,7 +28,7 @@ class MaskSettings(Section):
     table: str = Field(
         default="*",
         min_length=1,
-        description="Pattern for `db.schema.table`, without levels that the source does not have.",
+        description="Pattern for `db.schema.table`. Omit levels that the source does not have.",
     )
     column: str = Field(default="*", min_length=1, description="Pattern for column names.")
     type: str = Field(

@@ -24,7 +24,7 @@ class TableChoiceSettings(Section):
     table: str = Field(
         default="*",
         min_length=1,
-        description="Pattern for `db.schema.table`, without levels that the source does not have.",
+        description="Pattern for `db.schema.table`. Omit levels that the source does not have.",
     )
 
     def pattern(self) -> TableChoice:

@@ -24,7 +24,7 @@ _IMAGES = ("before", "after")
 
 
 def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
-    """Return lines without row data. With `values`, each event is included completely, as JSON."""
+    """Return lines without row data. With `values`, each event is included in full, as JSON."""
     match translation.outcome:
         case DeadLetter(code=code, reason=reason):
             yield f"outcome: dead letter {code}: {reason}"

@@ -94,7 +94,7 @@ def build_codecs(
     avro_header: Callable[[str], bytes] = lambda _: HEADER,
     ids: SchemaIds = unknown_id,
 ) -> dict[str, Codec]:
-    """Create one codec per event topic, by topic, with the canonical topic first.
+    """Create the codec for each event topic, keyed by topic, with the canonical topic first.
 
     Args:
         avro_header: returns the header for a topic's Avro values; called only for topics with Avro.

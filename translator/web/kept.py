@@ -1,4 +1,4 @@
-"""Cached results that many readers of a page share."""
+"""Cached results, shared by everyone who reads a page."""
 
 from __future__ import annotations
 

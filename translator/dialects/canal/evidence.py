@@ -1,4 +1,4 @@
-"""The evidence for the continuity check about a changed row: its key, and hashes of its images.
+"""Evidence for the continuity check: the key of each changed row, and hashes of its images.
 
 This comes either from a change decoded on the plain path, or from the parts of a row that the native path stored. A
 sparse before image is completed from the after image.
