@@ -28,6 +28,8 @@ _FENCE = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
 _SENTENCE_END = re.compile(r"(?<=[.!?:])\s+(?=[A-Z`*\"(\[])")
 _SECTION = re.compile(r"^(Args|Returns|Raises|Yields|Attributes):$")
 _WORDS = re.compile(r"[A-Za-z]{2,}")
+_NOT_WORDS = re.compile(r"`[^`]*`|\]\([^)]*\)|<[^>]*>|\S*[/_.]\S+")
+"""Code in marks, targets of links, HTML, paths and names."""
 
 
 class Text(NamedTuple):
@@ -122,9 +124,11 @@ def sample(seed: int, count: int) -> list[tuple[Text, str]]:
     drawn = random.Random(seed)
     by_kind: dict[Kind, list[tuple[Text, str]]] = {kind: [] for kind in KINDS}
     for text in prose():
-        by_kind[text.kind] += [
-            (text, one) for one in sentences(text.text) if len(_WORDS.findall(one)) >= (3 if text.kind == "log" else 6)
-        ]
+        enough = 3 if text.kind == "log" else 6
+        for one in sentences(text.text):
+            # A list of tests, a path or a line of SVG is not prose, however many words it has.
+            if len(_WORDS.findall(_NOT_WORDS.sub(" ", one))) >= enough:
+                by_kind[text.kind].append((text, one))
     shares = {"docs": 0.4, "docstring": 0.3, "setting": 0.1, "help": 0.05, "log": 0.05, "error": 0.1}
     chosen = [one for kind in KINDS for one in drawn.sample(by_kind[kind], round(count * shares[kind]))]
     drawn.shuffle(chosen)
