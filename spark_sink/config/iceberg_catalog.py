@@ -78,8 +78,8 @@ class IcebergCatalog(BaseModel):
     warehouse: str | None = Field(
         default=None,
         min_length=1,
-        description="With rest, the name of a warehouse there. Otherwise the folder or URL of its tables; "
-        "default: tables.warehouse.",
+        description="With rest, the name of a warehouse in the catalog. Otherwise, the folder or URL for its tables. "
+        "Defaults to tables.warehouse.",
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,

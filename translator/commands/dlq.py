@@ -66,7 +66,7 @@ def _filters(command: Command) -> Command:
             "--table",
             "tables",
             multiple=True,
-            help="Only letters of this table, if their messages identify one. Repeatable.",
+            help="Only letters for this table, if their messages identify one. Repeatable.",
         ),
         click.option("--topic", "topics", multiple=True, help="Only letters from this raw topic. Repeatable."),
         click.option("--source", "sources", multiple=True, help="Only letters from this source. Repeatable."),

@@ -33,7 +33,7 @@ class OfflineTranslator:
     """The service's translators with everything the service has learned.
 
     Args:
-        say: called with what the translator waits for, and with conflicting metadata.
+        say: called to report a wait, or conflicting metadata.
 
     Raises:
         ConfigError: options are invalid, topics are missing, or two sources claim one topic.

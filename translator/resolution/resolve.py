@@ -27,7 +27,7 @@ from translator.translation.native_path import NativePath
 from translator.translation.translate import Encoder, Events, Result, Translator
 
 NEW_SCHEMA = "new schema"
-"""The reason for leaving a schema's first messages to the plain path."""
+"""The reason why a schema's first messages take the plain path."""
 
 UNBOUNDED = 2**63 - 1
 """Used as `max_bytes` if the output is not a topic."""

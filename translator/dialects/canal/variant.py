@@ -75,7 +75,7 @@ _LEGACY: Mapping[str, Era] = {
     "old_is_before": Era("dts_legacy", "declared", "after", alibaba=True),
 }
 _NEAR = "its ts is missing or too close to the restart to determine which is which"
-_AUTO = "one message does not show which is which: declare the writer instead of profile auto"
+_AUTO = "a single message does not show which one is the row before: declare the writer instead of using profile auto"
 
 
 def era_of(options: Options) -> EraOf:
