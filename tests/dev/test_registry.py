@@ -72,7 +72,7 @@ class TestServer:
 
 def test_no_address_before_the_start(tmp_path: Path) -> None:
     """The port is unknown before the start."""
-    with pytest.raises(RegistryError, match="before its first start"):
+    with pytest.raises(RegistryError, match="until it is started"):
         _ = RegistryServer(directory=tmp_path).url
 
 
