@@ -117,9 +117,13 @@ def _after(earlier: TableReport, report: TableReport) -> TableReport:
     # this batch had applied them.
     first = report if isinstance(earlier.outcome, NeedsDdl) else earlier
     # Both runs counted the table's events, but only one of them counted what happened to the events.
-    got = {name: getattr(report.counters, name) for name in ("events", "truncated", "statements")}
     counters = msgspec.structs.replace(
-        earlier.counters + report.counters, **got, skipped=first.counters.skipped, ignored=first.counters.ignored
+        earlier.counters + report.counters,
+        events=report.counters.events,
+        truncated=report.counters.truncated,
+        statements=report.counters.statements,
+        skipped=first.counters.skipped,
+        ignored=first.counters.ignored,
     )
     return msgspec.structs.replace(
         report,

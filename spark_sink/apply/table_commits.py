@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from bisect import bisect_right
-from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -155,7 +154,7 @@ class Commits:
         added = record(events, details(self.rejects.records, events), log, self.plan)
         yield TableCounters(fold_ms=_ms_since(started))
         yield self.rejects.reject(0, [*rejected, *added.rejected], before)
-        yield TableCounters(stale=dict(+Counter({DUPLICATE: added.duplicates})))
+        yield TableCounters(stale={DUPLICATE: added.duplicates})
         if added.rows.num_rows:
             started = time.perf_counter()
             log.append(added.rows, added.greatest, self._marker(0))
@@ -234,8 +233,9 @@ def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]
 
 
 def _folded(found: MirrorChanges | HistoryChanges) -> TableCounters:
-    stale = dict(+Counter(found.stale))
-    return TableCounters(stale=stale, late=found.late, scope_changes=found.scope_changes, undecided=found.undecided)
+    return TableCounters(
+        stale=dict(found.stale), late=found.late, scope_changes=found.scope_changes, undecided=found.undecided
+    )
 
 
 def _written(rows: int, started: float) -> TableCounters:
