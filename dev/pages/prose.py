@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -18,10 +18,17 @@ import click
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("cdc_core", "translator", "spark_sink", "dev", "bench")
-_NO_PAGES = ("build", "artifacts", "node_modules", ".venv")
 
 Kind = Literal["docs", "docstring", "setting", "help", "log", "error"]
-KINDS: tuple[Kind, ...] = ("docs", "docstring", "setting", "help", "log", "error")
+# The share of each kind in a sample.
+_SHARES: Mapping[Kind, float] = {
+    "docs": 0.4,
+    "docstring": 0.3,
+    "setting": 0.1,
+    "help": 0.05,
+    "log": 0.05,
+    "error": 0.1,
+}
 
 _LOG_METHODS = frozenset({"debug", "info", "warning", "error", "exception", "critical"})
 _FENCE = re.compile(r"^(`{3,}).*?^\1`*$", re.MULTILINE | re.DOTALL)
@@ -52,8 +59,7 @@ def prose() -> Iterator[Text]:
 
 def pages() -> list[Path]:
     """Return the Markdown files that people read."""
-    found = (path.relative_to(ROOT) for folder in ("docs", "helm") for path in (ROOT / folder).rglob("*.md"))
-    return sorted([*ROOT.glob("*.md"), *(ROOT / path for path in found if path.parts[0] not in _NO_PAGES)])
+    return sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "helm").rglob("*.md")])
 
 
 def sentences(text: str) -> list[str]:
@@ -122,15 +128,14 @@ def _strings(path: Path, root: ast.AST, kind: Kind, known: set[int]) -> Iterator
 def sample(seed: int, count: int) -> list[tuple[Text, str]]:
     """Draw sentences together with their sources. Each kind of prose has a fixed share."""
     drawn = random.Random(seed)
-    by_kind: dict[Kind, list[tuple[Text, str]]] = {kind: [] for kind in KINDS}
+    by_kind: dict[Kind, list[tuple[Text, str]]] = {kind: [] for kind in _SHARES}
     for text in prose():
         enough = 3 if text.kind == "log" else 6
         for one in sentences(text.text):
             # A list of tests, a path or a line of SVG is not prose, however many words it has.
             if len(_WORDS.findall(_NOT_WORDS.sub(" ", one))) >= enough:
                 by_kind[text.kind].append((text, one))
-    shares = {"docs": 0.4, "docstring": 0.3, "setting": 0.1, "help": 0.05, "log": 0.05, "error": 0.1}
-    chosen = [one for kind in KINDS for one in drawn.sample(by_kind[kind], round(count * shares[kind]))]
+    chosen = [one for kind, share in _SHARES.items() for one in drawn.sample(by_kind[kind], round(count * share))]
     drawn.shuffle(chosen)
     return chosen
 
