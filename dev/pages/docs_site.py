@@ -55,6 +55,9 @@ def on_files(files: Any, *, config: Any) -> Any:
 
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Rewrite a page's links. The first page's links are already rewritten."""
+    if not _MERMAID_FILE.is_file():
+        # Without the script in the site, Material would load it from elsewhere.
+        markdown = markdown.replace("```mermaid\n", "```text\n")
     return markdown if page.file.src_uri == "index.md" else in_site(markdown, page.file.src_uri)
 
 

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
+from dev.pages import docs_site
 from dev.pages.docs_site import in_site, unrendered
 
 ROOT = Path(__file__).parents[2]
@@ -54,3 +56,16 @@ def test_links(page: str, link: str, mended: str) -> None:
 def test_markdown_that_was_not_rendered(page: str, found: list[str]) -> None:
     """An unrendered table, link, heading or mark is reported. Code is ignored."""
     assert unrendered(page) == found
+
+
+@pytest.mark.parametrize(("fetched", "language"), [(True, "mermaid"), (False, "text")])
+def test_diagrams_stay_text_without_their_script(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, fetched: bool, language: str
+) -> None:
+    """If the script was not fetched, a diagram is a plain block, so that the theme does not load the script itself."""
+    script = tmp_path / "mermaid.min.js"
+    monkeypatch.setattr(docs_site, "_MERMAID_FILE", script)
+    if fetched:
+        script.touch()
+    page = SimpleNamespace(file=SimpleNamespace(src_uri="native.md"))
+    assert f"```{language}\nA --> B\n```" == docs_site.on_page_markdown("```mermaid\nA --> B\n```", page=page)
