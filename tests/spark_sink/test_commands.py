@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 from datetime import datetime, timedelta
@@ -177,3 +178,15 @@ def test_a_cut_says_how_long_it_can_be_read(after_a_run: Prompt) -> None:
     cut = json.loads(after_a_run("cut")[1])
     ended, until = (datetime.fromisoformat(cut[name]) for name in ("ended_at", "readable_until"))
     assert timedelta(days=7) == until - ended
+
+
+@pytest.mark.parametrize(
+    ("words", "code"), [(["--version"], 0), (["nonsense"], 2), (["run", "--help"], -signal.SIGABRT)]
+)
+def test_a_finished_command_is_not_aborted(words: list[str], code: int) -> None:
+    """A native thread that aborts the interpreter's shutdown changes neither output nor exit code, except of `run`."""
+    text = f"import atexit, os, sys; sys.argv[1:] = {words}; atexit.register(os.abort)"
+    program = f"{text}; from spark_sink.__main__ import program; program()"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert code == done.returncode, done.stderr
+    assert done.stdout or "nonsense" in done.stderr
