@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections import Counter
 from collections.abc import Iterator
+from itertools import zip_longest
 from pathlib import Path
 
 import pytest
@@ -92,7 +94,9 @@ class Group:
             partition, offset, _ = identity(record).rsplit("/", 2)
             found.setdefault(partition, []).append(int(offset))
         assert PARTITIONS == len(found)
-        assert all(offsets == list(range(self.fed // PARTITIONS)) for offsets in found.values())
+        expected = list(range(self.fed // PARTITIONS))
+        wrong = {partition: _difference(offsets, expected) for partition, offsets in found.items()}
+        assert {} == {partition: text for partition, text in wrong.items() if text}, topic
 
 
 @pytest.fixture
@@ -158,6 +162,20 @@ def test_a_stopped_process_writes_nothing_more(broker: Broker, tmp_path: Path) -
         group.check()
     finally:
         group.workers.close()
+
+
+def _difference(offsets: list[int], expected: list[int]) -> str:
+    """Return how the offsets differ from the expected ones, or an empty text."""
+    if offsets == expected:
+        return ""
+    times = Counter(offsets)
+    twice = [offset for offset in expected if times[offset] > 1]
+    missing = [offset for offset in expected if not times[offset]]
+    first = next(n for n, pair in enumerate(zip_longest(offsets, expected)) if pair[0] != pair[1])
+    return (
+        f"{len(offsets)} events of {len(expected)}; {len(twice)} of them twice {twice[:3]}, {len(missing)} missing"
+        f" {missing[:3]}; the first difference is at {first}: {offsets[first - 2 : first + 3]}"
+    )
 
 
 def _state(pid: int) -> str:
