@@ -2,7 +2,6 @@
 
 import os
 import sys
-from contextlib import suppress
 
 from spark_sink.commands import main
 
@@ -13,17 +12,14 @@ def program() -> None:
     The native libraries of the tables keep threads for object stores. If the interpreter shuts down while one of them
     is still working, it aborts a process whose command has succeeded. `run` needs the shutdown, which ends Spark.
     """
-    code: int | str | None = None
     try:
         main()
     except SystemExit as end:
-        code = end.code
-    if sys.argv[1:2] == ["run"] or isinstance(code, str):
-        sys.exit(code)
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(OSError):  # nobody reads it any more
-            stream.flush()
-    os._exit(code or 0)
+        if sys.argv[1:2] == ["run"] or not isinstance(end.code, int):
+            raise
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(end.code)
 
 
 if __name__ == "__main__":
