@@ -174,7 +174,7 @@ def _difference(offsets: list[int], expected: list[int]) -> str:
     first = next(n for n, pair in enumerate(zip_longest(offsets, expected)) if pair[0] != pair[1])
     return (
         f"{len(offsets)} events of {len(expected)}; {len(twice)} of them twice {twice[:3]}, {len(missing)} missing"
-        f" {missing[:3]}; the first difference is at {first}: {offsets[first - 2 : first + 3]}"
+        f" {missing[:3]}; the first difference is at {first}: {offsets[max(first - 2, 0) : first + 3]}"
     )
 
 
