@@ -266,27 +266,7 @@ yes
 {{- fail (printf "%s is %s, a folder of the pod that is lost when the pod ends. Use a folder below the mountPath of one of the claims, or the URL of an object store." $setting $path) -}}
 {{- end -}}
 {{- end -}}
-{{- $passwords := dict -}}
-{{- /* These can have words before the secret: Bearer ${TOKEN}, id:${SECRET}. */ -}}
-{{- $worded := dict -}}
-{{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
-{{- $_ := set $passwords (printf "kafka.%s" .) (dig "kafka" . "" $config) -}}
-{{- end -}}
-{{- range $name, $value := dig "metrics" "otlp" "headers" (dict) $config -}}
-{{- $_ := set $worded (printf "metrics.otlp.headers.%s" $name) $value -}}
-{{- end -}}
-{{- range $name, $value := dig "tables" "iceberg_catalog" "properties" (dict) $config -}}
-{{- if and (regexMatch "(?i)token|credential|password|secret" $name) (not (regexMatch "(?i)ur[il]$" $name)) -}}
-{{- $_ := set $worded (printf "tables.iceberg_catalog.properties.%s" $name) $value -}}
-{{- end -}}
-{{- end -}}
-{{- range $setting, $value := merge $passwords $worded -}}
-{{- $password := $value | default "" | toString -}}
-{{- $words := ternary ".*" "" (hasKey $worded $setting) -}}
-{{- if and $password (not (regexMatch (printf "^%s%s" $words "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$") $password)) -}}
-{{- fail (printf "config.%s holds a password, which must not be in a ConfigMap. Write ${NAME}, and add the Secret to secretEnv." $setting) -}}
-{{- end -}}
-{{- end -}}
+{{- include "cdc.noPlainSecrets" . -}}
 {{- $names := list -}}
 {{- range concat .Values.secretEnv .Values.env -}}
 {{- if has .name $names -}}

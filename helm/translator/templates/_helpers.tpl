@@ -152,23 +152,7 @@ volumeMounts:
 {{- if le (float64 .Values.terminationGracePeriodSeconds) (float64 $rebalance) -}}
 {{- fail (printf "terminationGracePeriodSeconds is %v, but config.timing.rebalance lets a drain take %v seconds. A pod would be killed while it hands over its partitions. Raise terminationGracePeriodSeconds above config.timing.rebalance." .Values.terminationGracePeriodSeconds $rebalance) -}}
 {{- end -}}
-{{- $registry := $config.registry | default dict -}}
-{{- /* These can have words before the secret: Bearer ${TOKEN}. */ -}}
-{{- $worded := dict -}}
-{{- $passwords := dict "registry.password" (dig "password" "" $registry) "masks.key" (dig "masks" "key" "" $config) -}}
-{{- range list "sasl_password" "oauth_client_secret" "ssl_key_password" -}}
-{{- $_ := set $passwords (printf "kafka.%s" .) (dig "kafka" . "" $config) -}}
-{{- end -}}
-{{- range $name, $value := dig "metrics" "otlp" "headers" (dict) $config -}}
-{{- $_ := set $worded (printf "metrics.otlp.headers.%s" $name) $value -}}
-{{- end -}}
-{{- range $setting, $value := merge $passwords $worded -}}
-{{- $password := $value | default "" | toString -}}
-{{- $words := ternary ".*" "" (hasKey $worded $setting) -}}
-{{- if and $password (not (regexMatch (printf "^%s%s" $words "\\$\\{[A-Za-z_][A-Za-z0-9_]*\\}$") $password)) -}}
-{{- fail (printf "config.%s holds a password, which must not be in a ConfigMap. Write ${NAME}, and add the Secret to secretEnv." $setting) -}}
-{{- end -}}
-{{- end -}}
+{{- include "cdc.noPlainSecrets" . -}}
 {{- if ne (empty .Values.test.topic) (empty .Values.test.message) -}}
 {{- fail "test.topic and test.message belong together. Set both, so that `helm test` sends the message to the topic, or neither." -}}
 {{- end -}}
