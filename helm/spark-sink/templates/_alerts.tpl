@@ -3,7 +3,7 @@ The alerts, for the pods of this release only. docs/runbooks/spark-sink.md has a
 */}}
 {{- define "spark-sink.alerts" -}}
 {{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "spark-sink.fullname" .)) -}}
-{{- $runbook := printf "%s/spark-sink.md" (.Values.prometheusRule.runbooks | trimSuffix "/") -}}
+{{- $runbook := printf "%s/spark-sink.md" (include "spark-sink.runbooks" .) -}}
 - alert: SinkDown
   expr: absent(cdc_sink_batches_total{ {{- $pods -}} })
   for: 10m

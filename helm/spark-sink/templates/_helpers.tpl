@@ -285,6 +285,14 @@ yes
 {{- end -}}
 {{- end -}}
 
+{{/* The base URL of the runbooks, to which alerts link. */}}
+{{- define "spark-sink.runbooks" -}}
+{{- if not (regexMatch "^https?://" .Values.prometheusRule.runbooks) -}}
+{{- fail (printf "prometheusRule.runbooks is %q, but alerts link to it. Set it to the http(s) URL of your copy of docs/runbooks." .Values.prometheusRule.runbooks) -}}
+{{- end -}}
+{{- .Values.prometheusRule.runbooks | trimSuffix "/" -}}
+{{- end -}}
+
 {{/* The port of metrics, or nothing if metrics are disabled. */}}
 {{- define "spark-sink.metricsPort" -}}
 {{- with dig "metrics" "port" "" .Values.config -}}{{- . | int -}}{{- end -}}

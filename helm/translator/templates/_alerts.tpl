@@ -3,7 +3,7 @@ The alerts, for the pods of this release only. docs/runbooks/translator.md has a
 */}}
 {{- define "translator.alerts" -}}
 {{- $pods := printf "namespace=%q,pod=~%q" .Release.Namespace (printf "%s-.+" (include "translator.fullname" .)) -}}
-{{- $runbook := printf "%s/translator.md" (.Values.prometheusRule.runbooks | trimSuffix "/") -}}
+{{- $runbook := printf "%s/translator.md" (include "translator.runbooks" .) -}}
 {{- if or .Values.scaledObject.enabled (gt (int .Values.replicas) 0) }}
 - alert: TranslatorDown
   expr: absent(cdc_build_info{ {{- $pods -}} })

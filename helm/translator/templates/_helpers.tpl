@@ -200,6 +200,14 @@ volumeMounts:
 {{/* The ports in the settings, as a JSON list: brokers, schema registry, token issuer. */}}
 {{- define "translator.outgoingPorts" -}}
 {{- $ports := list -}}
+{{/* The base URL of the runbooks, to which alerts link. */}}
+{{- define "translator.runbooks" -}}
+{{- if not (regexMatch "^https?://" .Values.prometheusRule.runbooks) -}}
+{{- fail (printf "prometheusRule.runbooks is %q, but alerts link to it. Set it to the http(s) URL of your copy of docs/runbooks." .Values.prometheusRule.runbooks) -}}
+{{- end -}}
+{{- .Values.prometheusRule.runbooks | trimSuffix "/" -}}
+{{- end -}}
+
 {{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
 {{- $port := regexFind "[0-9]+$" (trim .) -}}
 {{- if not $port -}}

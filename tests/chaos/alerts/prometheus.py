@@ -28,7 +28,7 @@ THRESHOLDS = {"translator": {"lagSeconds": 5}, "spark-sink": {"batchSeconds": 20
 
 def rules(chart: str) -> list[dict[str, Any]]:
     """Return the alerts of a chart with all durations divided by sixty."""
-    overrides = {"prometheusRule": {"enabled": True, **THRESHOLDS[chart]}}
+    overrides = {"prometheusRule": {"enabled": True, "runbooks": "https://wiki.example/runbooks", **THRESHOLDS[chart]}}
     (example, *_) = sorted((Path("helm") / chart / "ci").glob("*-values.yaml"))
     (found,) = (one for one in render(chart, example, overrides=overrides) if one["kind"] == "PrometheusRule")
     alerts = [rule for group in found["spec"]["groups"] for rule in group["rules"]]
