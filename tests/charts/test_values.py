@@ -44,8 +44,6 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("spark-sink", {"config.checkpoint": "/tmp/checkpoint"}, "a folder of the pod that is lost"),
     (
         "spark-sink",
-    ("translator", {"prometheusRule.enabled": True}, 'prometheusRule.runbooks is ""'),
-    ("spark-sink", {"prometheusRule": {"enabled": True, "runbooks": "docs/runbooks"}}, "alerts link to it"),
         {"podMonitor.enabled": True, "config.metrics.port": None},
         "podMonitor.enabled, and config.metrics.port is not set",
     ),

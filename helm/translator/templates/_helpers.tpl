@@ -40,12 +40,20 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | 
 {{- end -}}
 {{- end -}}
 
+{{/* The consumer group. Two releases cannot share one by accident. */}}
+{{- define "translator.group" -}}
+{{- dig "group" "" .Values.config | default (include "translator.fullname" .) -}}
+{{- end -}}
+
 {{/*
 The configuration file as JSON, which is YAML with every string in quotes. toYaml does not quote some strings that the
 program's YAML reader interprets as something else ("=", "<<", 2022-03-20T00:00:00+08).
 */}}
 {{- define "translator.config" -}}
-{{- $named := ternary (dict "group_instance_id" "${POD_NAME}") (dict) .Values.staticMembership -}}
+{{- $named := dict "group" (include "translator.group" .) -}}
+{{- if .Values.staticMembership -}}
+{{- $_ := set $named "group_instance_id" "${POD_NAME}" -}}
+{{- end -}}
 {{- merge $named .Values.config | toPrettyJson -}}
 {{- end -}}
 
