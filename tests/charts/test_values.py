@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dev.release.charts import FOLDER, ChartError, examples, render
+from dev.release.charts import CHARTS, FOLDER, ChartError, examples, render
 from spark_sink.commands.health import health
 from tests.translator.commands import _program
 from translator.commands.check import check
@@ -44,6 +44,8 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("spark-sink", {"config.checkpoint": "/tmp/checkpoint"}, "a folder of the pod that is lost"),
     (
         "spark-sink",
+    ("translator", {"prometheusRule.enabled": True}, 'prometheusRule.runbooks is ""'),
+    ("spark-sink", {"prometheusRule": {"enabled": True, "runbooks": "docs/runbooks"}}, "alerts link to it"),
         {"podMonitor.enabled": True, "config.metrics.port": None},
         "podMonitor.enabled, and config.metrics.port is not set",
     ),

@@ -268,7 +268,7 @@ yes
 {{- end -}}
 {{- include "cdc.noPlainSecrets" . -}}
 {{- $names := list -}}
-{{- range concat .Values.secretEnv .Values.env -}}
+{{- range concat (.Values.secretEnv | default list) (.Values.env | default list) -}}
 {{- if has .name $names -}}
 {{- fail (printf "the variable %s is defined twice in secretEnv and env. Remove one of the definitions." .name) -}}
 {{- end -}}

@@ -186,7 +186,7 @@ volumeMounts:
 {{- fail "config.group_instance_id is one name, which only one process can have. Remove it and set staticMembership, which gives each pod a name." -}}
 {{- end -}}
 {{- $names := ternary (list "POD_NAME") list .Values.staticMembership -}}
-{{- range concat .Values.secretEnv .Values.env -}}
+{{- range concat (.Values.secretEnv | default list) (.Values.env | default list) -}}
 {{- if has .name $names -}}
 {{- fail (printf "the variable %s is defined twice in secretEnv and env. Remove one of the definitions." .name) -}}
 {{- end -}}
@@ -200,14 +200,6 @@ volumeMounts:
 {{- end -}}
 {{- end -}}
 
-{{/* Pods of a StatefulSet keep their names, and therefore their membership in the consumer group. */}}
-{{- define "translator.kind" -}}
-{{- ternary "StatefulSet" "Deployment" .Values.staticMembership -}}
-{{- end -}}
-
-{{/* The ports in the settings, as a JSON list: brokers, schema registry, token issuer. */}}
-{{- define "translator.outgoingPorts" -}}
-{{- $ports := list -}}
 {{/* The base URL of the runbooks, to which alerts link. */}}
 {{- define "translator.runbooks" -}}
 {{- if not (regexMatch "^https?://" .Values.prometheusRule.runbooks) -}}
@@ -216,6 +208,14 @@ volumeMounts:
 {{- .Values.prometheusRule.runbooks | trimSuffix "/" -}}
 {{- end -}}
 
+{{/* Pods of a StatefulSet keep their names, and therefore their membership in the consumer group. */}}
+{{- define "translator.kind" -}}
+{{- ternary "StatefulSet" "Deployment" .Values.staticMembership -}}
+{{- end -}}
+
+{{/* The ports in the settings, as a JSON list: brokers, schema registry, token issuer. */}}
+{{- define "translator.outgoingPorts" -}}
+{{- $ports := list -}}
 {{- range splitList "," (dig "kafka" "bootstrap_servers" "" .Values.config) -}}
 {{- $port := regexFind "[0-9]+$" (trim .) -}}
 {{- if not $port -}}
