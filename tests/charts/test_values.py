@@ -19,6 +19,11 @@ from translator.config.settings import Settings, parse
 _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("translator", {"replica": 2}, "additional properties 'replica' not allowed"),
     ("translator", {"config.sorces": []}, "additional properties 'sorces' not allowed"),
+    (
+        "translator",
+        {"config.sources": [{"name": "a", "dialect": "cannal", "topics": ["a"]}]},
+        "at '/config/sources/0/dialect'",
+    ),
     ("translator", {"config.delivery": "exactly-once"}, "at '/config/delivery'"),
     ("translator", {"config.timing.rebalance": "soon"}, "at '/config/timing/rebalance'"),
     ("translator", {"config.sources": []}, "config.sources is empty"),
@@ -39,13 +44,13 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
         'source a reads the pattern "mysql.*"',
     ),
     ("translator", {"test.topic": "mysql.orders"}, "test.topic and test.message belong together"),
+    ("translator", {"prometheusRule.enabled": True}, 'prometheusRule.runbooks is ""'),
+    ("spark-sink", {"prometheusRule": {"enabled": True, "runbooks": "docs/runbooks"}}, "alerts link to it"),
     ("translator", {"strimzi.enabled": True}, "strimzi.enabled, and strimzi.cluster is not set"),
     ("spark-sink", {"config.batches.max_offset": 5}, "additional properties 'max_offset' not allowed"),
     ("spark-sink", {"config.checkpoint": "/tmp/checkpoint"}, "a folder of the pod that is lost"),
     (
         "spark-sink",
-    ("translator", {"prometheusRule.enabled": True}, 'prometheusRule.runbooks is ""'),
-    ("spark-sink", {"prometheusRule": {"enabled": True, "runbooks": "docs/runbooks"}}, "alerts link to it"),
         {"podMonitor.enabled": True, "config.metrics.port": None},
         "podMonitor.enabled, and config.metrics.port is not set",
     ),
@@ -78,6 +83,13 @@ def test_settings_from_the_environment() -> None:
     variables = [{"name": "DELIVERY", "value": "exactly_once"}, {"name": "STUCK", "value": "90"}]
     overrides = {"config.delivery": "${DELIVERY}", "config.timing.stuck": "${STUCK}", "env": variables}
     assert render("translator", least, overrides=overrides)
+
+
+@pytest.mark.parametrize("chart", CHARTS)
+@pytest.mark.parametrize("name", ["secretEnv", "env", "secretMounts", "tolerations", "affinity", "extraObjects"])
+def test_a_value_that_is_removed(chart: str, name: str) -> None:
+    """Helm removes a value that is set to null. The chart then behaves as with its default."""
+    assert render(chart, _least(chart)) == render(chart, _least(chart), overrides={name: None})
 
 
 def test_off_by_default() -> None:
@@ -173,7 +185,7 @@ def test_scaled_object() -> None:
     assert deployment["metadata"]["name"] == scaled["spec"]["scaleTargetRef"]["name"]
     assert "replicas" not in deployment["spec"]
     (trigger,) = scaled["spec"]["triggers"]
-    assert ("mysql.orders", "cdc-translator") == (trigger["metadata"]["topic"], trigger["metadata"]["consumerGroup"])
+    assert ("mysql.orders", "orders-translator") == (trigger["metadata"]["topic"], trigger["metadata"]["consumerGroup"])
     assert {"name": "kafka-login"} == trigger["authenticationRef"]
 
 

@@ -96,7 +96,11 @@ class Source(Section):
     """A replication task and the raw topics that it writes."""
 
     name: Name = Field(description="Name of the source. It is part of every event, so never change it.")
-    dialect: str = Field(description="Product that writes the messages: qlik, dts_avro, shareplex or canal.")
+    dialect: str = Field(
+        description="Product that writes the messages: qlik, dts_avro, shareplex or canal.",
+        # For editors and the chart. The program's own message suggests the closest name.
+        json_schema_extra={"enum": ["qlik", "dts_avro", "shareplex", "canal"]},
+    )
     topics: tuple[TopicPattern, ...] = Field(
         min_length=1, description="Topic names, or patterns with * and ?. Patterns also match topics created later."
     )

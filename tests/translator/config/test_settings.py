@@ -9,6 +9,7 @@ import pytest
 import yaml
 
 from translator.config.settings import InputLimits, Settings, load, parse
+from translator.dialects import DIALECTS
 from translator.errors import ConfigError
 from translator.kafka.subscription import resolve
 from translator.message import DeclaredTable, Limits
@@ -652,3 +653,8 @@ class TestMasks:
         one, other = (Settings.model_validate({**yaml.safe_load(SMALLEST), "masks": {"key": key}}) for key in keys)
         assert one.digest == other.digest
         assert keys[0] not in repr(one) + one.model_dump_json()
+
+
+def test_dialects_of_the_schema() -> None:
+    """Editors and the chart know the same dialects as the program."""
+    assert [*DIALECTS] == Settings.model_json_schema()["$defs"]["Source"]["properties"]["dialect"]["enum"]
