@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 
 import spark_sink.config.settings
 import translator.config.settings
@@ -55,6 +57,22 @@ def test_configuration(chart: str, values: Path) -> None:
     environment = dict.fromkeys(re.findall(r"\$\{(\w+)\}", text), "1")
     _PROGRAMS[chart].parse(text, environment, "the ConfigMap")
     assert json.loads(text)
+
+
+def test_the_examples_of_the_documentation() -> None:
+    """Both values files of the page on deployment render, satisfy the programs, and reach the same brokers."""
+    page = (Path(__file__).parents[2] / "docs" / "deploy.md").read_text(encoding="utf-8")
+    kafka = {}
+    for chart in CHARTS:
+        name = f"{chart.removeprefix('spark-')}-values.yaml"
+        (block,) = re.findall(rf"```yaml\n# {name}\n(.*?)```", page, re.DOTALL)
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml") as file:
+            file.write(block)
+            file.flush()
+            test_configuration(chart, Path(file.name))
+        kafka[chart] = yaml.safe_load(block)["config"]["kafka"]
+    first, second = ({**one, "sasl_username": ""} for one in kafka.values())
+    assert first == second
 
 
 def _pod_labels(one: dict[str, Any]) -> dict[str, str] | None:
