@@ -13,7 +13,7 @@ CASE_ARGS ?= --help
 AUDIT_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-faults chart-check image-check interop chaos soak bench case fuzz lint fmt lock package sbom audit docs clean
+.PHONY: help setup demo test test-quick test-faults chart-check image-check interop chaos soak bench case fuzz lint fmt lock package sbom audit docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -26,6 +26,9 @@ demo: setup ## Run the whole pipeline on this machine and show the tables (DEMO_
 
 test: lint ## Check style and types, then run the tests with a real broker and Spark (TEST_ARGS).
 	@$(BIN)/python -m dev.run_tests $(TEST_ARGS)
+
+test-quick: setup ## Run the tests that need no broker and no Spark (TEST_ARGS).
+	@$(BIN)/python -m dev.run_tests --quick $(TEST_ARGS)
 
 test-faults: setup ## Run the tests that kill processes, brokers and the sink, a few of each kind (TEST_ARGS).
 	@$(BIN)/python -m dev.run_tests --faults $(TEST_ARGS)

@@ -1,9 +1,10 @@
-"""Run the tests in parts, two at a time: `python -m dev.run_tests [--faults] [ARGUMENTS OF PYTEST]`.
+"""Run the tests in parts, two at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
 
 Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
 A part's output is printed when the part has ended, with its wall-clock time and its CPU time, including its brokers and
 Spark processes. (With three parts at a time on two processors, each part was slower, and the whole run was not faster.)
-With `--faults`, only the tests with that mark run. Otherwise, all other tests run.
+With `--faults`, only the tests with that mark run. Otherwise, all other tests run, or with `--quick` only those without
+a broker or Spark. `-m EXPRESSION` selects among them.
 
 The exit code is 0 if all parts pass. A part passes if no test in it is selected, unless no test is selected in any
 part.
@@ -11,6 +12,7 @@ part.
 
 from __future__ import annotations
 
+import argparse
 import contextlib
 import os
 import resource
@@ -39,6 +41,9 @@ PARTS = (
     ("tests/translator/operations", "tests/translator/commands"),
 )
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
+
+SELECTIONS = {"": "not faults", "--quick": "not faults and not integration", "--faults": "faults"}
+"""The tests that each option selects, as an expression of marks."""
 
 # These tests need the results of `make chart-check` and `make image-check`.
 APART = ("tests/charts", "tests/images")
@@ -83,22 +88,35 @@ def _took(started: float, usage: resource.struct_rusage) -> str:
     return f"{time.monotonic() - started:.0f} s, {usage.ru_utime + usage.ru_stime:.0f} s of processors"
 
 
-def parts(faults: bool) -> list[tuple[str, ...]]:
-    """Return the pytest arguments for each part. Together, the parts contain all tests with or without the mark, except
+def parts(option: str, marks: Sequence[str] = ()) -> list[tuple[str, ...]]:
+    """Return the pytest arguments for each part. Together, the parts contain all tests that the option selects, except
     those for charts and images.
+
+    Args:
+        option: a key of SELECTIONS.
+        marks: further expressions of marks. A test must match all of them.
     """
-    if faults:
-        return [(*part, *_but_for_others(part), "-m", "faults") for part in FAULTS]
+    selected = " and ".join(f"({expression})" for expression in (SELECTIONS[option], *marks))
+    if option == "--faults":
+        return [(*part, *_but_for_others(part), "-m", selected) for part in FAULTS]
     apart = [*APART, *(folder for part in PARTS for folder in part)]
     others = ("tests", *(f"--ignore={folder}" for folder in apart))
     longest, second, *shorter = PARTS
-    return [(*part, "-m", "not faults") for part in (longest, second, others, *shorter)]
+    return [(*part, "-m", selected) for part in (longest, second, others, *shorter)]
 
 
 def _but_for_others(part: Sequence[str]) -> list[str]:
     """Return arguments that exclude nested folders that are separate parts."""
     folders = [folder for other in FAULTS for folder in other]
     return [f"--ignore={folder}" for folder in folders if any(folder.startswith(f"{own}/") for own in part)]
+
+
+def _without_marks(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return pytest's arguments without `-m`, and its expressions. pytest itself would only use the last one."""
+    parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
+    parser.add_argument("-m", action="append", default=[])
+    found, others = parser.parse_known_args(arguments)
+    return others, found.m
 
 
 def result(codes: Sequence[int]) -> int:
@@ -108,16 +126,17 @@ def result(codes: Sequence[int]) -> int:
 
 
 def main(arguments: Sequence[str]) -> int:
-    faults = arguments[:1] == ["--faults"]
-    arguments = arguments[1:] if faults else arguments
+    option = arguments[0] if arguments and arguments[0] in SELECTIONS else ""
+    arguments = arguments[1:] if option else arguments
     if any(argument and Path(ROOT, argument.partition("::")[0]).exists() for argument in arguments):
         # If arguments select files or tests, run only those, in a single part.
         os.execv(PYTEST[0], [*PYTEST, *arguments])  # noqa: S606 - no shell is what is wanted
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
-    runner = Runner(arguments)
+    others, marks = _without_marks(arguments)
+    runner = Runner(others)
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
-            code = result(list(pool.map(runner.run, parts(faults))))
+            code = result(list(pool.map(runner.run, parts(option, marks))))
         except KeyboardInterrupt:
             pool.shutdown(wait=False, cancel_futures=True)
             runner.end()

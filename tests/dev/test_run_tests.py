@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.run_tests import APART, FAULTS, NO_TESTS, PARTS, ROOT, main, parts, result
+from dev.run_tests import APART, FAULTS, NO_TESTS, PARTS, ROOT, Runner, main, parts, result
 
 
 def _files(arguments: tuple[str, ...]) -> list[Path]:
@@ -20,7 +20,7 @@ def _files(arguments: tuple[str, ...]) -> list[Path]:
 
 def test_every_file_is_in_one_part() -> None:
     """Moving folders neither drops a file nor runs it twice."""
-    found = sorted(path for part in parts(faults=False) for path in _files(part))
+    found = sorted(path for part in parts("") for path in _files(part))
     apart = {path for folder in APART for path in (ROOT / folder).rglob("test_*.py")}
     assert apart
     assert sorted(set((ROOT / "tests").rglob("test_*.py")) - apart) == found
@@ -34,7 +34,7 @@ def test_every_folder_is_there() -> None:
 def test_every_fault_is_in_a_part() -> None:
     """Every test with the mark is in one of those folders. Elsewhere it would not run."""
     marked = [path for path in (ROOT / "tests").rglob("test_*.py") if "mark.faults" in path.read_text()]
-    looked_at = [path for part in parts(faults=True) for path in _files(part)]
+    looked_at = [path for part in parts("--faults") for path in _files(part)]
     assert {*marked} - {Path(__file__)} <= {*looked_at}
     assert len({*looked_at}) == len(looked_at), "and none twice"
 
@@ -54,9 +54,30 @@ def test_result(codes: list[int], expected: int) -> None:
     assert expected == result(codes)
 
 
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ([], "(not faults)"),
+        (["--quick"], "(not faults and not integration)"),
+        (["-m", "integration"], "(not faults) and (integration)"),
+        (["-x", "-mintegration or slow", "-q"], "(not faults) and (integration or slow)"),
+        (["--faults", "-m", "integration"], "(faults) and (integration)"),
+    ],
+)
+def test_marks(arguments: list[str], expected: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A mark on the command line selects among the tests of the option, and never adds to them."""
+    ran: list[list[str]] = []
+    monkeypatch.setattr(Runner, "run", lambda runner, part: ran.append([*part, *runner._arguments]) or 0)
+    assert 0 == main(arguments)
+    assert ran
+    for command in ran:
+        assert [expected] == [command[at + 1] for at, argument in enumerate(command) if argument == "-m"]
+        assert not [argument for argument in command if argument.startswith("-m") and argument != "-m"]
+
+
 def test_two_parts_for_real(monkeypatch: pytest.MonkeyPatch, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
     """Arguments reach every part. The run passes if the only part with a test passes."""
-    monkeypatch.setattr("dev.run_tests.parts", lambda faults: [("tests/dev",), ("tests/repository",)])
+    monkeypatch.setattr("dev.run_tests.parts", lambda option, marks: [("tests/dev",), ("tests/repository",)])
     assert 0 == main(["-q", "-k", "test_every_folder_is_there"])
     said = capfdbinary.readouterr().out.decode()
     assert 1 == said.count("1 passed")
