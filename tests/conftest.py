@@ -1,6 +1,7 @@
 """Fixtures for the tests of every folder."""
 
 import signal
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
@@ -34,3 +35,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "broker" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.integration)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print what skipped tests would have shown. `.ci/run` repeats these lines at its end."""
+    skipped = Counter(str(report.longrepr[2]) for report in terminalreporter.stats.get("skipped", ()))
+    for reason, count in sorted(skipped.items()):
+        terminalreporter.write_line(f"NOT SHOWN by {count} tests: {reason.removeprefix('Skipped: ')}")
