@@ -147,6 +147,8 @@ def _short(result: tuple[object, object]) -> tuple[object, object]:
         (("timestamp", "2023-10-17T15:02:00.000000008"), 180, local(2023, 10, 17, 15, 2, 0, 8)),
         (("timestamp", ("OUT_OF_RANGE", "-0044-03-15T00:00:00")), 12, local(-44, 3, 15, 0, 0, 0)),
         (("interval", "-1-02"), 182, date_time(year=-1, month=-2)),
+        (("interval", "0-05"), 182, date_time(year=0, month=5)),
+        (("interval", "-0-05"), 182, date_time(year=0, month=-5)),
         (("interval", "3 04:05:06.700000000"), 183, date_time(day=3, hour=4, minute=5, second=6, millis=700_000_000)),
         (("interval", ("INVALID_INTERVAL", "2023-10-17")), 182, date_time(year=2023, month=10, day=17)),
         (("string", "é"), 1, character(b"\xe9", "WE8MSWIN1252")),
