@@ -55,7 +55,7 @@ class SourceMasks:
         """Return the masked change.
 
         Raises:
-            ConfigError: a rule would remove the row key.
+            MessageError: the message has a key that a rule would remove.
         """
         if isinstance(change, OtherChange):
             return self._announcement(change)

@@ -11,7 +11,7 @@ from msgspec import Struct, structs
 from cdc_core.envelope import Column, Issue, TableSchema
 from cdc_core.statement_notes import COLUMN_REWRITTEN, StatementNote, statement_notes
 from translator.config.mask_rules import MaskRule
-from translator.errors import ConfigError, quote
+from translator.errors import ConfigError, ErrorCode, MessageError, quote
 from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 
@@ -124,14 +124,18 @@ class TableMasks:
         """Mask a row in place.
 
         Raises:
-            ConfigError: a rule would remove the row key.
+            MessageError: the message has a key that a rule would remove.
         """
         schema = change.schema
         masks = self.masks_of(schema.column_types if schema is not None else change.types or _NO_TYPES)
         if masks.leave(change):
             return change
         if change.key_columns not in masks.checked:
-            self.check_key(masks, change.key_columns)
+            try:
+                self.check_key(masks, change.key_columns)
+            except ConfigError as error:
+                # The key is only what this message says, and must not stop the other tables.
+                raise MessageError(ErrorCode.KEY_MISSING, str(error)) from None
         touched: dict[str, Mask] = {}
         change.before = _masked(change.before, masks, touched)
         change.after = _masked(change.after, masks, touched)

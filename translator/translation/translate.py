@@ -16,7 +16,7 @@ from cdc_core.envelope import ChangeEvent, Context, Origin, TableSchema
 from cdc_core.position import position
 from translator.codecs.record import Record
 from translator.codecs.registered import UnregisteredSchema
-from translator.errors import ConfigError, ErrorCode, MessageError
+from translator.errors import ErrorCode, MessageError
 from translator.message import (
     Change,
     Changes,
@@ -118,11 +118,7 @@ class Translator:
         return self.masks is None or self.masks.keeps_messages
 
     def translate(self, message: Message) -> Result:
-        """Return the result for one message. An unexpected exception becomes a dead letter with INTERNAL.
-
-        Raises:
-            ConfigError: a mask would remove the row key.
-        """
+        """Return the result for one message. An unexpected exception becomes a dead letter with INTERNAL."""
         (result,) = self.translate_run((message,))
         return result
 
@@ -131,9 +127,6 @@ class Translator:
 
         Translating them one by one gives the same results but takes a quarter longer. In a run, the code and data for
         each step are still in the processor's cache when the next message arrives (docs/benchmarks.md).
-
-        Raises:
-            ConfigError: a mask would remove the row key.
         """
         outcomes: list[Outcome | DeadLetter] = []
         for message in messages:
@@ -165,8 +158,6 @@ class Translator:
             return Events(events, changes)
         except MessageError as error:
             return self._dead(message, error)
-        except ConfigError:
-            raise
         except Exception as error:
             return self._internal(message, error)
 

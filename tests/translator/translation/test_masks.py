@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from cdc_core.envelope import Column, Ddl, Issue, TableSchema
 from translator.config.mask_rules import MaskRule, folded
 from translator.dialects import build
-from translator.errors import ConfigError
+from translator.errors import ConfigError, MessageError
 from translator.message import (
     DeclaredTable,
     Limits,
@@ -301,13 +301,13 @@ class TestKeys:
 
     @pytest.mark.parametrize("action", ["drop", "set_null", "truncate", "keep_last", "replace"])
     def test_nothing_else(self, action: Any) -> None:
-        with pytest.raises(ConfigError, match=f"column 'id' is part of the key, and a rule applies {action}"):
+        with pytest.raises(MessageError, match=f"column 'id' is part of the key, and a rule applies {action}"):
             masked(MaskRule(action, column="ID", length=1))
 
     def test_a_type_that_nobody_knows_decides_about_no_key(self) -> None:
         """Messages with the type would identify the row differently."""
         with pytest.raises(
-            ConfigError, match="column 'id' is part of the key, and its type, which a mask rule depends on, is unknown"
+            MessageError, match="column 'id' is part of the key, and its type, which a mask rule depends on, is unknown"
         ):
             masked(MaskRule("hash", type="string"), types={})
 
@@ -368,7 +368,7 @@ class TestRowsAfterClearOnes:
         given = masks(MaskRule("drop", column="ssn"))
         for _ in range(2):
             given.apply(row(after={**CLEAR}))
-        with pytest.raises(ConfigError, match="column 'ssn' is part of the key"):
+        with pytest.raises(MessageError, match="column 'ssn' is part of the key"):
             given.apply(row(after={**CLEAR}, key_columns=("ssn",)))
 
 
