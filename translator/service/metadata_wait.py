@@ -8,6 +8,7 @@ owner waits instead.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Hashable
 from functools import partial
 from typing import Any, TypeVar
@@ -30,6 +31,11 @@ T = TypeVar("T")
 _POLL = 0.05
 _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
+
+MISSES, MISSES_SECONDS = 3, 600.0
+"""If a source has waited in vain this often within these seconds, its messages do not wait for other metadata. The keys
+come from messages, so anyone who writes a message could otherwise stop its partition again and again.
+"""
 
 ASK_AGAIN = 10.0
 """Seconds after which to ask the registry again about an unknown schema. Messages do not wait for this."""
@@ -74,6 +80,7 @@ class MetadataWaiter:
         self._leaving = asyncio.Event()
         self._asking: dict[Hashable, asyncio.Task[Any]] = {}
         self._asked: dict[tuple[str, str], float] = {}
+        self._missed: dict[str, deque[float]] = {}
         self._log = BoundedLog(log.info)
         self.waiting = 0
 
@@ -156,10 +163,16 @@ class MetadataWaiter:
 
     def _over(self, source: str, key: str, deadline: float) -> bool:
         """Return whether to stop waiting. Later messages with that key then do not wait at all."""
-        if not self._catalog.is_given_up(source, key):
-            if asyncio.get_running_loop().time() < deadline:
-                return False
-            self._catalog.give_up(source, key)
+        if self._catalog.is_given_up(source, key):
+            return True
+        now = asyncio.get_running_loop().time()
+        missed = self._missed.setdefault(source, deque(maxlen=MISSES))
+        waits = len(missed) < MISSES or missed[0] + MISSES_SECONDS < now
+        if waits and now < deadline:
+            return False
+        if waits:
+            missed.append(now)
+        self._catalog.give_up(source, key)
         return True
 
     # -- metadata from the registry

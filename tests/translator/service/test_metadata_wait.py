@@ -238,3 +238,40 @@ class TestRegistry:
         ((code, reason),) = letters(bench)
         assert "SCHEMA_MISSING" == code
         assert "schema 7 is in a schema registry, but none is configured: set registry.url" in reason
+
+
+def test_keys_without_end() -> None:
+    """A source whose metadata did not come a few times no longer waits for other keys, and a key that is known is read
+    as before.
+    """
+    bench = make()
+    keys = [f"k{number}" for number in range(metadata_wait.MISSES + 5)]
+
+    async def steps() -> None:
+        bench.waiter._seconds = 0.0
+        await bench.run([need(offset, key) for offset, key in enumerate(keys[: metadata_wait.MISSES])])
+        bench.waiter._seconds = 600  # a wait would end by the limit below
+        rest = [need(offset, key) for offset, key in enumerate(keys[metadata_wait.MISSES :], 50)]
+        await asyncio.wait_for(bench.run([*rest, teach(100, key="new"), need(101, "new")]), 60)
+
+    scenario(steps)
+    assert ["SCHEMA_MISSING"] * len(keys) == [code for code, _ in letters(bench)]
+    assert [101] == [offset for offset, _ in written(bench)]
+
+
+def test_after_a_while_a_source_waits_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Metadata can also be late for another reason."""
+    monkeypatch.setattr(metadata_wait, "MISSES_SECONDS", 0.0)
+    bench = make()
+
+    async def steps() -> None:
+        bench.waiter._seconds = 0.0
+        await bench.run([need(offset, f"k{offset}") for offset in range(metadata_wait.MISSES)])
+        bench.waiter._seconds = 600
+        late = asyncio.create_task(bench.process(3, [need(50, "late")]))
+        await soon(lambda: bench.waiter.waiting == 1)
+        await bench.process(4, [teach(0, key="late")])
+        assert await asyncio.wait_for(late, 60)
+
+    scenario(steps)
+    assert metadata_wait.MISSES == len(letters(bench))
