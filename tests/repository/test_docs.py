@@ -154,7 +154,7 @@ def test_error_codes_are_a_closed_list() -> None:
         *("FRAMING", "MALFORMED_JSON", "MALFORMED_AVRO", "LIMIT_EXCEEDED", "UNKNOWN_TYPE", "UNKNOWN_OPERATION"),
         *("MISSING_FIELD", "INVALID_FIELD", "TABLE_UNKNOWN", "ROW_NOT_SENT", "SCHEMA_MISSING", "AMBIGUOUS_VARIANT"),
         *("UNSUPPORTED_SHAPE", "KEY_MISSING", "KEY_CHANGE_INCOMPLETE", "HELD", "TOO_LARGE", "INTERNAL"),
-        "CONTRADICTION",
+        *("CONTRADICTION", "TOPIC_REFUSED"),
     } == {code.value for code in ErrorCode}
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
 from translator.codecs.record import Record
 from translator.config.topic_template import TopicTemplate
+from translator.errors import CdcError, FatalError
 
 OpenTopic: TypeAlias = Callable[[str], int]
 """Creates a topic if it is missing, and returns its number of partitions. Can block."""
@@ -19,20 +21,34 @@ Levels: TypeAlias = tuple[str, str | None, str | None, str | None]
 _KEPT = 4096
 """Maximum number of tables whose topic is cached, because table names come from messages."""
 
+_REFUSED_SECONDS = 60.0
+"""Seconds until a topic that cannot be opened is requested again."""
+
+
+class TopicRefused(CdcError):
+    """A topic cannot be created or used: its name collides with another one, it is missing and must not be created, or
+    it accepts only smaller records.
+    """
+
 
 class Routes:
     """One projection's topics, each opened before its first record is written.
 
     Args:
         open_topic: called in a thread, once per topic unless it fails.
+        clock: returns seconds.
     """
 
-    def __init__(self, template: TopicTemplate, open_topic: OpenTopic) -> None:
+    def __init__(
+        self, template: TopicTemplate, open_topic: OpenTopic, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._template = template
         self._open_topic = open_topic
         self._topic_of = lru_cache(maxsize=_KEPT)(template.topic)
         self._partitions: dict[str, int] = {}
         self._opening: dict[str, asyncio.Task[int]] = {}
+        self._clock = clock
+        self._refused: dict[str, tuple[float, str]] = {}
 
     def without_brokers(self) -> Routes:
         """Return the same routes for a dry run, which creates and requests nothing."""
@@ -42,17 +58,26 @@ class Routes:
         """Return a topic's number of partitions.
 
         Raises:
-            ConfigError, RetryableError, FatalError: it cannot be opened.
+            TopicRefused: it cannot be created or used. The name comes from a message, so only this table is affected.
+            RetryableError: no broker responded.
         """
         known = self._partitions.get(topic)
         if known is not None:
             return known
+        until, why = self._refused.get(topic, (0.0, ""))
+        if self._clock() < until:
+            raise TopicRefused(why)
         task = self._opening.get(topic)
         if task is None:
             task = self._opening[topic] = asyncio.create_task(asyncio.to_thread(self._open_topic, topic))
         try:
             # Other callers can be waiting for the same topic, so a cancelled caller must not cancel the shared task.
             found = self._partitions[topic] = await asyncio.shield(task)
+        except FatalError as error:
+            if len(self._refused) >= _KEPT:
+                self._refused.clear()
+            self._refused[topic] = self._clock() + _REFUSED_SECONDS, str(error)
+            raise TopicRefused(str(error)) from None
         finally:
             if task.done():
                 self._opening.pop(topic, None)

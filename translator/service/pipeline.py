@@ -4,7 +4,7 @@ Faust.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import TypeGuard
 
@@ -15,13 +15,14 @@ from translator.codecs.record import Record
 from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
 from translator.kafka.partitioner import output_partition, output_place
 from translator.message import Learned, Message, Needs, Skip
-from translator.resolution.resolve import EventOutput, Outputs, OutputTopic, Resolved, Resolver, Translation
+from translator.resolution.resolve import Outputs, OutputTopic, Resolved, Resolver, Translation
+from translator.resolution.routes import TopicRefused
 from translator.service.bounded_log import BoundedLog
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
 from translator.service.message_context import MessageContext, RawRecord, account_of, message_of, place_of
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
 from translator.service.schema_announcements import SchemaAnnouncements
-from translator.service.settled_messages import Settled, by_topic, inspect, parts, write
+from translator.service.settled_messages import Settled, TopicRecords, by_topic, inspect, parts, write
 from translator.state.contradiction_marks import Contradictions
 from translator.state.table_holds import HoldMark, Holds
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
@@ -171,7 +172,10 @@ class Pipeline:
         """
         count, contradiction = inspect(self._guards[messages[0].topic], messages, found)
         if count:
-            await write(batch, self._target.outputs.events, place, messages[count - 1].offset, found[:count])
+            try:
+                await write(batch, self._target.outputs.events, place, messages[count - 1].offset, found[:count])
+            except TopicRefused:
+                await self._write_one_by_one(translator, batch, place, messages[:count], found[:count])
         if contradiction is None:
             return
         await self._contradicted(MessageContext(messages[count], translator, batch, place), contradiction)
@@ -180,6 +184,25 @@ class Pipeline:
         for message, resolved in zip(messages[count + 1 :], found[count + 1 :], strict=True):
             context = MessageContext(message, translator, batch, place)
             await self._process_message(context, self._plainly(context, resolved))
+            await batch.end_message(message.offset)
+
+    async def _write_one_by_one(
+        self,
+        translator: Translator,
+        batch: Batch,
+        place: int,
+        messages: Sequence[Message],
+        found: Sequence[Settled],
+    ) -> None:
+        """Write messages that guards have inspected, some of whose projections have no topic."""
+        for message, resolved in zip(messages, found, strict=True):
+            context = MessageContext(message, translator, batch, place)
+            translation = self._plainly(context, resolved)
+            if not isinstance(translation, Translation):
+                translation = await self._waits.resolve(self._resolver, translator, message, translation)
+            await self._write(context, translation)
+            batch.account.count(translation.events.events if translation.events else ())
+            batch.account.translated += 1
             await batch.end_message(message.offset)
 
     async def _process_message(self, context: MessageContext, translation: Translation | Learned | Needs) -> None:
@@ -313,21 +336,31 @@ class Pipeline:
                     self._stop_at(records)
         if translation.schemas:
             await self._announcements.announce(translation.schemas)
-        account, found = context.batch.account, [translation]
-        ready = [
-            [] if isinstance(records, DeadLetter) else await by_topic(output, number, account.source, found)
-            for number, (output, records) in enumerate(self._outputs_of(translation))
-        ]
-        for (output, records), ready_parts in zip(self._outputs_of(translation), ready, strict=True):
-            if isinstance(records, DeadLetter):
-                account.refused[output.to.topic, records.code] += 1
-                await self._write_dead_letter(context, records, output.to.topic)
-            for part in ready_parts:
+        account = context.batch.account
+        ready = [await self._ready(context, translation, number) for number in range(len(translation.outputs))]
+        for output, found in zip(self._target.outputs.events, ready, strict=False):
+            if isinstance(found, DeadLetter):
+                account.refused[output.to.topic, found.code] += 1
+                await self._write_dead_letter(context, found, output.to.topic)
+                continue
+            for part in found:
                 await context.batch.send(part.topic, context.place % part.partitions, part.records)
                 account.written[output.to.topic] += len(part.records)
 
-    def _outputs_of(self, translation: Translation) -> Iterator[tuple[EventOutput, list[Record] | DeadLetter]]:
-        return zip(self._target.outputs.events, translation.outputs, strict=True)
+    async def _ready(
+        self, context: MessageContext, translation: Translation, number: int
+    ) -> list[TopicRecords] | DeadLetter:
+        """Return a message's records for the output with this number, or the reason why it gets none."""
+        records, output = translation.outputs[number], self._target.outputs.events[number]
+        if isinstance(records, DeadLetter):
+            return records
+        try:
+            return await by_topic(output, number, context.translator.source, [translation])
+        except TopicRefused as error:
+            dead = context.translator.dead(context.message, MessageError(ErrorCode.TOPIC_REFUSED, str(error)))
+            if self._target.stops:
+                self._stop_at(dead)
+            return dead
 
 
 def _is_plain(resolved: Resolved) -> TypeGuard[Translation | Learned | Needs]:

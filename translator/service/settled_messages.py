@@ -61,7 +61,8 @@ async def by_topic(output: EventOutput, number: int, source: str, found: Sequenc
         number: the output's number.
 
     Raises:
-        ConfigError, RetryableError, FatalError: a topic cannot be opened.
+        TopicRefused: a topic cannot be created or used.
+        RetryableError: no broker responded.
     """
     if output.routes is None:
         records = [record for one in found for record in one.outputs[number]]  # type: ignore[union-attr]  # no letters
@@ -83,6 +84,9 @@ async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: 
     Args:
         place: their partition's `output_place`.
         last: the last message's offset.
+
+    Raises:
+        TopicRefused: a topic cannot be created or used. Nothing is written.
     """
     account = batch.account
     # Done before the first record is sent, because an open transaction must not wait for a topic to be created.

@@ -16,10 +16,10 @@ from translator.codecs.filtered import FilteredCodec
 from translator.codecs.json import JsonCodec
 from translator.config.table_filter import TableFilter
 from translator.config.topic_template import TopicTemplate
-from translator.errors import ConfigError
+from translator.errors import ConfigError, ErrorCode, FatalError, RetryableError
 from translator.kafka.partitioner import output_partition
 from translator.resolution.resolve import EventOutput, OutputTopic
-from translator.resolution.routes import Routes
+from translator.resolution.routes import Routes, TopicRefused
 
 TEMPLATE = TopicTemplate.parse("tables.{source}.{table}")
 TABLES = {"tables.src.shop.orders": 3, "tables.src.shop.items": 5}
@@ -101,14 +101,64 @@ def test_who_waits_for_the_same_topic_waits_for_one_answer() -> None:
     assert ["t"] == asked
 
 
-def test_nothing_of_a_message_is_written_before_its_topics_are_there() -> None:
-    """If a topic is unavailable, the process ends, and the next one reads the message again."""
+@pytest.mark.parametrize("error", [ConfigError, FatalError])
+def test_a_topic_that_cannot_be_made(error: type[FatalError]) -> None:
+    """The name comes from a message. Only this projection of this table gets dead letters, and nobody asks again for
+    each message.
+    """
+    asked: list[str] = []
 
     def open_topic(topic: str) -> int:
-        raise ConfigError(f"missing topics: {topic}")
+        asked.append(topic)
+        if topic.endswith("orders"):
+            raise error(f"cannot create topic {topic}: it collides")
+        return TABLES[topic]
 
     found = bench(open_topic)
-    with pytest.raises(ConfigError, match=r"missing topics: tables\.src\.shop\.orders"):
+    both = b"\n".join(json.dumps(of(table)).encode() for table in ("items", "orders"))
+    single = [record(0, of("orders")), record(1, of("items")), record(2, of("orders")), record(4, of("items"))]
+    asyncio.run(found.run([*single[:3], type(single[0])(3, both), single[3]]))
+    written = [one for number in range(4) for one in found.read("out", number)]
+    assert 6 == len(written), "the canonical topic has all"
+    assert ["1/0", "4/0"] == ids(found, "tables.src.shop.items")
+    assert ["tables.src.shop.items", "tables.src.shop.orders"] == sorted(asked)
+    letters = [dict(one.headers()) for number in range(4) for one in found.read(found.output.dead_letter_topic, number)]
+    assert [b"0", b"2", b"3"] == [letter["cdc-origin-offset"] for letter in letters]
+    assert {(b"TOPIC_REFUSED", b"out.p")} == {(one["cdc-error-code"], one["cdc-error-output"]) for one in letters}
+    (account,) = found.accounted
+    assert {("out.p", ErrorCode.TOPIC_REFUSED): 3} == account.refused
+    assert 5 == account.translated
+
+
+def test_a_topic_that_is_made_later() -> None:
+    """After a minute, the topic is requested again."""
+    now, made = [0.0], [False]
+
+    def open_topic(topic: str) -> int:
+        if not made[0]:
+            raise ConfigError(f"missing topics: {topic}")
+        return 3
+
+    async def ask() -> int:
+        return await routes.partitions("t")
+
+    routes = Routes(TEMPLATE, open_topic, lambda: now[0])
+    for moment, there in ((0.0, False), (59.0, True)):
+        now[0], made[0] = moment, there
+        with pytest.raises(TopicRefused, match="missing topics: t"):
+            asyncio.run(ask())
+    now[0] = 60.0
+    assert 3 == asyncio.run(ask())
+
+
+def test_brokers_that_are_away() -> None:
+    """Then nothing is refused: the message waits for them."""
+
+    def open_topic(topic: str) -> int:
+        raise RetryableError("no broker")
+
+    found = bench(open_topic)
+    with pytest.raises(RetryableError):
         asyncio.run(found.run([record(0, of("orders"))]))
     assert not any(found.read("out", number) for number in range(4))
 
