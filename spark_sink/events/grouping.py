@@ -107,7 +107,7 @@ def plain_intake(records: pa.Table) -> dict[TableId | None, Intake]:
             sent = sent._replace(op=STATEMENT, key=None, key_old=None, after=msgspec.json.encode(image))
             events[table_id].append(sent.event(index))
             continue
-        wrong = _wrong(sent.kind, sent.op, sent.table, sent.after)
+        wrong = _wrong(sent.kind, sent.op, sent.table, sent.after, moved=sent.key_old is not None)
         if wrong is not None:
             into.rejected.append(Rejected(index, *wrong))
             if sent.key is None or wrong[0] not in LEAVE_GAPS:
@@ -169,9 +169,10 @@ def _one_table(records: pa.Table) -> TableId | None:
         return None
     kind, source, db, schema, table = (values[0].as_py() for values in distinct)
     cases = records.select(["op"]).append_column("bare", pc.is_null(records.column("after")))
+    cases = cases.append_column("moved", pc.is_valid(records.column("key_old")))
     if any(
-        _wrong(kind, case["op"], table, None if case["bare"] else b"") is not None
-        for case in cases.group_by(["op", "bare"]).aggregate([]).to_pylist()
+        _wrong(kind, case["op"], table, None if case["bare"] else b"", moved=case["moved"]) is not None
+        for case in cases.group_by(["op", "bare", "moved"]).aggregate([]).to_pylist()
     ):
         return None
     return TableId(source, db, schema, table) if kind == "row" else None
@@ -193,7 +194,9 @@ def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
     return fields | {"after": fields["after"].cast(pa.binary())}
 
 
-def _wrong(kind: str | None, op: str | None, table: str | None, after: bytes | None) -> tuple[Reason, str] | None:
+def _wrong(
+    kind: str | None, op: str | None, table: str | None, after: bytes | None, *, moved: bool
+) -> tuple[Reason, str] | None:
     if kind is None:
         return Reason.UNDECODABLE, "not a change event of envelope version 1 in Avro"
     if table is None:
@@ -202,6 +205,8 @@ def _wrong(kind: str | None, op: str | None, table: str | None, after: bytes | N
         return Reason.OPERATION_UNKNOWN, f"operation {op!r}"
     if after is None and op in NEED_AFTER:
         return Reason.IMAGE_MISSING, f"operation {op} without an after image"
+    if moved and op != "u":
+        return Reason.OPERATION_UNKNOWN, f"operation {op} with key_old, but only an update can change a key"
     return None
 
 

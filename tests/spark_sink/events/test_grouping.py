@@ -46,6 +46,7 @@ ODD: Mapping[str, tuple[Any, ...]] = {
     "schema": ("dbo",),
     "table": (None, "Orders"),
     "after": (None,),
+    "key_old": ('{"id":3}',),
 }
 TYPES = {"withholds": pa.bool_(), "ts": pa.int64(), "committed": pa.int64()}
 
@@ -57,6 +58,8 @@ def records(seed: int) -> pa.Table:
     for row in rows:
         if row["op"] in ("d", "t"):
             row["after"] = None
+        if row["op"] != "u":
+            row["key_old"] = None
     odd = random.choice(([], [random.choice(rows)], rows))
     for name in random.sample(sorted(ODD), random.randint(1, 2)):
         value = random.choice(ODD[name])
