@@ -26,8 +26,8 @@ from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 META_PREFIX = "_cdc_"
 
 # Delta Lake allows these characters in a column name only with column mapping, which the tables' Arrow reader does not
-# support.
-_FORBIDDEN = re.compile(r"[ ,;{}()\n\t=`]")
+# support. Arrow accepts no NUL, and the other control characters only cause trouble in SQL and logs.
+_FORBIDDEN = re.compile(r"[ ,;{}()=`\x00-\x1f\x7f]")
 
 
 _VERSION = re.compile(r"__v[0-9]+$")

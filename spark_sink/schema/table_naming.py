@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import string
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from cdc_core.table_id import TableId
@@ -13,6 +14,15 @@ FIELDS = ("source", "db", "schema", "table")
 # The folder for the sink's own tables. A pattern that starts with it would put other tables in the same folder.
 RESERVED = "_cdc"
 
+# Folders that a table format or Spark keeps in a table, in lower case.
+_IN_TABLES = frozenset({"_delta_log", "_change_data", "_sidecars", "_staged_commits", "_temporary", "_spark_metadata"})
+
+# What a file system accepts as one folder's name, in bytes of UTF-8, and what is kept of a longer one.
+_MAX_FOLDER, _KEPT = 255, 200
+
+CUT = "~~"
+"""Marks a folder that was cut, and replaces an empty part."""
+
 
 @dataclass(frozen=True)
 class TablePattern:
@@ -20,8 +30,9 @@ class TablePattern:
 
     A part that the source does not have is omitted, with the text before it. A dot in the pattern separates folders.
     Parts never add a folder: every character of a part other than a letter, digit, `_` or `-` becomes `~` and its
-    hexadecimal code. So a name can never point outside the warehouse or
-    imitate another name.
+    hexadecimal code, an empty part becomes `~~`, and a folder with another meaning begins with such a code. A
+    folder that is too long for a file system is cut, and ends in `~~` and a hash of its whole name. So a name can never
+    point outside the warehouse or imitate another name.
 
     Args:
         renamed: explicit names, keyed by pattern of source tables; the first match counts.
@@ -60,8 +71,9 @@ class TablePattern:
             if table.fits(pattern):
                 return name
         named = table._asdict()
-        written = (literal + _folder(named[field]) for literal, field in self.parts if named[field] is not None)
-        return "".join(written)
+        written = "".join(literal + _escaped(named[field]) for literal, field in self.parts if named[field] is not None)
+        first, *others = written.lstrip(".").split(".")
+        return ".".join((_folder(first, _IN_TABLES | {RESERVED}), *(_folder(one, _IN_TABLES) for one in others)))
 
     def route_sql(self) -> str:
         """Return a Spark expression over the columns source, db, schema and table that is equal for all tables whose
@@ -91,8 +103,18 @@ def plain_name(text: str) -> str:
     return text
 
 
-def _folder(part: str) -> str:
-    return "".join(c if c.isalnum() or c in "_-" else f"~{ord(c):x}~" for c in part)
+def _escaped(part: str) -> str:
+    return "".join(c if c.isalnum() or c in "_-" else f"~{ord(c):x}~" for c in part) or CUT
+
+
+def _folder(name: str, reserved: Collection[str]) -> str:
+    """Return a folder's name that file systems accept and nothing else uses."""
+    if name.lower() in reserved:
+        return f"~{ord(name[0]):x}~{name[1:]}"
+    encoded = name.encode()
+    if len(encoded) <= _MAX_FOLDER:
+        return name
+    return f"{encoded[:_KEPT].decode(errors='ignore')}{CUT}{hashlib.sha256(encoded).hexdigest()[:16]}"
 
 
 _TABLE_SQL = "concat_ws('/', " + ", ".join(f"ifnull({field}, '')" for field in FIELDS) + ")"
