@@ -3,8 +3,10 @@
 FatalError       continuing would lose or invent data: the batch is not acknowledged, exit code 1
   ConfigError    the operator must change the configuration or the call: exit code 2
   Overtaken      another process wrote something that only this sink may write
-Refused          one table cannot accept its events: it is parked with them, and other tables continue Reason one event
-cannot be applied: it goes to quarantine, and its table continues
+Refused          one table cannot accept its events: it is parked with them, and other tables continue
+Reason           one event cannot be applied: it goes to quarantine, and its table continues
+
+An unexpected error from one table also parks that table, as long as the storage answers (`tables/table_errors.py`).
 """
 
 from __future__ import annotations
@@ -69,6 +71,7 @@ class Reason(StrEnum):
     TABLE_DROPPED = "TABLE_DROPPED"  # its source table was dropped
     TABLE_SET_BACK = "TABLE_SET_BACK"  # the table was restored to a state before the one in the manifest
     TABLE_GONE = "TABLE_GONE"  # the manifest has the table, but it no longer exists
+    TABLE_DAMAGED = "TABLE_DAMAGED"  # it cannot be opened, read, written or changed
     REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
     REBUILD = "REBUILD"  # it is being rebuilt from the topic
     COMMAND = "COMMAND"  # an operator parked it

@@ -4,8 +4,8 @@ reports from all runs are combined.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import assert_never
 
 import msgspec
@@ -35,12 +35,14 @@ class DriverWork:
         orders: the orders per table.
         carried: routes whose raw records must be sent along with their events.
         again: routes whose tasks must run again afterwards.
+        refused: tables whose request is not carried out, with the reason.
     """
 
     steps: list[tuple[str, Step]] = field(default_factory=list)
     orders: dict[str, Sequence[Order]] = field(default_factory=dict)
     carried: set[str] = field(default_factory=set)
     again: set[str] = field(default_factory=set)
+    refused: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(cls, reports: Iterable[TableReport]) -> DriverWork:
@@ -71,31 +73,44 @@ class DriverWork:
             raise ConfigError("; ".join(sorted(conflicts)))
         return work
 
+    def without(self, repeated: Collection[str]) -> DriverWork:
+        """Return the work without the tables that repeat a request. They are refused, because they would repeat it
+        forever.
+        """
+        return replace(
+            self,
+            steps=[(table, step) for table, step in self.steps if table not in repeated],
+            orders={table: orders for table, orders in self.orders.items() if table not in repeated},
+            refused=dict.fromkeys(repeated, "it requests the same change again after it was made"),
+        )
+
     def __bool__(self) -> bool:
         return bool(self.steps or self.orders or self.carried)
 
 
 class SeenRequests:
-    """The requests that tables have made in this batch. A repeated request is an error, because the table would repeat
-    it forever.
-    """
+    """The requests that tables have made in this batch."""
 
     def __init__(self) -> None:
         self._seen: set[bytes] = set()
 
-    def add(self, reports: Iterable[TableReport]) -> None:
-        """Record the requests in the reports.
+    def repeated(self, reports: Iterable[TableReport]) -> set[str]:
+        """Record the requests in the reports, and return the tables that repeat one.
 
         Raises:
-            FatalError: a table repeats a request that was already carried out.
+            FatalError: a table requests its raw records again after it got them.
         """
+        found = set()
         for report in reports:
             if not isinstance(report.outcome, Unfinished):
                 continue
             request = msgspec.msgpack.encode((report.route, report.table, report.outcome), order="deterministic")
             if request in self._seen:
-                raise FatalError(f"the table {report.table} requests the same change again after it was made")
+                if isinstance(report.outcome, NeedsRecords):
+                    raise FatalError(f"the table {report.table} requests its raw records again after it got them")
+                found.add(report.table)
             self._seen.add(request)
+        return found
 
 
 def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:

@@ -107,7 +107,7 @@ class Destinations:
 
     def _stored(self, names: Iterable[str]) -> TableId | None:
         for name in sorted(set(names)):
-            with suppress(Refused):  # the table belongs to someone else: writing it raises the error
+            with suppress(Exception):  # writing the table raises the error again, and parks it
                 table = self.tables.open(name)
                 if table is not None:
                     return table.shape.table

@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -45,6 +45,7 @@ from spark_sink.tables.changes import Marker
 from spark_sink.tables.delta.control_tables import ParkedTables
 from spark_sink.tables.protocols import ChangelogTable, TableDdl, Tables
 from spark_sink.tables.spark_operations import OrderRunner
+from spark_sink.tables.table_errors import as_refusal
 from spark_sink.tables.table_properties import owner_properties
 
 log = structlog.get_logger()
@@ -159,7 +160,7 @@ class Applier(Generic[Records]):
         runs = [self.runner.batch(records, task, self._carried, self._weights)]
         seen, ordered = SeenRequests(), False
         while work := DriverWork.of(runs[-1]):
-            seen.add(runs[-1])
+            work = work.without(seen.repeated(runs[-1]))
             done = self.fulfil(work, runs[-1], watch)
             ordered = ordered or bool(work.orders)
             task = replace(task, refused={**task.refused, **done.refused}, spelled=dict(self._spelled))
@@ -219,7 +220,7 @@ class Applier(Generic[Records]):
         parked = {report.table for report in reports if isinstance(report.outcome, Parked | Deferred)}
         found = []
         for name in sorted(names - parked - self._control.held().keys()):
-            with suppress(Refused):  # it cannot be written anyway
+            with suppress(Exception):  # its next event parks it, with the reason
                 table = self._tables.open(name)
                 if table is not None and not isinstance(table, ChangelogTable) and self._is_of(table.shape.table, wide):
                     found.append(name)
@@ -244,12 +245,21 @@ class Applier(Generic[Records]):
         watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
         watch.enter(Phase.DDL)
+        nested = self._nested(work.steps)
+        steps = [(table, step) for table, step in work.steps if table not in nested]
         with ThreadPoolExecutor(DDL_THREADS) as pool:
-            names = list(pool.map(self._change, work.steps))  # the list waits for every result and re-raises exceptions
-        spelled = {table: name for (table, _), name in zip(work.steps, names, strict=True) if name != table}
+            # The list waits for every result and re-raises exceptions.
+            names = list(pool.map(self._changed, steps))
+        refused = {**work.refused, **nested}
+        spelled = {}
+        for (table, _), name in zip(steps, names, strict=True):
+            if isinstance(name, Refused):
+                refused[table] = str(name)
+            elif name != table:
+                spelled[table] = name
         self._spelled |= spelled
         watch.enter(Phase.SPARK)
-        refused = self._writer.carry_out(work.orders)
+        refused |= self._writer.carry_out(work.orders)
         after = [self._after(report, refused) for report in reports]
         again = work.again | {report.route for report in reports if report.table in refused}
         return Fulfilment(after, again, refused, spelled)
@@ -273,6 +283,44 @@ class Applier(Generic[Records]):
     def discard(self) -> None:
         """Delete the staged files. By now, all of them have been written or rejected."""
         self._writer.discard()
+
+    def _nested(self, steps: Sequence[tuple[str, Step]]) -> dict[str, str]:
+        """Return the new tables that would be in another table's folder, or around it, with the reason. Deleting unknown
+        files of the outer table, as VACUUM does, would delete the inner one.
+        """
+        new = sorted(table for table, step in steps if isinstance(step, Create))
+        if not new:
+            return {}
+        known = {name.lower(): name for name in self._control.batches.tables()}
+        outer = {prefix: name for name in known.values() for prefix in _prefixes(name)}
+        found = {}
+        for table in new:
+            others = [known[prefix] for prefix in _prefixes(table) if prefix in known]
+            other = next(iter(others), None) or outer.get(table.lower())
+            if other is not None and table.lower() not in known:
+                found[table] = (
+                    f"the tables {table} and {other} would be in the same folder: give one of them another name in "
+                    "tables.rename, or exclude it in tables.exclude, and restart the sink"
+                )
+                continue
+            known[table.lower()] = table
+            outer |= dict.fromkeys(_prefixes(table), table)
+        return found
+
+    def _changed(self, wanted: tuple[str, Step]) -> str | Refused:
+        """Change a table, and return the name under which it exists, or why that failed twice.
+
+        The second attempt is for a storage that did not answer for a moment.
+        """
+        table, _ = wanted
+        try:
+            return self._change(wanted)
+        except Exception as error:
+            as_refusal(error, table, self._tables)
+        try:
+            return self._change(wanted)
+        except Exception as error:
+            return as_refusal(error, table, self._tables)
 
     def _change(self, wanted: tuple[str, Step]) -> str:
         """Change a table, and return the name under which it exists."""
@@ -303,6 +351,12 @@ class Applier(Generic[Records]):
             case _:
                 assert_never(step)
         return table
+
+
+def _prefixes(name: str) -> Iterator[str]:
+    """Return the folders around a table's folder, in lower case."""
+    parts = name.lower().split(".")
+    return (".".join(parts[:count]) for count in range(1, len(parts)))
 
 
 def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **seconds: float) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol
 
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import ConfigError, FatalError, Reason, Refused
+from spark_sink.errors import ConfigError, Reason, Refused
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.schema.evolution import TableShape
 from spark_sink.schema.table_spec import TableSpec, match_rule
@@ -38,6 +38,9 @@ class Shapes(Protocol):
             ConfigError: its format differs from the configuration.
         """
 
+    def check_storage(self, name: str) -> None:
+        """Make sure that the storage answers, and the catalog of this table."""
+
 
 def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> None:
     """Before a pipeline's query starts, check all tables that it has written.
@@ -55,6 +58,9 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
             return str(error)
         except Refused:
             return None  # its next event parks it, with the reason
+        except Exception:
+            tables.check_storage(name)
+            return None  # so does this one's
         return None
 
     with ThreadPoolExecutor(_THREADS) as pool:
@@ -106,8 +112,6 @@ def changed_by_others(
             check_state(name, open_table(name), last_seen[name])
         except Refused as refusal:
             return refusal if refusal.reason in CHANGED_BY_OTHERS else None
-        except FatalError:
-            raise
         except Exception:
             return None  # this table's next event reports the problem, and other tables do not wait for it
         return None

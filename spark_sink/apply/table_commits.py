@@ -31,6 +31,7 @@ from spark_sink.schema.evolution import Plan
 from spark_sink.table_report import Done, NeedsRecords, NeedsSpark, Parked, TableCounters
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
+from spark_sink.tables.table_errors import as_refusal
 
 # Marks the day up to which the table has dropped its tombstones. It does not depend on the checkpoint.
 FORGOTTEN = "cdc.forgotten"
@@ -46,6 +47,7 @@ class Commits:
         rejects: handles the events that the table rejects.
         now: the time of writing (microseconds, UTC).
         refused_by_spark: why the table rejected its next commit, which the driver attempted in this batch.
+        parks_errors: an unexpected error parks the table, too, instead of being raised.
     """
 
     table: MirrorTable | ChangelogTable | HistoryTable
@@ -54,6 +56,7 @@ class Commits:
     rejects: RejectedEvents
     now: int
     refused_by_spark: str | None
+    parks_errors: bool = False
 
     def write(
         self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]
@@ -73,7 +76,10 @@ class Commits:
                     # Apply one part at a time, so that the parts before an error are counted.
                     for part in self._commit(number, segment, broken[number], sum(counters.rejected.values())):
                         counters += part
-                except Refused as refusal:
+                except Exception as error:
+                    if not (self.parks_errors or isinstance(error, Refused)):
+                        raise
+                    refusal = as_refusal(error, self.rejects.name, self.rejects.tables)
                     rest = (event for later in segments[number:] for event in later)
                     unread = (one for later in broken[number:] for one in later)
                     return self.rejects.refuse(number, refusal, rest, unread), counters

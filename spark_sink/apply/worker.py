@@ -62,6 +62,7 @@ from spark_sink.table_report import (
 )
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable, Tables
+from spark_sink.tables.table_errors import as_refusal
 
 # This process's memory, as Linux reports it.
 _STATM = Path("/proc/self/statm")
@@ -88,6 +89,7 @@ class Task:
         spelled: tables that exist in another spelling than the requested one.
         last_seen: each table's state in the manifest; the table must descend from it.
         began: when the batch began (microseconds, UTC), by the driver's clock.
+        last_attempt: an error of a table parks it at the commit that failed.
     """
 
     tables: Tables
@@ -101,6 +103,7 @@ class Task:
     spelled: Mapping[str, str] = field(default_factory=dict)
     last_seen: Mapping[str, LastSeen] = field(default_factory=dict)
     began: int = field(default_factory=lambda: time.time_ns() // 1000)
+    last_attempt: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Process records that are sorted by route, partition and offset, and return one report per table."""
@@ -125,7 +128,7 @@ class Task:
                 statements={word: n for word, n in place.incoming.statements.items() if word in ROWS_DIFFER},
             )
             try:
-                applied = task._apply(place, records, counters)
+                applied = task._applied(place, records, counters)
             except RawRecordMissing:
                 applied = Applied(NeedsRecords(), place.name, counters)
             counters = msgspec.structs.replace(applied.counters, megabytes=_resident_megabytes())
@@ -144,12 +147,28 @@ class Task:
         """Return whether the task includes the events for this destination."""
         return True
 
+    def _applied(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
+        """Bring the table up to date. If that fails twice although the storage answers, park the table.
+
+        The second attempt is for a storage that did not answer for a moment. It skips the commits of the first one.
+        """
+        try:
+            return self._apply(place, records, counters)
+        except Exception as error:
+            as_refusal(error, place.name, self.tables)
+        try:
+            return replace(self, last_attempt=True)._apply(place, records, counters)
+        except Exception as error:
+            rejects, incoming = self._rejects(place.name, place.table, records), place.incoming
+            damaged = as_refusal(error, place.name, self.tables)
+            return Applied(rejects.refuse(0, damaged, incoming.events, incoming.rejected), place.name, counters)
+
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
         """Bring the table up to date, or report why that is not possible."""
         table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
             name = str(table_id)  # the other source table may also be parked under this name
-        rejects = RejectedEvents(self.tables, self.rules, self.parking, self.app, self.batch, name, table_id, records)
+        rejects = self._rejects(name, table_id, records)
         if rejects.was_parked_by_this_batch():
             return Applied(Done(), name, counters + TableCounters(skipped=1), version=self._version(name))
         deferred = rejects.defer_if_parked(incoming)
@@ -195,6 +214,10 @@ class Task:
             parked = rejects.refuse(0, refusal, incoming.events, incoming.rejected)
             return Applied(parked, rejects.name, counters, choice)
         if plan is not None and plan.step is not None:
+            why = self.refused.get(name)
+            if why is not None:
+                parked = rejects.refuse(0, Refused(Reason.TABLE_REFUSED, why), incoming.events, incoming.rejected)
+                return Applied(parked, name, counters, choice)
             return Applied(NeedsDdl(plan.step), name, counters, choice)
         if table is None or plan is None:  # nothing here creates a table, for example a truncate of a missing one
             refused = refusal_without_rows(incoming.events)
@@ -203,7 +226,9 @@ class Task:
                 return Applied(parked, name, counters, choice)
             outcome, done = rejects.reject_all(incoming)
             return Applied(outcome, name, counters + done, choice)
-        commits = Commits(table, plan, self.rules, rejects, self.began, self.refused.get(name))
+        commits = Commits(
+            *(table, plan, self.rules, rejects, self.began, self.refused.get(name)), parks_errors=self.last_attempt
+        )
         written, done = commits.write(segments, incoming.rejected)
         return Applied(written, name, counters + done, choice, table.version)
 
@@ -211,10 +236,13 @@ class Task:
         """Return the table version for the manifest, so that it includes commits from an earlier attempt at the
         batch.
         """
-        with suppress(Refused):  # it cannot be opened, so it had no commit
+        with suppress(Exception):  # it cannot be opened, so its newest version stays unknown
             table = self.tables.open(name)
             return table.version if table is not None else None
         return None
+
+    def _rejects(self, name: str, table: TableId | None, records: pa.Table) -> RejectedEvents:
+        return RejectedEvents(self.tables, self.rules, self.parking, self.app, self.batch, name, table, records)
 
     def _opened(self, place: Destination, table_id: TableId) -> MirrorTable | ChangelogTable | HistoryTable | None:
         """Return the table, or None if it does not exist.

@@ -371,7 +371,9 @@ class Actions:
         return RequestAnswer("it is not parked")
 
     def _known(self, target: str) -> None:
-        if target not in self._control.held() and (_is_source(target) or self._tables.open(target) is None):
+        if target in self._control.held() or target in self._control.batches.tables():
+            return  # also if it is damaged
+        if _is_source(target) or self._tables.open(target) is None:
             raise FatalError(f"table {target!r} does not exist")
 
 

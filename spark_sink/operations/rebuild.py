@@ -23,6 +23,7 @@ from spark_sink.apply.worker import Task
 from spark_sink.events.shared_tables import SEVERAL
 from spark_sink.model.event import Event
 from spark_sink.schema.evolution import Create, Plan
+from spark_sink.schema.table_naming import CUT
 from spark_sink.schema.table_spec import TableSpec
 from spark_sink.table_report import Conflict, Parked, TableReport
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
@@ -128,9 +129,10 @@ def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil
         fulfil: does the work that reports request.
     """
     route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()
-    carried = {route}
+    # The route of a name that was cut is not known here.
+    carried = set() if CUT in task.target else {route}
     # Java and Python convert some letters differently to lower case.
-    only = carried if route.isascii() else None
+    only = carried if carried and route.isascii() else None
     runs = [runner.batch(records, task, carried, {}, only)]
     seen = SeenRequests()
     while True:
@@ -141,8 +143,7 @@ def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil
         work = DriverWork.of(runs[-1])
         if not work:
             break
-        seen.add(runs[-1])
-        done = fulfil(work, runs[-1])
+        done = fulfil(work.without(seen.repeated(runs[-1])), runs[-1])
         task = replace(task, refused={**task.refused, **done.refused}, spelled={**task.spelled, **done.spelled})
         carried |= work.carried
         runs[-1] = done.reports

@@ -87,8 +87,7 @@ def resume(
             return Resumed(reached, through, True, refused)
         if not work:
             break
-        seen.add(ends)
-        done = fulfil(work, ends)
+        done = fulfil(work.without(seen.repeated(ends)), ends)
         runs[-1][-len(ends) :] = done.reports
         replay = replace(replay, refused=done.refused, spelled={**replay.spelled, **done.spelled})
     return Resumed(merge_reports(runs), last, left, None)

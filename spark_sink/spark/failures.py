@@ -70,6 +70,11 @@ def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
     return Overtaken(f"the checkpoint {checkpoint}") if _CHECKPOINT_OVERTAKEN.search(str(error)) else None
 
 
+def concerns_machines(text: str) -> bool:
+    """Return whether a job failed because of its machines and not because of its table."""
+    return _OF_MACHINES.search(text) is not None
+
+
 def cause(text: str) -> str | None:
     """Return the cause in the text of such an error, or None if no part of the text may be repeated."""
     frames = list(_FRAME.finditer(text))

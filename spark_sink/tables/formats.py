@@ -86,6 +86,11 @@ class FormatTables:
                     "and `spark-sink rebuild` it under that name: the sink reads the topic again for it"
                 )
 
+    def check_storage(self, name: str) -> None:
+        self._delta.parked(self.app)
+        if self.format(name) is Format.ICEBERG:
+            self.iceberg_catalog.reach()
+
     def _possible(self) -> Iterable[Format]:
         """Return the formats that are possible for a table here. Without a catalog, Iceberg tables are limited to local
         folders, because pyiceberg would use its own credentials for an object store.
@@ -244,4 +249,4 @@ def spark_writer(spark: SparkSession, tables: FormatTables) -> SparkWriter:
         Format.ICEBERG: IcebergInSpark(catalog, lambda: tables.catalog_traits, staging),
     }
     every = {**SETTINGS, **catalog.spark}
-    return SparkWriter(spark, staging, lambda name: by_format[tables.format(name)], every)
+    return SparkWriter(spark, staging, tables, lambda name: by_format[tables.format(name)], every)

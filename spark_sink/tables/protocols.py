@@ -163,6 +163,13 @@ class Tables(Protocol):
             ConfigError: a table in another format has it.
         """
 
+    def check_storage(self, name: str) -> None:
+        """Make sure that the storage answers, and the catalog of this table.
+
+        Raises:
+            Exception: it does not, so an error of this table may concern all tables.
+        """
+
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         """Return the table as of a moment, or None if it did not exist then.
 

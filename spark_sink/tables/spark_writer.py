@@ -12,9 +12,12 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
+from spark_sink.spark.failures import concerns_machines
 from spark_sink.spark.session import follow_cores, hadoop_folder, sibling
+from spark_sink.tables.protocols import Tables
 from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
+from spark_sink.tables.table_errors import as_refusal
 
 # Merging a small table takes many short jobs with driver work in between, so only several tables at a time use all
 # cores.
@@ -49,6 +52,7 @@ class SparkWriter:
     their markers.
 
     Args:
+        tables: used to find out whether the storage answers.
         format_of: returns a table's format by its name.
         settings: the session settings.
     """
@@ -57,11 +61,13 @@ class SparkWriter:
         self,
         spark: SparkSession,
         staging: Staging,
+        tables: Tables,
         format_of: Callable[[str], SparkFormat],
         settings: Mapping[str, str],
     ) -> None:
         self._spark = spark
         self._staging = staging
+        self._tables = tables
         self._format_of = format_of
         self._settings = settings
         self._local = threading.local()
@@ -99,7 +105,9 @@ class SparkWriter:
                     raise Overtaken(f"the table {name}") from None
                 if self._is_staged_away(orders):
                     raise Overtaken(f"the staged files of the table {name}") from None
-                raise
+                if concerns_machines(str(error)):
+                    raise
+                return str(as_refusal(error, name, self._tables))
             return f"a row violates a constraint of the table: {broken}"
         return None
 

@@ -46,7 +46,7 @@ class TableCatalog(Protocol):
         """Return the namespaces that must exist before the table, like `path` in SQL, outermost first.
 
         Raises:
-            ConfigError: the catalog does not accept a name like this.
+            Refused: the catalog does not accept a name like this.
         """
 
 

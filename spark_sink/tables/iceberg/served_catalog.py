@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 from urllib3 import Retry
 
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType
-from spark_sink.errors import ConfigError, FatalError
+from spark_sink.errors import FatalError, Reason, Refused
 from spark_sink.spark.foreign_errors import reason
 
 # Hive databases cannot be nested.
@@ -78,10 +78,11 @@ class ServedCatalog:
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
         if self._access.type is CatalogType.HIVE and not _OF_HIVE.fullmatch(name):
-            raise ConfigError(
+            raise Refused(
+                Reason.TABLE_REFUSED,
                 f"a Hive metastore does not accept the table name {name}: names can contain a to z, digits, _, and "
                 "at most one dot. Give it another name with tables.name or tables.rename, or exclude it in "
-                "tables.exclude"
+                "tables.exclude, and restart the sink",
             )
         path = self.path(name)
         return [path[:parts] for parts in range(2, len(path))]

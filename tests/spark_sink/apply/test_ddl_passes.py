@@ -86,15 +86,24 @@ def _by_route(orders: tuple[Order, ...]) -> list[tuple[str, Outcome]]:
 def test_nothing_is_asked_for_twice() -> None:
     """A table that requests the same change twice would loop forever. Another order, table or turn is allowed."""
     seen = SeenRequests()
-    seen.add([report("t", NeedsDdl(STEP), events=9), report("u", NeedsDdl(STEP))])
-    seen.add([report("t", NeedsDdl(STEP), route="another turn")])
-    seen.add([report("t", NeedsRecords(), events=9)])
-    seen.add([report("t", NeedsSpark((Clear({}, Marker("a", 1)),)))])
-    seen.add([report("t", NeedsSpark((Clear({}, Marker("a", 2)),)))])
-    for again in (
-        report("t", NeedsDdl(STEP), events=5),
-        report("t", NeedsRecords(), events=5),
-        report("t", NeedsSpark((Clear({}, Marker("a", 2)),))),
+    for first in (
+        [report("t", NeedsDdl(STEP), events=9), report("u", NeedsDdl(STEP))],
+        [report("t", NeedsDdl(STEP), route="another turn")],
+        [report("t", NeedsRecords(), events=9)],
+        [report("t", NeedsSpark((Clear({}, Marker("a", 1)),)))],
+        [report("t", NeedsSpark((Clear({}, Marker("a", 2)),)))],
     ):
-        with pytest.raises(FatalError, match="t requests the same change again"):
-            seen.add([again])
+        assert set() == seen.repeated(first)
+    assert {"t"} == seen.repeated([report("t", NeedsDdl(STEP), events=5), report("v", NeedsDdl(STEP))])
+    assert {"t"} == seen.repeated([report("t", NeedsSpark((Clear({}, Marker("a", 2)),)))])
+    with pytest.raises(FatalError, match="t requests its raw records again"):
+        seen.repeated([report("t", NeedsRecords(), events=5)])
+
+
+def test_a_repeated_request_is_refused() -> None:
+    """The other tables get what they request, and the table runs once more, to be parked."""
+    work = DriverWork.of([report("t", NeedsDdl(STEP), route="a"), report("u", NeedsDdl(STEP), route="b")])
+    rest = work.without({"t"})
+    assert [("u", STEP)] == rest.steps
+    assert {"t": "it requests the same change again after it was made"} == rest.refused
+    assert {"a", "b"} == rest.again

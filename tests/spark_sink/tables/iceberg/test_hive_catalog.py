@@ -16,7 +16,7 @@ from dev.iceberg.hive_metastore import HiveMetastore
 from spark_sink.commands import cli
 from spark_sink.config.iceberg_catalog import CatalogAccess, CatalogType, IcebergCatalog
 from spark_sink.config.table_rules import TableRules
-from spark_sink.errors import ConfigError, FatalError
+from spark_sink.errors import FatalError, Refused
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.formats import FormatTables, ask_catalog
 from spark_sink.tables.iceberg import hive_catalog
@@ -101,7 +101,7 @@ def _config(lake: Lake, uri: str, folder: Path) -> Path:
             "modes": {"*.log": "changelog"},
             "iceberg_catalog": {"type": "hive", "uri": uri},
         },
-        "checkpoint": "nowhere",
+        "checkpoint": "/nowhere",
     }
     written = folder / "sink.yaml"
     written.write_text(yaml.safe_dump(settings))
@@ -120,7 +120,7 @@ def test_names(tmp_path: Path) -> None:
     assert [("cdc_iceberg", "shop_sales")] == catalog.namespaces("shop_sales.Orders_1")
     assert [("cdc_iceberg", "default")] == catalog.namespaces("orders")
     for name in ("a.b.orders", "shop_sales.my-orders", "shop_sales.~4e2d~", "shop_sales.größe"):
-        with pytest.raises(ConfigError, match=f"does not accept the table name {name}: .* tables.rename"):
+        with pytest.raises(Refused, match=f"does not accept the table name {name}: .* tables.rename"):
             catalog.namespaces(name)
 
 

@@ -1,0 +1,58 @@
+"""Decide whether an error concerns one table, which is then parked, or everything, which then stops."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+
+from deltalake.exceptions import CommitFailedError, DeltaProtocolError, TableNotFoundError
+
+from spark_sink.errors import ConfigError, FatalError, Overtaken, Reason, Refused
+from spark_sink.events.wire_format import RawRecordMissing
+from spark_sink.spark.failures import SPARK_ERRORS, cause
+from spark_sink.spark.foreign_errors import reason
+from spark_sink.tables.protocols import Tables
+
+OF_EVERYTHING = (Overtaken, ConfigError, MemoryError, RawRecordMissing)
+"""Errors that never concern only one table."""
+
+# Errors whose messages are about files and logs. Other messages can contain row values.
+_TELLING = (OSError, FatalError, TableNotFoundError, DeltaProtocolError, CommitFailedError)
+
+
+def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
+    """Convert an error from work on one table.
+
+    The storage has already retried the request. If the sink's own tables can still be read, the error is about this
+    table.
+
+    Raises:
+        Exception: `error` if it concerns everything, or another one because the storage does not answer.
+    """
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, OF_EVERYTHING):
+        raise error
+    tables.check_storage(name)
+    quoted = shlex.quote(name)
+    return Refused(
+        Reason.TABLE_DAMAGED,
+        f"the table {name} cannot be read, written or changed: {told(error)}. Repair it and `spark-sink resume "
+        f"{quoted}`; or `spark-sink rebuild {quoted}`, which reads the topic again for this table",
+    )
+
+
+def told(error: Exception) -> str:
+    """Describe an error without row values: its message if it is about files, and its location otherwise."""
+    if isinstance(error, SPARK_ERRORS):
+        return f"Spark: {cause(str(error)) or type(error).__name__}"
+    kind = type(error).__name__
+    if isinstance(error, _TELLING):
+        return f"{kind}: {reason(error)}"
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    if trace is None:
+        return kind
+    file = Path(trace.tb_frame.f_code.co_filename)
+    return f"{kind} at {'/'.join(file.parts[-2:])}:{trace.tb_lineno}"
