@@ -42,11 +42,20 @@ _FIXED = {
     # pauses.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark's own setting, extended to catalog secrets: values that Spark hides in its web UI and its event log.
-    "spark.redaction.regex": r"(?i)secret|password|token|access[.]?key|credential|authorization|[.]header[.]",
+    # Spark's web UI has no login. It can end a job, and shows statements and settings.
+    "spark.ui.enabled": "false",
+    "spark.ui.killEnabled": "false",
+    # Spark's own setting, extended to all secrets of catalogs and object stores: values that Spark hides in its web UI
+    # and its event log.
+    "spark.redaction.regex": (
+        r"(?i)secret|passw|token|(access|account|api|shared|sas)[._-]?key|credential|authorization|jaas|[.]header[.]|[?&]sig="
+    ),
     # A supervisor that stops the sink may signal all of its processes, but the running batch still needs its workers.
     "spark.python.daemon.module": "spark_sink.spark.worker_daemon",
 }
+
+# Without executors on other machines, nothing outside needs the ports for remote calls and blocks.
+_ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
@@ -91,6 +100,8 @@ def build(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     # Spark creates this folder when it starts, by default in the working directory, which may be read-only.
     conf = {**_FIXED, "spark.sql.warehouse.dir": warehouse, **(store or {})}
+    if settings.master and settings.master.startswith("local"):
+        conf |= _ON_THIS_MACHINE
     if settings.memory:
         conf["spark.driver.memory"] = settings.memory
     jars = _expanded(settings.jars)

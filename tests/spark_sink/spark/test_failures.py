@@ -129,7 +129,7 @@ except Exception as error:
     print("failed:", "4711" in str(error))
 spark.stop()
 try:
-    build("no-such-master")
+    build("local-cluster[no such master]")
 except FatalError as error:
     print(error)
 """

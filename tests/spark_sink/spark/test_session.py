@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import ipaddress
 import logging
 import os
 import signal
@@ -135,3 +136,28 @@ def test_credentials_of_catalogs_are_not_shown(spark: SparkSession) -> None:
     settings = [java.apply(number).modifiedConfigs().toString() for number in range(java.size())]
     assert any("spark.sql.catalog.x.credential -> *" in one for one in settings)
     assert not any("hidden-" in one for one in settings)
+
+
+def test_no_port_is_open_to_others(spark: SparkSession) -> None:
+    """Without executors on other machines, Spark only listens on this machine, and has no web UI."""
+    gateway: Any = spark.sparkContext._gateway
+    addresses = _listening(gateway.proc.pid)
+    assert addresses
+    assert {"127.0.0.1"} == addresses
+    assert spark.sparkContext.uiWebUrl is None
+
+
+def _listening(pid: int) -> set[str]:
+    """Return the addresses on which a process listens, from Linux' tables of sockets."""
+    own = {str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir() if link.is_symlink()}
+    found = set()
+    for table in ("tcp", "tcp6"):
+        for line in Path(f"/proc/{pid}/net/{table}").read_text().splitlines()[1:]:
+            _, local, _, state, *_, inode = line.split()[:10]
+            if state == "0A" and f"socket:[{inode}]" in own:
+                packed = bytes.fromhex(local.partition(":")[0])
+                words = b"".join(packed[at : at + 4][::-1] for at in range(0, len(packed), 4))
+                address = ipaddress.ip_address(words)
+                mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
+                found.add(str(mapped or address))
+    return found
