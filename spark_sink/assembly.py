@@ -80,7 +80,7 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
             starting = starting_offsets(topic, configured, reached, schemas.ends(topic))
         metrics, health = Metrics(settings.metrics.max_tables), Health()
         if settings.metrics.port is not None:
-            probes.serve(settings.metrics.port, metrics.registry, health)
+            probes.serve(settings.metrics.host, settings.metrics.port, metrics.registry, health)
         runner, writer = SparkRunner(spark), spark_writer(spark, tables)
         ends, begins = (partial(ask, topic, PATIENCE_SECONDS) for ask in (schemas.ends, schemas.begins))
         lag = Lag(

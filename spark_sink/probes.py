@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from socketserver import ThreadingMixIn
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
@@ -20,7 +21,11 @@ if TYPE_CHECKING:
 # The query is checked every second. Spark's JVM can pause, and starting the query takes a few seconds.
 PATIENCE_SECONDS = 300.0
 
-_ADDRESS = "0.0.0.0"  # noqa: S104  the kubelet and Prometheus ask from outside
+# The maximum number of open connections. Each has a thread.
+CONNECTIONS = 32
+
+# A connection that sends or takes nothing for this long is closed.
+IDLE_SECONDS = 10.0
 
 
 class Health:
@@ -69,19 +74,47 @@ class Health:
 
 
 class _Server(ThreadingMixIn, WSGIServer):
+    """A server with a thread per connection, up to a limit. Further connections are closed immediately."""
+
     daemon_threads = True
+    request_queue_size = CONNECTIONS
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        self._free = threading.BoundedSemaphore(CONNECTIONS)
+        super().__init__(*arguments, **named)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        if self._free.acquire(blocking=False):
+            super().process_request(request, client_address)
+        else:
+            self.shutdown_request(request)
+
+    def process_request_thread(self, request: Any, client_address: Any) -> None:
+        try:
+            super().process_request_thread(request, client_address)
+        finally:
+            self._free.release()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Log nothing. Otherwise, anyone who connects could fill the log."""
+
+
+class _Server6(_Server):
+    address_family = socket.AF_INET6
 
 
 class _SilentHandler(WSGIRequestHandler):
+    timeout = IDLE_SECONDS
+
     def log_message(self, format: str, *args: object) -> None:
         """Log nothing. Otherwise, probe requests would fill the log."""
 
 
-def serve(port: int, registry: CollectorRegistry, health: Health) -> int:
-    """Serve the pages on a port in a thread, and return the port. If it is 0, the system chooses one.
+def serve(host: str, port: int, registry: CollectorRegistry, health: Health) -> int:
+    """Serve the pages in a thread, and return the port. If it is 0, the system chooses one.
 
     Raises:
-        ConfigError: the port is not available.
+        ConfigError: the host or port is not available.
     """
     metrics = make_wsgi_app(registry)
     probes = {"/livez": health.hangs, "/readyz": health.missing}
@@ -97,8 +130,8 @@ def serve(port: int, registry: CollectorRegistry, health: Health) -> int:
         return [f"{wrong or 'ok'}\n".encode()]
 
     try:
-        server = make_server(_ADDRESS, port, answer, _Server, _SilentHandler)
+        server = make_server(host, port, answer, _Server6 if ":" in host else _Server, _SilentHandler)
     except OSError as error:
-        raise ConfigError(f"metrics.port {port}: {error.strerror}") from None
+        raise ConfigError(f"metrics.host {host}, metrics.port {port}: {error.strerror}") from None
     threading.Thread(target=server.serve_forever, name="probes and metrics", daemon=True).start()
     return int(server.server_port)

@@ -252,6 +252,7 @@ class CatalogSettings(_Section):
 class MetricsSettings(_Section):
     """The metrics for Prometheus and OpenTelemetry."""
 
+    host: str = Field(default="127.0.0.1", description="Address to listen on. Use 0.0.0.0 in a container.")
     port: int | None = Field(
         default=None, ge=0, le=65535, description="Driver port for metrics and probes. Disabled when unset."
     )
@@ -267,7 +268,9 @@ class Spark(_Section):
     """The Spark session. Settings passed to spark-submit apply unless they are also set here."""
 
     master: str | None = Field(
-        default=None, description="Spark master, such as `local[2]`. Defaults to the master that spark-submit uses."
+        default=None,
+        pattern=r"^(local(\[(\*|[1-9][0-9]*)(, *[0-9]+)?\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn)$",
+        description="Spark master, such as `local[2]`. Defaults to the master that spark-submit uses.",
     )
     memory: str | None = Field(default=None, description="Driver memory, such as `4g`, if this process starts Spark.")
     python: str | None = Field(

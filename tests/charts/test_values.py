@@ -48,6 +48,7 @@ _REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("spark-sink", {"prometheusRule": {"enabled": True, "runbooks": "docs/runbooks"}}, "alerts link to it"),
     ("translator", {"strimzi.enabled": True}, "strimzi.enabled, and strimzi.cluster is not set"),
     ("spark-sink", {"config.batches.max_offset": 5}, "additional properties 'max_offset' not allowed"),
+    ("spark-sink", {"config.metrics.host": "127.0.0.1"}, "config.metrics.host is"),
     ("spark-sink", {"config.checkpoint": "/tmp/checkpoint"}, "a folder of the pod that is lost"),
     (
         "spark-sink",

@@ -50,7 +50,7 @@ def _as_in_an_image(settings: Path, port: int) -> None:
     """Remove settings that the image provides from the sink's settings, and add those that a chart sets."""
     sink = yaml.safe_load(settings.read_text())
     del sink["spark"]["jars"]
-    sink["metrics"] = {"port": port}
+    sink["metrics"] = {"host": "0.0.0.0", "port": port}
     settings.write_text(yaml.safe_dump(sink))
 
 

@@ -28,7 +28,7 @@ def _scrape(port: int) -> dict[str, float]:
 def test_a_scrape() -> None:
     """A scrape has events by table up to the cap, others by reason, parked tables, the latency and the last lag."""
     metrics = Metrics(tables=1)
-    port = serve(0, metrics.registry, Health())
+    port = serve("127.0.0.1", 0, metrics.registry, Health())
     latency = Latency.of(pa.chunked_array([[0, 1_000_000, 8_000_000, 20_000_000, None]]), 10_000_000)
     first = report("a", events=4, commits=1, stale={"duplicate": 2}, rejected={"KEY_UNKNOWN": 1}, latency=latency)
     parked = report("b", Parked("no", 3), events=3)

@@ -257,6 +257,9 @@ yes
 {{- fail (printf "%s.enabled, and mode is operator. The pods belong to the operator, which has its own monitors." $watched) -}}
 {{- end -}}
 {{- end -}}
+{{- if not (has (dig "metrics" "host" "" $config) (list "0.0.0.0" "::")) -}}
+{{- fail (printf "config.metrics.host is %q, but the kubelet and Prometheus reach a pod from outside. Leave it at 0.0.0.0 (or :: for IPv6)." (dig "metrics" "host" "" $config | toString)) -}}
+{{- end -}}
 {{- $claims := .Values.claims -}}
 {{- range $setting, $path := dict "config.checkpoint" $config.checkpoint "config.tables.warehouse" (dig "tables" "warehouse" "" $config) -}}
 {{- if not $path -}}
