@@ -11,10 +11,13 @@ from datetime import UTC, datetime
 import click
 from prometheus_client.parser import text_string_to_metric_families
 
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 
 _ANSWER_SECONDS = 10.0
 _PAUSE_SECONDS = 1.0
+
+# Every sink has this metric from its start.
+_BATCHES = "cdc_sink_batches_total"
 
 
 @click.command()
@@ -31,7 +34,7 @@ def health(url: str, timeout: float) -> None:
 
     A sink is healthy if it is alive and has planned its first batch, or if the topic has nothing to read. The output
     shows its newest batch, its lag and the number of parked tables. Exit code 1: the sink does not answer, or it
-    reports a problem.
+    reports a problem. Exit code 2: something else answers at URL.
     """
     base = url.rstrip("/")
     if not base.startswith(("http://", "https://")):
@@ -41,7 +44,7 @@ def health(url: str, timeout: float) -> None:
         if time.monotonic() >= deadline:
             raise FatalError(wrong)
         time.sleep(_PAUSE_SECONDS)
-    click.echo(_summary(_asked(f"{base}/metrics")))
+    click.echo(_summary(base, _asked(f"{base}/metrics")))
 
 
 def _wrong(base: str) -> str | None:
@@ -62,14 +65,21 @@ def _asked(url: str) -> str:
     return text
 
 
-def _summary(metrics: str) -> str:
+def _summary(url: str, metrics: str) -> str:
+    """Describe the sink.
+
+    Raises:
+        ConfigError: the metrics are not those of a sink.
+    """
     told = {
         sample.name: sample.value
         for family in text_string_to_metric_families(metrics)
         for sample in family.samples
         if not sample.labels
     }
-    batches = int(told.get("cdc_sink_batches_total", 0))
+    if _BATCHES not in told:
+        raise ConfigError(f"{url} answers, but it is no spark-sink: its metrics lack {_BATCHES}. Check host and port")
+    batches = int(told[_BATCHES])
     parts = ["no batch yet"]
     if batches:
         newest = datetime.fromtimestamp(told["cdc_sink_last_batch_timestamp_seconds"], UTC)

@@ -9,16 +9,17 @@ from click.testing import CliRunner
 
 from dev.servers.broker import free_port
 from spark_sink.commands import cli
-from spark_sink.errors import FatalError
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.metrics import Metrics
 from spark_sink.probes import PATIENCE_SECONDS, Health, serve
+from translator.service.metrics import Metrics as TranslatorMetrics
 
 
 def test_what_it_tells() -> None:
     """The sink is not ready before a batch is planned. Then it reports the latest batch, the lag and parked tables."""
     metrics, now = Metrics(10), [0.0]
     served = Health(lambda: now[0])
-    url = f"http://127.0.0.1:{serve(0, metrics.registry, served)}"
+    url = f"http://127.0.0.1:{serve('127.0.0.1', 0, metrics.registry, served)}"
     assert f"{url}/readyz answers 503: no batch has been planned yet" == _refused(url)
     served.begin()
     assert "alive and ready; no batch yet; lag: unknown; parked tables: 0\n" == _told(url)
@@ -33,6 +34,15 @@ def test_nobody_answers() -> None:
     """If nobody answers, the error contains the address and the reason."""
     url = f"http://127.0.0.1:{free_port()}"
     assert re.fullmatch(f"{url} does not answer: .* refused", _refused(url, "--timeout", "0.1"))
+
+
+def test_something_else_answers() -> None:
+    """Another program can be alive and ready, too: the translator has the same paths."""
+    health = Health()
+    health.begin()
+    url = f"http://127.0.0.1:{serve('127.0.0.1', 0, TranslatorMetrics('1').registry, health)}"
+    with pytest.raises(ConfigError, match=f"^{url} answers, but it is no spark-sink"):
+        CliRunner().invoke(cli, ["health", url], catch_exceptions=False)
 
 
 def test_no_address() -> None:
