@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from cdc_core import command_line
 from spark_sink.config import settings
+from spark_sink.errors import ConfigError
 
 if TYPE_CHECKING:
     from spark_sink.tables.formats import FormatTables
@@ -20,11 +21,21 @@ config_option = command_line.config_option(FILE, VARIABLE)
 
 
 def opened(loaded: settings.Settings) -> FormatTables:
-    """Return a configuration's tables for reading."""
+    """Return a configuration's tables for reading.
+
+    Raises:
+        ConfigError: the warehouse is a folder that does not exist.
+    """
+    warehouse = loaded.tables.warehouse
+    if "://" not in warehouse and not Path(warehouse).is_dir():
+        raise ConfigError(
+            f"tables.warehouse: the folder {warehouse} does not exist on this machine. Check the path, and run this "
+            "where the sink's tables are"
+        )
     # Imported here because help and configuration errors need no table library.
     from spark_sink.tables.formats import FormatTables
 
-    return FormatTables(loaded.tables.warehouse, formats=loaded.tables.formats, catalog=loaded.iceberg_catalog)
+    return FormatTables(warehouse, formats=loaded.tables.formats, catalog=loaded.iceberg_catalog)
 
 
 def configured(path: Path) -> settings.Settings:

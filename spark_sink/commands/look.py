@@ -73,7 +73,10 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
     loaded = configured(config)
     from spark_sink.operations import status
 
-    for found in status.newest_batches(loaded.tables.warehouse, loaded.pipeline, limit):
+    newest = status.newest_batches(loaded.tables.warehouse, loaded.pipeline, limit)
+    if not newest:
+        click.echo(f"{loaded.pipeline}: no batch yet", err=True)
+    for found in newest:
         if as_json:
             click.echo(json.dumps(found, default=str))
             continue
@@ -164,5 +167,7 @@ def ls(config: Path, table: str | None, reason: str | None, limit: int, as_json:
             continue
         place = f"{row['kafka_partition']}@{row['kafka_offset']}"
         click.echo("\t".join((row["reason"], row["target"] or "-", place, row["event_id"] or "-", row["detail"])))
+    if not found:
+        click.echo("no event in quarantine matches" if table or reason else "no event is in quarantine", err=True)
     if len(found) > limit:
         click.echo(f"{len(found) - limit} more", err=True)

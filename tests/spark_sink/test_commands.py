@@ -37,7 +37,7 @@ class Prompt:
             "pipeline": "p",
             "kafka": {"bootstrap_servers": "b:1"},
             "tables": {"warehouse": warehouse, "exclude": ["shop/*/audit"]},
-            "checkpoint": "c",
+            "checkpoint": "/c",
         }
         self._config.write_text(yaml.safe_dump(settings))
         self.control = ControlTables(warehouse, "p", "one", "cdc.canonical")

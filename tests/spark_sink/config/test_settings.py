@@ -20,8 +20,8 @@ SAMPLE = Path(__file__).parents[3] / "docs" / "sink.yaml"
 MINIMAL = """
 pipeline: shop
 kafka: {bootstrap_servers: "localhost:9092"}
-tables: {warehouse: warehouse}
-checkpoint: checkpoint
+tables: {warehouse: /warehouse}
+checkpoint: /checkpoint
 """
 
 
@@ -58,7 +58,7 @@ def test_mistakes(line: str, said: str) -> None:
     assert said in str(caught.value)
 
 
-ICEBERG = MINIMAL.replace("warehouse: warehouse", "warehouse: warehouse, formats: {'sales.*': iceberg}")
+ICEBERG = MINIMAL.replace("warehouse: /warehouse", "warehouse: /warehouse, formats: {'sales.*': iceberg}")
 IN_CATALOG = ICEBERG.replace("formats:", "iceberg_catalog: {type: rest, uri: 'http://catalog', name: lake}, formats:")
 
 
@@ -73,7 +73,7 @@ def test_formats() -> None:
     ("text", "said"),
     [
         (ICEBERG.replace("iceberg", "hudi"), "expected delta or iceberg"),
-        (ICEBERG.replace("warehouse: warehouse", "warehouse: 's3://lake'"), "can only be written to folders"),
+        (ICEBERG.replace("warehouse: /warehouse", "warehouse: 's3://lake'"), "can only be written to folders"),
         (
             ICEBERG + "catalog: {}",
             "it would always show the state in which an Iceberg table in a folder was registered",
@@ -102,26 +102,26 @@ def test_no_error_shows_a_secret(tmp_path: Path) -> None:
 
 def test_a_column_named_no() -> None:
     """NO is a name and not a boolean."""
-    text = MINIMAL.replace("warehouse: warehouse", "warehouse: w, keys: {hr.emp: [NO, ON]}")
+    text = MINIMAL.replace("warehouse: /warehouse", "warehouse: /w, keys: {hr.emp: [NO, ON]}")
     assert ("NO", "ON") == parse(text, {}, "sink.yaml").tables.rules.form("hr.emp").key
 
 
 def test_rules_of_tables() -> None:
     """Unset rules have the default values that the code defines once."""
     assert TableRules() == parse(MINIMAL, {}, "sink.yaml").tables.rules
-    tables = "tables: {warehouse: w, truncate: all_scopes, tombstone_days: 30, changes: {add: fail, key: ignore}}"
-    rules = parse(MINIMAL.replace("tables: {warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
+    tables = "tables: {warehouse: /w, truncate: all_scopes, tombstone_days: 30, changes: {add: fail, key: ignore}}"
+    rules = parse(MINIMAL.replace("tables: {warehouse: /warehouse}", tables), {}, "sink.yaml").tables.rules
     assert TableRules(True, 30, DEFAULTS | {ShapeChange.ADD: Policy.FAIL, ShapeChange.KEY: Policy.IGNORE}) == rules
 
 
 def test_engines_of_tables() -> None:
     """Patterns keep the order of the file. The error for an unknown engine lists the known ones."""
-    tables = "warehouse: w, engines: {'*.log': fused, 'shop_*': spark}, fused_megabytes: 5"
-    rules = parse(MINIMAL.replace("warehouse: warehouse", tables), {}, "sink.yaml").tables.rules
+    tables = "warehouse: /w, engines: {'*.log': fused, 'shop_*': spark}, fused_megabytes: 5"
+    rules = parse(MINIMAL.replace("warehouse: /warehouse", tables), {}, "sink.yaml").tables.rules
     assert EngineRules({"*.log": Engine.FUSED, "shop_*": Engine.SPARK}, 5) == rules.engines
     assert ["*.log", "shop_*"] == list(rules.engines.named)
     with pytest.raises(ConfigError, match=r"tables\.engines\.a: .*fused or spark"):
-        parse(MINIMAL.replace("warehouse: warehouse", "warehouse: w, engines: {a: flink}"), {}, "sink.yaml")
+        parse(MINIMAL.replace("warehouse: /warehouse", "warehouse: /w, engines: {a: flink}"), {}, "sink.yaml")
 
 
 @pytest.mark.parametrize(
@@ -135,21 +135,21 @@ def test_engines_of_tables() -> None:
 def test_mistakes_in_changes(changes: str, said: str) -> None:
     """Kinds and policies are closed lists. No policy for keys can mix two keys."""
     with pytest.raises(ConfigError) as caught:
-        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, changes: {changes}"), {}, "sink.yaml")
+        parse(MINIMAL.replace("warehouse: /warehouse", f"warehouse: /w, changes: {changes}"), {}, "sink.yaml")
     assert said in str(caught.value)
 
 
 def test_soft_deletes() -> None:
     """One setting enables soft deletes for all mirrors."""
-    tables = "{warehouse: w, deletes: soft}"
-    assert parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules.soft_deletes
+    tables = "{warehouse: /w, deletes: soft}"
+    assert parse(MINIMAL.replace("{warehouse: /warehouse}", tables), {}, "sink.yaml").tables.rules.soft_deletes
 
 
 def test_forms_of_tables() -> None:
     """A table's mode comes from its name or else from the first matching pattern. Matching ignores case."""
-    tables = """{warehouse: w, modes: {"*.Audit": changelog, "shop_*": mirror, shop_x.audit: mirror},
+    tables = """{warehouse: /w, modes: {"*.Audit": changelog, "shop_*": mirror, shop_x.audit: mirror},
         keys: {"*.orders": [id, line]}, shared: {"shop_*": ["shop/*"]}}"""
-    rules = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables.rules
+    rules = parse(MINIMAL.replace("{warehouse: /warehouse}", tables), {}, "sink.yaml").tables.rules
     named = ("shop_x.orders", "Shop_x.AUDIT", "other.audit", "other.x")
     shared = TableSpec(shared=True)
     assert [shared._replace(key=("id", "line")), shared, TableSpec(Mode.CHANGELOG), TableSpec()] == list(
@@ -160,8 +160,8 @@ def test_forms_of_tables() -> None:
 
 def test_single_tables() -> None:
     """Single tables can have their own names. Exclusions are case-sensitive patterns of source tables."""
-    tables = "{warehouse: w, rename: {erp/shop//Orders: erp_shop.orders_2}, exclude: [erp/*/audit_*]}"
-    found = parse(MINIMAL.replace("{warehouse: warehouse}", tables), {}, "sink.yaml").tables
+    tables = "{warehouse: /w, rename: {erp/shop//Orders: erp_shop.orders_2}, exclude: [erp/*/audit_*]}"
+    found = parse(MINIMAL.replace("{warehouse: /warehouse}", tables), {}, "sink.yaml").tables
     named = [TableId("erp", "shop", None, name) for name in ("Orders", "orders")]
     assert ["erp_shop.orders_2", "erp_shop.orders"] == [found.pattern.target(table) for table in named]
     assert [True, False] == [
@@ -187,17 +187,17 @@ def test_single_tables() -> None:
 def test_mistakes_in_single_tables(said: str, place: str) -> None:
     """A name must be one that the pattern could produce, and belong to one table unless it is declared as shared."""
     with pytest.raises(ConfigError) as caught:
-        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, {said}"), {}, "sink.yaml")
+        parse(MINIMAL.replace("warehouse: /warehouse", f"warehouse: /w, {said}"), {}, "sink.yaml")
     assert place in str(caught.value)
-    shared = "warehouse: w, rename: {a/b//c: x, a/b//d: X}, shared: {x: [a/b//c, a/b//d]}"
-    parse(MINIMAL.replace("warehouse: warehouse", shared), {}, "sink.yaml")
+    shared = "warehouse: /w, rename: {a/b//c: x, a/b//d: X}, shared: {x: [a/b//c, a/b//d]}"
+    parse(MINIMAL.replace("warehouse: /warehouse", shared), {}, "sink.yaml")
 
 
 @pytest.mark.parametrize(("name", "said"), [("modes", "upsert"), ("keys", "[]"), ("keys", "['']")])
 def test_mistakes_in_forms(name: str, said: str) -> None:
     """Modes are a closed list, and a key has columns."""
     with pytest.raises(ConfigError) as caught:
-        parse(MINIMAL.replace("warehouse: warehouse", f"warehouse: w, {name}: {{x: {said}}}"), {}, "sink.yaml")
+        parse(MINIMAL.replace("warehouse: /warehouse", f"warehouse: /w, {name}: {{x: {said}}}"), {}, "sink.yaml")
     assert f"tables.{name}.x" in str(caught.value)
 
 
@@ -210,3 +210,26 @@ def test_both_clients_log_in() -> None:
     assert 'a"b\\c' == librdkafka_options(settings.kafka)["sasl.password"]
     assert settings.kafka.spark_options()["kafka.sasl.jaas.config"].endswith(r'username="u" password="a\"b\\c";')
     assert 'a"b' not in repr(settings)
+
+
+@pytest.mark.parametrize("place", ["lake", "./lake", "../lake", "", "file:lake"])
+def test_a_folder_must_be_absolute(place: str) -> None:
+    """Driver and workers can have different working directories."""
+    with pytest.raises(ConfigError, match="expected an absolute folder"):
+        parse(MINIMAL.replace("warehouse: /warehouse", f"warehouse: '{place}'"), {}, "sink.yaml")
+
+
+@pytest.mark.parametrize(
+    ("master", "valid"),
+    [
+        *((master, True) for master in ("local", "local[2]", "local[*]", "spark://h:7077", "k8s://https://k", "yarn")),
+        *((master, False) for master in ("locl[2]", "local[0]", "local[x]", "localhost", "")),
+    ],
+)
+def test_the_master(master: str, valid: bool) -> None:
+    text = f"{MINIMAL}spark: {{master: '{master}'}}\n"
+    if valid:
+        assert master == parse(text, {}, "sink.yaml").spark.master
+        return
+    with pytest.raises(ConfigError, match=r"spark\.master"):
+        parse(text, {}, "sink.yaml")

@@ -25,7 +25,7 @@ def sink(folder: Path) -> Path:
     config = folder / "sink.yaml"
     warehouse = str(folder / "warehouse")
     tables = {"warehouse": warehouse, "exclude": ["shop/*/audit"]}
-    settings = {"pipeline": "p", "kafka": {"bootstrap_servers": "b:1"}, "tables": tables, "checkpoint": "c"}
+    settings = {"pipeline": "p", "kafka": {"bootstrap_servers": "b:1"}, "tables": tables, "checkpoint": "/c"}
     config.write_text(yaml.safe_dump(settings))
     control = ControlTables(warehouse, "p", "one", "cdc.canonical")
     control.create()
