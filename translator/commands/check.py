@@ -20,7 +20,7 @@ from translator.errors import FatalError
 from translator.translation.metadata_catalog import MetadataCatalog
 
 if TYPE_CHECKING:
-    from translator.operations.connection_checks import Check
+    from translator.operations.sample_checks import Check
 
 
 @runtime_checkable
@@ -52,7 +52,8 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     """Check a configuration file: settings, dialects, codecs, their options, and declared tables.
 
     Incomplete but valid settings produce a warning, and the exit code stays 0. With --connect, each check of brokers
-    and registry prints one line, and the exit code is 1 if any of them is WRONG. The command writes nothing anywhere.
+    and registry prints one line, and the exit code is 1 if any of them is WRONG, such as a topic
+    whose sampled records are all dead letters. The command writes nothing anywhere.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

@@ -6,10 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from confluent_kafka.admin import AclOperation
-from msgspec import Struct
 
 from translator.config.setting_types import is_pattern, matches
 from translator.config.settings import Settings, Source
@@ -18,22 +17,10 @@ from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.subscription import metadata_topics, resolve
 from translator.kafka.topic_samples import samples
-from translator.operations.recognition import Verdict, judge, teach
-from translator.resolution.builders import avro_header, build_codecs, build_translators
-from translator.translation.metadata_catalog import MetadataCatalog
-
-State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""A note is something for the operator to judge. `run` starts anyway."""
+from translator.operations.sample_checks import Check, sample_checks
+from translator.resolution.builders import avro_header, build_codecs
 
 _DAY_MS = 24 * 60 * 60 * 1000
-
-
-class Check(Struct, frozen=True):
-    """A result, in one line."""
-
-    subject: str
-    state: State
-    text: str
 
 
 def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterator[Check]:
@@ -153,27 +140,6 @@ def _messages(
     settings: Settings, client: Mapping[str, Any], admin: TopicAdmin, there: set[str], count: int
 ) -> list[Check]:
     """Translate the oldest and newest records in each raw topic, as the service would."""
-    catalog = MetadataCatalog()
-    translators = build_translators(settings, catalog)
     subscribed, _ = resolve(settings, there)
     read = dict(samples(client, admin.describe(topic for topic in subscribed if topic in there), count))
-    for topic, messages in read.items():
-        teach(translators[subscribed[topic].name], catalog, messages)
-    found = []
-    for topic, messages in read.items():
-        verdict = judge(translators[subscribed[topic].name], (m for m in messages if m.value), {})
-        found += list(_judged(f"topic {topic}", verdict, len(messages)))
-    return found
-
-
-def _judged(subject: str, verdict: Verdict, messages: int) -> Iterator[Check]:
-    if not messages:
-        yield Check(subject, "note", "it is empty, so nothing could be tested")
-        return
-    said = f"{messages} records: {verdict.translated} translated, {verdict.learned} learned"
-    yield Check(subject, "ok" if verdict.understood else "note", said)
-    if verdict.waiting:
-        why = "wait for metadata that was not in the records that were read; `translator learn` reads all records"
-        yield Check(subject, "note", f"{verdict.waiting} {why}")
-    for refused in verdict.refusals:
-        yield Check(subject, "note", f"{refused.count} dead letters {refused.code}: {refused.reason}")
+    return sample_checks(settings, {topic: subscribed[topic].name for topic in read}, read)

@@ -46,6 +46,7 @@ class Verdict(Struct, frozen=True):
         learned: number of metadata messages.
         waiting: number of messages that wait for metadata from another message.
         unregistered: number of messages that need a registry schema, which was not provided.
+        skipped: number of records without a value or with an empty one.
     """
 
     dialect: str
@@ -56,6 +57,12 @@ class Verdict(Struct, frozen=True):
     waiting: int
     unregistered: int
     refusals: Sequence[RefusedMessages]
+    skipped: int = 0
+
+    @property
+    def rejected(self) -> int:
+        """The number of messages that become dead letters."""
+        return sum(refused.count for refused in self.refusals)
 
     @property
     def understood(self) -> int:
@@ -90,6 +97,11 @@ class TopicFinding(Struct, frozen=True):
     why: str
     proposals: Sequence[Proposal] = ()
     keyless: Sequence[KeylessTable] = ()
+
+    @property
+    def dialect(self) -> str | None:
+        """The recognized dialect."""
+        return None if self.verdict is None else self.verdict.dialect
 
     @property
     def options(self) -> Mapping[str, str | bool]:
@@ -144,7 +156,7 @@ def judge(translator: Translator, messages: Iterable[Message], options: Mapping[
                 if code in _KNOWN_BUT_REFUSED:
                     sample.append(ReadMessage(message, ()))
             case Skip(reason=reason):
-                counts["translated"] += reason not in _NOBODYS
+                counts["skipped" if reason in _NOBODYS else "translated"] += 1
             case Learned():
                 counts["learned"] += 1
             case Needs(registry_id=registered):
@@ -161,6 +173,7 @@ def judge(translator: Translator, messages: Iterable[Message], options: Mapping[
         waiting=counts["waiting"],
         unregistered=counts["unregistered"],
         refusals=[RefusedMessages(code, count, reasons[code]) for code, count in refused.most_common()],
+        skipped=counts["skipped"],
     )
 
 

@@ -32,7 +32,7 @@ def test_all_is_well(shop: Bench) -> None:
     assert "ok     source shop: 2 partitions, so up to 2 processes of the group can share it" in told
     assert f"ok     topic {shop.name}-new: 3 partitions, and this user may write" in told
     assert f"ok     topic {shop.name}-t.shop.orders: 2 partitions, and this user may write" in told
-    assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned" in told
+    assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned, 1 skipped (without a value)" in told
     (dead,) = [line for line in told if "dead letters" in line]
     assert dead.startswith(f"note   topic {shop.raw}: 1 dead letters MALFORMED_JSON: canal: not JSON")
     assert [] == shop.read(f"{shop.name}-new")
@@ -88,6 +88,40 @@ def test_a_registry_that_is_away(shop: Bench, free_port: int) -> None:
     assert 1 == code
     (wrong,) = [line for line in told if line.startswith("WRONG")]
     assert wrong.startswith("WRONG  registry: ")
+
+
+def test_a_topic_of_another_product_is_wrong(shop: Bench) -> None:
+    """If no sampled record can be read, the exit code is 1, and the line says which product wrote them."""
+    shop.feed([row(1), row(2), row(3), None])
+    source = {"name": "crm", "dialect": "shareplex", "topics": [shop.raw]}
+    changed(shop, sources=[source], output={"topic": f"{shop.name}-new"})
+    code, told = lines(shop)
+    assert 1 == code
+    text = f"none of 3 records of {shop.raw} is shareplex; they look like canal"
+    assert [f"WRONG  source crm: {text}"] == [line for line in told if line.startswith("WRONG")]
+    assert f"note   topic {shop.raw}: 4 records: 0 translated, 0 learned, 1 skipped (without a value)" in told
+
+
+def test_a_topic_that_nothing_recognizes_is_wrong(shop: Bench) -> None:
+    shop.feed([b"{]", b"nothing"])
+    changed(shop, output={"topic": f"{shop.name}-new"})
+    code, told = lines(shop)
+    assert 1 == code
+    assert f"WRONG  source shop: none of 2 records of {shop.raw} can be translated" in told
+
+
+def test_records_that_need_a_registry_are_counted(shop: Bench) -> None:
+    """The counts of a topic's lines add up to its records: a frame with a schema id is one of them."""
+    framed = b"\0\0\0\0\x07\0"
+    shop.feed([framed, b"{]"])
+    source = {"name": "hr", "dialect": "qlik", "topics": [shop.raw]}
+    changed(shop, sources=[source], output={"topic": f"{shop.name}-new"})
+    code, told = lines(shop)
+    assert 1 == code
+    assert f"note   topic {shop.raw}: 2 records: 0 translated, 0 learned" in told
+    needs = "1 need a schema from the schema registry, and none is configured: add the section registry"
+    assert f"note   topic {shop.raw}: {needs}" in told
+    assert [True] == [f"{shop.raw}: 1 dead letters" in line for line in told if "dead letters" in line]
 
 
 def test_settings_come_first(tmp_path: Path) -> None:

@@ -1,0 +1,84 @@
+"""Check a sample of each raw topic: account for every record, and name the product if it is not the configured one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal, TypeAlias
+
+from msgspec import Struct
+
+from translator.config.settings import Settings
+from translator.message import Message
+from translator.operations.recognition import Verdict, judge, recognise, teach
+from translator.resolution.builders import build_translators
+from translator.translation.metadata_catalog import MetadataCatalog
+
+State: TypeAlias = Literal["ok", "note", "WRONG"]
+"""A note is something for the operator to judge. `run` starts anyway."""
+
+
+class Check(Struct, frozen=True):
+    """A result, in one line."""
+
+    subject: str
+    state: State
+    text: str
+
+
+def sample_checks(
+    settings: Settings, sources: Mapping[str, str], samples: Mapping[str, Sequence[Message]]
+) -> list[Check]:
+    """Translate the samples as the service would.
+
+    Args:
+        sources: the name of each topic's source.
+        samples: records by topic.
+    """
+    catalog = MetadataCatalog()
+    translators = build_translators(settings, catalog)
+    for topic, messages in samples.items():
+        teach(translators[sources[topic]], catalog, messages)
+    verdicts = {topic: judge(translators[sources[topic]], messages, {}) for topic, messages in samples.items()}
+    registry = settings.registry is not None
+    unread = {topic for topic, verdict in verdicts.items() if _is_unreadable(verdict, registry=registry)}
+    # Recognition translates all records with every dialect, so it runs only if it has something to explain.
+    looks = {finding.topic: finding.dialect for finding in recognise(samples)} if unread else {}
+    found: list[Check] = []
+    for topic, verdict in verdicts.items():
+        found += _account(f"topic {topic}", verdict, len(samples[topic]), registry=registry)
+        if topic in unread:
+            found.append(_unreadable(f"source {sources[topic]}", topic, verdict, looks[topic]))
+    return found
+
+
+def _is_unreadable(verdict: Verdict, *, registry: bool) -> bool:
+    """Return whether the topic has messages and none can be read, now or with metadata from earlier records."""
+    pending = verdict.waiting + (verdict.unregistered if registry else 0)
+    return not verdict.understood and not pending and bool(verdict.unregistered + verdict.rejected)
+
+
+def _unreadable(subject: str, topic: str, verdict: Verdict, looks_like: str | None) -> Check:
+    records = verdict.unregistered + verdict.rejected
+    if looks_like is None or looks_like == verdict.dialect:
+        text = f"none of {records} records of {topic} can be translated"
+    else:
+        text = f"none of {records} records of {topic} is {verdict.dialect}; they look like {looks_like}"
+    return Check(subject, "WRONG", text)
+
+
+def _account(subject: str, verdict: Verdict, records: int, *, registry: bool) -> Iterator[Check]:
+    """Return lines whose counts add up to the number of records."""
+    if not records:
+        yield Check(subject, "note", "it is empty, so nothing could be tested")
+        return
+    skipped = f", {verdict.skipped} skipped (without a value)" if verdict.skipped else ""
+    said = f"{records} records: {verdict.translated} translated, {verdict.learned} learned{skipped}"
+    yield Check(subject, "ok" if verdict.understood else "note", said)
+    if verdict.waiting:
+        why = "wait for metadata that was not in the records that were read; `translator learn` reads all records"
+        yield Check(subject, "note", f"{verdict.waiting} {why}")
+    if verdict.unregistered:
+        why = "which this check does not request" if registry else "and none is configured: add the section registry"
+        yield Check(subject, "note", f"{verdict.unregistered} need a schema from the schema registry, {why}")
+    for refused in verdict.refusals:
+        yield Check(subject, "note", f"{refused.count} dead letters {refused.code}: {refused.reason}")
