@@ -7,8 +7,11 @@ from typing import Literal, TypeAlias
 
 from msgspec import Struct
 
+from cdc_core.table_id import joined_name
+from translator.config.masks import MasksSettings
 from translator.config.settings import Settings
-from translator.message import Message
+from translator.config.unmatched_patterns import SeenTables, unmatched_in
+from translator.message import Message, RowChange
 from translator.operations.recognition import Verdict, judge, recognise, teach
 from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -48,7 +51,32 @@ def sample_checks(
         found += _account(f"topic {topic}", verdict, len(samples[topic]), registry=registry)
         if topic in unread:
             found.append(_unreadable(f"source {sources[topic]}", topic, verdict, looks[topic]))
+    seen = _seen_tables(settings, catalog, sources, samples)
+    found += [Check("configuration", "note", text) for text in unmatched_in(settings, seen)] if seen else []
     return found
+
+
+def _seen_tables(
+    settings: Settings, catalog: MetadataCatalog, sources: Mapping[str, str], samples: Mapping[str, Sequence[Message]]
+) -> SeenTables:
+    """Return the tables and columns in the samples before masking, because masks can remove columns."""
+    unmasked = build_translators(settings.model_copy(update={"masks": MasksSettings()}), catalog)
+    seen: dict[tuple[str, str], dict[str, str | None]] = {}
+    for topic, messages in samples.items():
+        for read in judge(unmasked[sources[topic]], messages, {}).sample:
+            for change in read.changes:
+                if isinstance(change, RowChange):
+                    name = joined_name(change.table.db, change.table.schema, change.table.table)
+                    seen.setdefault((sources[topic], name), {}).update(_columns(change))
+    return seen
+
+
+def _columns(change: RowChange) -> dict[str, str | None]:
+    types: dict[str, str | None] = dict.fromkeys([*(change.before or {}), *(change.after or {})])
+    types.update(change.types or {})
+    if change.schema is not None:
+        types.update({column.name: column.type for column in change.schema.columns})
+    return types
 
 
 def _is_unreadable(verdict: Verdict, *, registry: bool) -> bool:

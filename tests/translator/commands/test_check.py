@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from translator import _native
 from translator.commands import main
 
 Check = Callable[[str], tuple[int, str, str]]
@@ -16,9 +17,10 @@ kafka: {bootstrap_servers: "nobody:1"}
 projections:
   - {topic: cdc.debezium, codec: debezium, options: {tombstones: true}}
 sources:
-  - {name: shop, dialect: canal, topics: [raw.shop], options: {profile: oss}}
+  - {name: shop, dialect: canal, topics: [raw.shop], options: {profile: oss, timezone: UTC}}
   - name: erp
     dialect: shareplex
+    options: {timezone: UTC}
     topics: [raw.erp]
     tables: [{table: "OWNER.*", key: [ID]}]
 """
@@ -49,7 +51,7 @@ def test_fine(check: Check) -> None:
 @pytest.mark.parametrize("options", ["", ", options: {}", ", options: {tinyint1_as_boolean: true}"])
 def test_canal_without_a_profile_is_refused(check: Check, options: str) -> None:
     """A default profile would silently swap the images in the stream of a legacy DTS instance."""
-    code, out, err = check(FINE.replace(", options: {profile: oss}", options))
+    code, out, err = check(FINE.replace(", options: {profile: oss, timezone: UTC}", options))
     assert (2, "") == (code, out)
     assert re.search(r"sources\[0\] \(shop\)(\.options)?: ", err)
     for said in ("options.profile is missing", "swaps the two without an error", "dts_legacy", "translator init"):
@@ -116,8 +118,8 @@ def test_the_example_of_the_page(check: Check) -> None:
     page = Path(__file__).parents[3] / "docs" / "operate" / "outputs.md"
     (example,) = re.findall(r"^```yaml\n(output:.*?)^```", page.read_text(), re.MULTILINE | re.DOTALL)
     sources = FINE.partition("sources:")[2]
-    code, out, err = check(f'kafka: {{bootstrap_servers: "nobody:1"}}\n{example}sources:{sources}')
-    assert (0, "") == (code, err)
+    code, out, _ = check(f'kafka: {{bootstrap_servers: "nobody:1"}}\n{example}sources:{sources}')
+    assert 0 == code
     projections = ["  writes cdc.debezium as debezium", "  writes rows.{source}.{table} as upsert"]
     assert ["  writes cdc.canonical as avro", *projections] == out.splitlines()[1:]
 
@@ -191,3 +193,62 @@ def test_masks_that_take_a_declared_key(check: Check) -> None:
     wrong = FINE.replace('"OWNER.*"', "OWNER.T") + "masks: {rules: [{column: id, mask: drop}]}"
     code, _, err = check(wrong)
     assert (2, True) == (code, "column 'ID' is part of the key, and a rule applies drop" in err)
+
+
+CRM = """
+kafka: {bootstrap_servers: "nobody:1"}
+sources:
+  - {name: crm, dialect: canal, topics: [raw.crm], options: {profile: oss, timezone: UTC}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("section", "warning"),
+    [
+        (
+            "projections: [{topic: p, codec: debezium, include: [{table: t}, {source: crmm}]}]",
+            "projections[0].include[1]: no source matches crmm",
+        ),
+        ("output: {exclude: [{source: 'x*'}]}", "output.exclude[0]: no source matches x*"),
+    ],
+    ids=["include", "exclude"],
+)
+def test_a_pattern_for_a_source_that_does_not_exist(check: Check, section: str, warning: str) -> None:
+    """A misspelled source would leave an output empty without any other message."""
+    code, _, err = check(CRM + section)
+    assert (0, f"translator: warning: {warning}; sources: crm\n") == (code, err)
+
+
+@pytest.mark.parametrize(
+    ("options", "warned"),
+    [
+        ("profile: auto, timezone: UTC", ["profile auto does not name the writer"]),
+        ("profile: oss", ["options.timezone is not set"]),
+        ("profile: auto", ["profile auto does not name the writer", "options.timezone is not set"]),
+    ],
+)
+def test_a_writer_or_time_zone_that_is_left_open(check: Check, options: str, warned: list[str]) -> None:
+    code, _, err = check(CRM.replace("profile: oss, timezone: UTC", options))
+    assert (0, len(warned)) == (code, len(err.splitlines()))
+    assert [] == [text for text in warned if f"warning: source crm: {text}" not in err]
+
+
+def test_a_shareplex_source_without_a_time_zone(check: Check) -> None:
+    _, _, err = check(FINE.replace("    options: {timezone: UTC}\n", ""))
+    assert "warning: source erp: options.timezone is not set" in err
+
+
+@pytest.mark.skipif(_native.absence() is not None, reason="the extension is not built")
+@pytest.mark.parametrize(
+    ("projections", "warned"),
+    [
+        ("[{topic: rows, codec: upsert}]", True),
+        ("[{topic: dbz, codec: debezium}]", False),
+        ("[{topic: dbz, codec: debezium}, {topic: rows, codec: upsert}]", True),
+    ],
+)
+def test_projections_that_turn_the_native_path_off(check: Check, projections: str, warned: bool) -> None:
+    code, _, err = check(f"{CRM}projections: {projections}\n")
+    text = "the native path is off for crm, because a projection is not Debezium JSON"
+    assert (0, warned) == (code, text in err)
+    assert text not in check(f"{CRM}native: off\nprojections: {projections}\n")[2]

@@ -124,6 +124,26 @@ def test_records_that_need_a_registry_are_counted(shop: Bench) -> None:
     assert [True] == [f"{shop.raw}: 1 dead letters" in line for line in told if "dead letters" in line]
 
 
+def test_patterns_that_match_nothing_in_the_sample(shop: Bench) -> None:
+    """A rule for a misspelled column is named, even if another rule removes the column that it means."""
+    shop.feed([row(1)])
+    rules = [
+        {"column": "naem", "mask": "drop"},
+        {"column": "NAME", "mask": "drop"},
+        {"column": "n*", "type": "boolean", "mask": "drop"},
+    ]
+    include = [{"table": "*.t"}, {"source": "shop", "table": "*.tt"}]
+    projection = {"topic": f"{shop.name}-p", "codec": "json", "include": include}
+    changed(shop, masks={"rules": rules}, projections=[projection], output={"topic": f"{shop.name}-new"})
+    code, told = lines(shop)
+    assert 0 == code
+    assert [
+        "note   configuration: masks.rules[0] (column: naem) matched no column in the sample",
+        "note   configuration: masks.rules[2] (column: n*, type: boolean) matched no column in the sample",
+        "note   configuration: projections[0].include[1] (source: shop, table: *.tt) matched no table in the sample",
+    ] == [line for line in told if "configuration" in line]
+
+
 def test_settings_come_first(tmp_path: Path) -> None:
     """If the file is wrong, no server is contacted."""
     (tmp_path / "translator.yaml").write_text("kafka: {bootstrap_servers: 'nobody:1'}\nsources: []\n")

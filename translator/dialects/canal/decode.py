@@ -111,6 +111,20 @@ class Canal:
             return DeclaredFormGuard(self._forms())
         return self._guard(self._continuity)
 
+    def hints(self, *, described: bool) -> list[str]:
+        """Return hints about the writer and its time zone, which messages do not contain."""
+        found = []
+        if self._auto:
+            found.append(
+                "profile auto does not name the writer: updates that several writers would mean differently become "
+                "dead letters (AMBIGUOUS_VARIANT)"
+            )
+        if self._options.timezone is None:
+            found.append(
+                "options.timezone is not set: TIMESTAMP columns stay local times without a zone (note TZ_UNKNOWN)"
+            )
+        return found
+
     def learn(self, key: str, document: bytes) -> object:
         """Learn nothing, because Canal messages describe themselves.
 

@@ -92,10 +92,15 @@ class SharePlex:
         return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
 
     def hints(self, *, described: bool) -> list[str]:
-        """Return hints about settings that are missing from `tables:` and that no message can replace."""
+        """Return hints about settings that are missing and that no message can replace."""
+        zoneless = (
+            ["options.timezone is not set: commit and capture times without a zone are unknown (note TZ_UNKNOWN)"]
+            if self._rules.zone is None
+            else []
+        )
         if not self._declared_keys:
-            return ["no tables: are declared; inserts and deletes have no key, and no column has a type"]
-        return [
+            return ["no tables: are declared; inserts and deletes have no key, and no column has a type", *zoneless]
+        return zoneless + [
             f"tables: {pattern} declares no key, and messages for inserts and deletes do not contain one"
             for pattern, key in self._declared_keys
             if not key
