@@ -22,7 +22,7 @@ def librdkafka(kafka: Kafka) -> dict[str, Any]:
     config: dict[str, Any] = dict(librdkafka_options(kafka))
     # librdkafka would otherwise write to standard error in its own format.
     config["logger"] = logging.getLogger("librdkafka")
-    config["error_cb"] = ClientErrors(kafka.sasl_mechanism, ssl_context(kafka))
+    config["error_cb"] = ClientErrors(kafka.sasl_mechanism, ssl_context(kafka), kafka.bootstrap_servers)
     return config
 
 

@@ -45,12 +45,15 @@ _LOGIN: Mapping[str, str] = {
 }
 _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 
-# The suffix that librdkafka adds to a repeated text.
-_TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
+# The suffix that librdkafka adds to a text. It can contain parentheses: `1 identical error(s) suppressed`.
+_TAIL = re.compile(r" \((after \d+ms in state |install ca-certificates).*\)$", re.DOTALL)
 _ADDRESS = re.compile(r"://(?P<host>[^/]+):(?P<port>\d+)/")
 # How librdkafka writes a broker whose address is known, but whose ID in the cluster is not.
 _BOOTSTRAP = "/bootstrap: "
 _SECONDS = 5.0
+
+_API_VERSIONS = bytes.fromhex("0000000a 0012 0000 00000001 ffff")
+"""Kafka's first request (ApiVersions, version 0, no client id), with its length."""
 
 
 class ClientErrors:
@@ -58,13 +61,16 @@ class ClientErrors:
 
     Args:
         context: the clients' TLS context.
+        servers: the bootstrap addresses, separated by commas.
     """
 
-    def __init__(self, mechanism: str | None, context: ssl.SSLContext | None) -> None:
+    def __init__(self, mechanism: str | None, context: ssl.SSLContext | None, servers: str = "") -> None:
         self._mechanism = mechanism
         self._context = context
         self._refusals: dict[bool, tuple[str, str]] = {}  # key: whether only a bootstrap address rejected the client
-        self.last: str | None = None  # an error other than a rejection
+        self._servers = [server.strip() for server in servers.split(",") if server.strip()]
+        self._last: str | None = None  # an error other than a rejection
+        self._all_down = False
 
     def __call__(self, error: KafkaError) -> None:
         text = _TAIL.sub("", str(error.str()))
@@ -72,9 +78,18 @@ class ClientErrors:
         if advice is not None:
             self._refusals[_BOOTSTRAP in text] = text, advice
         elif error.code() != KafkaError._ALL_BROKERS_DOWN:
-            self.last = text
-        elif self.last is None:
-            self.last = "connections are closed without a reason: check kafka.security_protocol"
+            self._last = text
+        else:
+            self._all_down = True
+
+    @property
+    def last(self) -> str | None:
+        """The last error other than a rejection. If librdkafka gives no reason, this asks the bootstrap addresses."""
+        if self._last is None and self._all_down:
+            if hanging := next(filter(_hangs, self._servers), None):
+                return f"broker {hanging} accepts connections but does not respond"
+            return "connections are closed without a reason: check kafka.security_protocol"
+        return self._last
 
     def _advice(self, code: int, text: str) -> str | None:
         for pattern, advice in _REFUSALS:
@@ -113,3 +128,19 @@ class ClientErrors:
             return str(error.verify_message)
         except OSError:
             return None
+
+
+def _hangs(server: str) -> bool:
+    """Return whether a server accepts a connection but neither answers nor closes it. A broker that expects another
+    protocol does one of the two.
+    """
+    host, _, port = server.rpartition(":")
+    try:
+        with socket.create_connection((host.strip("[]"), int(port)), _SECONDS) as plain:
+            plain.sendall(_API_VERSIONS)
+            plain.recv(1)
+    except TimeoutError:
+        return True
+    except (OSError, ValueError):
+        pass
+    return False

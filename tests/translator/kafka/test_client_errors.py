@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import pytest
 from confluent_kafka import KafkaError
 
+from translator.kafka import client_errors
 from translator.kafka.client_errors import ClientErrors
 
 # Texts of librdkafka 2.16. tests/integration/test_security.py checks them all with a real broker.
@@ -67,3 +73,46 @@ def test_the_reason_stands_before_the_count() -> None:
     assert AWAY.partition(" (after")[0] == told(down, (KafkaError._TRANSPORT, AWAY), down).last
     assert "kafka.security_protocol" in (told(down).last or "")
     assert told().last is None
+
+
+def test_the_count_of_a_repeated_error_is_left_out() -> None:
+    """The count has parentheses of its own."""
+    refused = "b:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused"
+    for tail in ("after 0ms in state CONNECT", "after 0ms in state CONNECT, 1 identical error(s) suppressed"):
+        assert refused == told((KafkaError._TRANSPORT, f"{refused} ({tail})")).last
+
+
+@contextmanager
+def listening(*, closes: bool) -> Iterator[str]:
+    """Yield the address of a server that closes each connection, or accepts it and never answers."""
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen()
+
+        def close_each() -> None:
+            while True:
+                try:
+                    server.accept()[0].close()
+                except OSError:
+                    return
+
+        thread = threading.Thread(target=close_each, daemon=True)
+        if closes:
+            thread.start()
+        yield f"127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        if closes:
+            thread.join()
+
+
+@pytest.mark.parametrize("closes", [False, True])
+def test_a_broker_that_hangs_is_no_security_problem(closes: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """librdkafka reports the same for a broker that does not respond and for one that closes connections."""
+    if not closes:
+        monkeypatch.setattr(client_errors, "_SECONDS", 0.2)
+    with listening(closes=closes) as address:
+        complaints = ClientErrors(None, None, f"127.0.0.1:1,{address}")
+        complaints(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
+        said = complaints.last or ""
+    assert closes == ("kafka.security_protocol" in said)
+    assert closes != (said == f"broker {address} accepts connections but does not respond")
