@@ -66,6 +66,8 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
     def ready() -> str | None:
         if stopper.dead:
             return "stopping after an error"
+        if components.lag.brokers.is_lost:
+            return "no broker responds"
         return None if app.placed and not app.rebalancing else "partitions are being assigned"
 
     for path, view in probes.pages(components.metrics, ready).items():

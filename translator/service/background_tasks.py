@@ -103,7 +103,7 @@ class BackgroundTasks:
                 **components.summary.take(),
                 partitions=len(batches(self._app).placed),
                 lag_records=components.lag.records,
-                lag_seconds=round(components.lag.seconds, 1),
+                lag_seconds=None if (behind := components.lag.seconds) is None else round(behind, 1),
                 in_flight=components.delivery.batches,
                 waiting=components.waiter.waiting,
                 held=components.holds.count,

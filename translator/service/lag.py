@@ -18,12 +18,16 @@ from msgspec import Struct
 from translator.errors import FatalError, RetryableError
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.offset_ranges import Partitions, Place, Range
+from translator.service.broker_connection import BrokerConnection
 from translator.service.metrics import BatchAccount, Metrics
 
 log = structlog.get_logger("translator")
 
 LOOK_SECONDS = 5.0
 """Seconds between checks."""
+
+_KNOWN_SECONDS = 4 * LOOK_SECONDS
+"""A result older than this is not the lag any more, for example while a check waits for a broker that hangs."""
 
 
 class Reached(Struct, frozen=True):
@@ -69,15 +73,25 @@ class RawTopicLag:
 
     Args:
         source_of: a raw topic's source.
+        reach: raises RetryableError if no broker responds. Blocks.
     """
 
     def __init__(
-        self, metrics: Metrics, source_of: Callable[[str], str], ends: LookAtEnds, time_of_first: TimeOfFirst
+        self,
+        metrics: Metrics,
+        source_of: Callable[[str], str],
+        ends: LookAtEnds,
+        time_of_first: TimeOfFirst,
+        reach: Callable[[], object],
     ) -> None:
         self._metrics = metrics
         self._source_of = source_of
         self._ends = ends
         self._time_of_first = time_of_first
+        self._reach = reach
+        self.brokers = BrokerConnection()
+        self._known_at: float | None = None
+        self._failure = ""
         self._reached: dict[Place, Reached] = {}
         self._seen: dict[Place, Reached] = {}  # at the last check
         self._lags: dict[Place, PartitionLag] = {}
@@ -93,19 +107,24 @@ class RawTopicLag:
         self._reached.clear()
         self._seen.clear()
         self._lags.clear()
+        self._known_at = None
         self._assignments += 1
         self._metrics.forget_lag()
 
     @property
-    def records(self) -> int:
-        """The unacknowledged offsets of all partitions at the last check."""
-        return sum(lag.records for lag in self._lags.values())
+    def _is_known(self) -> bool:
+        return self._known_at is not None and time.monotonic() - self._known_at < _KNOWN_SECONDS
 
     @property
-    def seconds(self) -> float:
-        """The largest lag in time."""
+    def records(self) -> int | None:
+        """The unacknowledged offsets of all partitions, or None if the last check did not succeed."""
+        return sum(lag.records for lag in self._lags.values()) if self._is_known else None
+
+    @property
+    def seconds(self) -> float | None:
+        """The largest lag in time, or None if the last check did not succeed."""
         now = time.time()
-        return max((lag.seconds(now) for lag in self._lags.values()), default=0.0)
+        return max((lag.seconds(now) for lag in self._lags.values()), default=0.0) if self._is_known else None
 
     async def look(self, assigned: Mapping[Place, int]) -> None:
         """Check partitions and update the metrics. While no broker responds, the last result ages.
@@ -118,15 +137,31 @@ class RawTopicLag:
         try:
             lags = await asyncio.to_thread(self._look, reached)
         except (RetryableError, FatalError) as error:
-            log.warning("lag check failed, will retry", error=str(error))
+            self._known_at = None
+            await self._explain(error)
         else:
+            self.brokers.restore()
+            self._failure = ""
             if assignments != self._assignments:
                 return
             self._lags, self._seen = lags, reached
+            self._known_at = time.monotonic()
             self._metrics.lag_seen.set_to_current_time()
         now = time.time()
         for (topic, partition), lag in self._lags.items():
             self._metrics.tell_lag(self._source_of(topic), topic, partition, lag.records, lag.seconds(now))
+
+    async def _explain(self, error: Exception) -> None:
+        """Log why a check failed: once per outage, or once per reason if brokers respond."""
+        try:
+            await asyncio.to_thread(self._reach)
+        except RetryableError as away:
+            self.brokers.lose(str(away))
+            return
+        self.brokers.restore()
+        if self._failure != str(error):
+            self._failure = str(error)
+            log.warning("lag check failed, will retry", error=self._failure)
 
     def _look(self, reached: Mapping[Place, Reached]) -> dict[Place, PartitionLag]:
         ends = self._ends(reached) if reached else {}
@@ -165,4 +200,7 @@ def lag_of(
         time_ms = 0 if record is None else int(record.timestamp()[1])
         return time_ms if time_ms > 0 else None
 
-    return RawTopicLag(metrics, source_of, lambda places: topics.offsets(places, "latest", stable=True), time_of_first)
+    def ends(places: Iterable[Place]) -> Mapping[Place, int]:
+        return topics.offsets(places, "latest", stable=True)
+
+    return RawTopicLag(metrics, source_of, ends, time_of_first, topics.names)

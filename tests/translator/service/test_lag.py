@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import Iterable, Mapping
 
+import structlog
 from prometheus_client.parser import text_string_to_metric_families
 
 from translator.errors import RetryableError
@@ -24,12 +25,19 @@ class Bench:
         self.times: dict[int, int] = {}
         self.asked: list[int] = []
         self.metrics = Metrics("test")
-        self.lag = RawTopicLag(self.metrics, lambda topic: f"source of {topic}", self._ends, self._time_of_first)
+        self.reachable = False
+        self.lag = RawTopicLag(
+            self.metrics, lambda topic: f"source of {topic}", self._ends, self._time_of_first, self._reach
+        )
 
     def _ends(self, places: Iterable[Place]) -> Mapping[Place, int]:
         if self.end is None:
             raise RetryableError("no broker answers")
         return dict.fromkeys(places, self.end)
+
+    def _reach(self) -> None:
+        if not self.reachable:
+            raise RetryableError("no broker responds")
 
     def _time_of_first(self, unread: Range) -> int | None:
         self.asked.append(unread.first)
@@ -113,7 +121,7 @@ def test_what_was_given_up_is_not_told() -> None:
     bench.look()
     bench.lag.forget()
     assert bench.told() is None
-    assert (0, 0.0) == (bench.lag.records, bench.lag.seconds)
+    assert (None, None) == (bench.lag.records, bench.lag.seconds)
 
     async def overtaken() -> None:
         look = asyncio.create_task(bench.lag.look({RAW: 10}))
@@ -123,3 +131,32 @@ def test_what_was_given_up_is_not_told() -> None:
 
     asyncio.run(overtaken())
     assert bench.told() is None
+
+
+def test_an_outage_is_two_lines_and_no_lag_of_zero() -> None:
+    """The lag is unknown while no broker responds. The log reports its start and its end."""
+    bench = Bench(end=10)
+    with structlog.testing.capture_logs() as lines:
+        bench.look()
+        assert (0, 0.0, False) == (bench.lag.records, bench.lag.seconds, bench.lag.brokers.is_lost)
+        bench.end = None
+        for _ in range(3):
+            bench.look()
+            assert (None, None, True) == (bench.lag.records, bench.lag.seconds, bench.lag.brokers.is_lost)
+        bench.end = 10
+        bench.look()
+        bench.look()
+        assert (0, 0.0, False) == (bench.lag.records, bench.lag.seconds, bench.lag.brokers.is_lost)
+    assert ["broker connection lost", "broker connection restored"] == [line["event"] for line in lines]
+    assert "no broker responds" == lines[0]["error"]
+
+
+def test_one_partition_without_an_answer_is_no_outage() -> None:
+    """If brokers respond, the connection is not lost, and the reason is logged once."""
+    bench = Bench(end=10)
+    bench.end, bench.reachable = None, True
+    with structlog.testing.capture_logs() as lines:
+        bench.look()
+        bench.look()
+    assert (None, False) == (bench.lag.records, bench.lag.brokers.is_lost)
+    assert ["lag check failed, will retry"] == [line["event"] for line in lines]
