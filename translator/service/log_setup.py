@@ -15,6 +15,8 @@ _LEVELS: Mapping[str, int] = {
     "faust": logging.WARNING,
     "httpx2": logging.WARNING,
     "mode": logging.WARNING,
+    # Faust logs the start and the stop of its parts under the module of the class, such as `[^-BoundedStopApp]`.
+    "translator.service": logging.WARNING,
 }
 
 
