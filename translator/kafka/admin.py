@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from concurrent.futures import Future
@@ -183,10 +184,17 @@ class TopicAdmin:
             try:
                 described = _answer(f"topic {name}", future)
             except KafkaException as error:
+                if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise ConfigError(self._missing(name)) from None
                 raise ConfigError(f"topic {name}: {_reason(error)}") from None
             _check_right(f"topic {name}", described.authorized_operations, right)
             facts[name] = TopicFacts(str(described.topic_id), len(described.partitions))
         return facts
+
+    def _missing(self, name: str) -> str:
+        near = difflib.get_close_matches(name, self.names(), n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        return f"topic {name} does not exist or is not visible to this user{hint}"
 
     def check_group(self, group: str) -> None:
         """Check that this user may be a group member. If that cannot be determined yet, joining the group will show it.

@@ -24,6 +24,7 @@ from translator.service.message_context import raw_bytes
 from translator.service.partition_workers import PartitionWorkers
 from translator.service.stopping import BoundedStopApp, FailStop
 from translator.service.watchdog import Watchdog, Watched
+from translator.service.web_port import check_web_port
 
 log = structlog.get_logger("translator")
 
@@ -127,8 +128,17 @@ def _watchdog(app: BoundedStopApp, components: Components) -> Watchdog:
     return Watchdog(watched, timing.stuck)
 
 
+def _log_end(app: BoundedStopApp, components: Components, code: int) -> None:
+    """Log the last line, unless the error that ended the process was logged."""
+    if code == 0:
+        log.info("stopped", exit_code=code, **components.summary.total())
+    elif not app.ending:
+        log.critical("stopping", error="Faust ended with an error", error_type="FatalError", exit_code=code)
+
+
 def run(settings: Settings, *, accept_gap: bool = False) -> int:
     """Run the service until a signal (0) or an error (1)."""
+    check_web_port(settings.web)
     components = prepare(settings, accept_gap=accept_gap)
     log.info("prepared", sources=len(components.translators), topics=len(components.subscribed))
     identity = {"service.name": "cdc-translator", "cdc.group": settings.group}
@@ -142,7 +152,9 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
         try:
             worker.execute_from_commandline()  # always ends with SystemExit
         except SystemExit as end:
-            return int(end.code or 0)
+            code = int(end.code or 0)
+            _log_end(app, components, code)
+            return code
         finally:
             components.delivery.fail_stop()
             components.reader.close()

@@ -23,8 +23,8 @@ _LEVELS: Mapping[str, int] = {
 _CRASH = "We experienced a crash! Reraising original exception..."
 
 
-def configure(log_format: str, log_level: str) -> None:
-    """Set up logging for the process.
+def configure(log_format: str, log_level: str) -> bool:
+    """Set up logging for the process, and return whether the format is that for the console.
 
     Args:
         log_format: json, console, or auto (console if stderr is a terminal).
@@ -60,3 +60,11 @@ def configure(log_format: str, log_level: str) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+    return console
+
+
+def log_end(error: Exception, code: int, *, with_traceback: bool = False) -> None:
+    """Log the last line of a process that an error ends before Faust runs."""
+    log = structlog.get_logger("translator")
+    fields = {"exc_info": error} if with_traceback else {}
+    log.critical("stopping", error=str(error), error_type=type(error).__name__, exit_code=code, **fields)

@@ -37,7 +37,7 @@ class BoundedStopApp(faust.App):
     async def stop(self) -> None:
         if not self.ending:
             self.watchdog.retire(self.stop_seconds)
-            exit_within(self.stop_seconds)
+            exit_within(self.stop_seconds, f"it did not stop within {self.stop_seconds:g} s")
         await super().stop()
 
 
@@ -64,7 +64,7 @@ class FailStop:
         if self.dead:
             return
         self.dead = True
-        log.critical("stopping", error=str(error), error_type=type(error).__name__, exc_info=error)
+        log.critical("stopping", error=str(error), error_type=type(error).__name__, exit_code=1, exc_info=error)
         leaves = not self._delivery.may_still_write
         self._delivery.fail_stop()
         self._app.ending = True
@@ -74,12 +74,18 @@ class FailStop:
             self._crash = asyncio.get_running_loop().create_task(self._app.crash(error))
 
 
-def exit_within(seconds: float) -> None:
-    """Exit with code 1 after this time.
+def exit_within(seconds: float, error: str | None = None) -> None:
+    """Exit with code 1 after this time, and log the error if one is given.
 
     Without brokers, Faust's own shutdown never ends (its consumer thread hangs in LeaveGroup). A hard exit loses
     nothing, because undelivered records are not committed.
     """
-    timer = threading.Timer(seconds, os._exit, (1,))
+
+    def end() -> None:
+        if error is not None:
+            log.critical("stopping", error=error, error_type="Stuck", exit_code=1)
+        os._exit(1)
+
+    timer = threading.Timer(seconds, end)
     timer.daemon = True
     timer.start()

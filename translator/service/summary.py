@@ -8,19 +8,15 @@ from typing import Any
 from translator.service.metrics import BatchAccount
 
 
-class Summary:
-    """Sums up acknowledged batches."""
+class _Sums:
+    """The sums of acknowledged batches."""
 
     def __init__(self) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
         self._records: Counter[str] = Counter()
         self._dead: Counter[str] = Counter()
         self._refused: Counter[str] = Counter()
 
     def add(self, account: BatchAccount) -> None:
-        """Add an acknowledged batch."""
         self._records["read"] += account.records
         self._records["translated"] += account.translated
         self._records["learned"] += account.learned
@@ -30,12 +26,33 @@ class Summary:
         for (_, code), count in account.refused.items():
             self._refused[code] += count
 
-    def take(self) -> dict[str, Any]:
-        """Return the fields for the line, and start again."""
+    def fields(self) -> dict[str, Any]:
         names = ("read", "translated", "learned", "skipped", "written")
         fields: dict[str, Any] = {name: self._records[name] for name in names}
         fields["dead"] = dict(sorted(self._dead.items()))
         if self._refused:
             fields["refused"] = dict(sorted(self._refused.items()))
-        self._begin()
         return fields
+
+
+class Summary:
+    """Sums up acknowledged batches."""
+
+    def __init__(self) -> None:
+        self._since_line = _Sums()
+        self._since_start = _Sums()
+
+    def add(self, account: BatchAccount) -> None:
+        """Add an acknowledged batch."""
+        self._since_line.add(account)
+        self._since_start.add(account)
+
+    def take(self) -> dict[str, Any]:
+        """Return the fields for the line, and start again."""
+        fields = self._since_line.fields()
+        self._since_line = _Sums()
+        return fields
+
+    def total(self) -> dict[str, Any]:
+        """Return the same fields for all work since the start of the process."""
+        return self._since_start.fields()

@@ -92,7 +92,7 @@ class Watchdog:
         timer = threading.Timer(_LAST_WORDS, os._exit, (1,))
         timer.daemon = True
         timer.start()
-        log.critical("stopping", error=f"{said}; event loop at {self._place()}", error_type="Stuck")
+        log.critical("stopping", error=f"{said}; event loop at {self._place()}", error_type="Stuck", exit_code=1)
         os._exit(1)
 
     def _place(self) -> str:

@@ -1,5 +1,6 @@
 """The service as a process: exit codes, output, and stopping during startup."""
 
+import json
 import signal
 import socket
 import subprocess
@@ -9,6 +10,7 @@ import urllib.request
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -41,16 +43,53 @@ def test_without_a_broker_it_says_so_and_ends_with_1(tmp_path: Path, free_port: 
     """No response within `timing.broker_wait` is a failure and not a configuration error."""
     process = start(tmp_path, f"127.0.0.1:{free_port}", timing={"broker_wait": 1})
     output, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    assert 1 == process.returncode
-    assert "no broker available within 1 s" in output.splitlines()[-1]
+    end = last_line(output)
+    assert (1, 1, "stopping", "critical") == (process.returncode, end["exit_code"], end["event"], end["level"])
+    assert "no broker available within 1 s" in end["error"]
 
 
 def test_missing_topics_end_it_with_2(tmp_path: Path, broker: Broker) -> None:
     """Missing topics that must not be created are named, and the exit code is that of a configuration error."""
     process = start(tmp_path, broker.bootstrap)
     output, _ = process.communicate(timeout=PATIENCE_SECONDS)
-    assert 2 == process.returncode
-    assert "missing topics: process-test" in output
+    end = last_line(output)
+    assert (2, 2, "stopping") == (process.returncode, end["exit_code"], end["event"])
+    assert "missing topics: process-test" in end["error"]
+
+
+def test_a_raw_topic_that_does_not_exist_ends_it_with_2(tmp_path: Path, broker: Broker) -> None:
+    """The last line names the topic and the most similar one that exists."""
+    name = f"process-{uuid.uuid4().hex[:8]}"
+    admin = AdminClient({"bootstrap.servers": broker.bootstrap})
+    admin.create_topics([NewTopic(f"{name}.canal", 1, 1)])[f"{name}.canal"].result(30)
+    source = {"name": "s", "dialect": "canal", "topics": [f"{name}.cannal"], "options": {"profile": "oss"}}
+    with hold_port() as reserved:
+        web = {"port": reserved.getsockname()[1]}
+        more = {"output": {"topic": name}, "topics": {"create": True}, "web": web}
+        process = start(tmp_path, broker.bootstrap, sources=[source], **more)
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    end = last_line(output)
+    missing = f"topic {name}.cannal does not exist or is not visible to this user; did you mean {name}.canal?"
+    assert (2, missing) == (process.returncode, end["error"])
+
+
+def test_a_port_in_use_ends_it_with_2(tmp_path: Path, free_port: int) -> None:
+    """The last line names the setting, before a broker is contacted. It has no traceback."""
+    with hold_port() as other:
+        other.listen()
+        port = other.getsockname()[1]
+        process = start(tmp_path, f"127.0.0.1:{free_port}", web={"host": "127.0.0.1", "port": port})
+        output, _ = process.communicate(timeout=PATIENCE_SECONDS)
+    end = last_line(output)
+    said = f"web.port: {port} is in use at 127.0.0.1: choose another port, or stop the process that uses it"
+    assert (2, 2, said) == (process.returncode, end["exit_code"], end["error"])
+    assert "Traceback" not in output
+
+
+def last_line(output: str) -> dict[str, Any]:
+    """Return the fields of the last line. Every line is JSON."""
+    lines: list[dict[str, Any]] = [json.loads(line) for line in output.splitlines()]
+    return lines[-1]
 
 
 @pytest.mark.parametrize(
@@ -176,14 +215,20 @@ def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, fr
 
         wait_until("both are ready", PATIENCE_SECONDS, lambda: all(map(is_ready, ports)) and owned() == [0, 1])
         first.terminate()
+        output, _ = first.communicate(timeout=PATIENCE_SECONDS)
+        end = last_line(output)
+        assert ("stopped", 0, 0) == (end["event"], end["exit_code"], end["read"])
+        assert "[^" not in output
         wait_until("the other owns it", PATIENCE_SECONDS, lambda: gauge(ports[1], "cdc_partitions_assigned") == 1)
         assert is_ready(ports[1])
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
 def test_it_can_be_stopped_while_it_imports(tmp_path: Path, free_port: int, moment: str) -> None:
-    """SIGTERM ends it silently, even where Python would swallow or replace an exception."""
+    """SIGTERM ends it with one line, even where Python would swallow or replace an exception."""
     source = {"name": "s", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}
     settings = {"kafka": {"bootstrap_servers": f"127.0.0.1:{free_port}"}, "sources": [source]}
     ran = stopped_while_it_imports(tmp_path, "translator", settings, "translator.service.app", moment)
-    assert (0, "", "") == (ran.returncode, ran.stdout, ran.stderr)
+    assert (0, "") == (ran.returncode, ran.stdout)
+    end = json.loads(ran.stderr)
+    assert ("stopped", 0, "SIGTERM") == (end["event"], end["exit_code"], end["signal"])

@@ -17,7 +17,7 @@ def test_batches_are_added_and_told_once() -> None:
     first.refused["cdc.debezium", "UNSUPPORTED_SHAPE"] = 1
     summary.add(first)
     summary.add(BatchAccount("crm", "raw", 1, records=2, dead=Counter(TOO_LARGE=1, HELD=1)))
-    assert {
+    everything = {
         "read": 9,
         "translated": 3,
         "learned": 1,
@@ -25,5 +25,7 @@ def test_batches_are_added_and_told_once() -> None:
         "written": 5,
         "dead": {"HELD": 1, "TOO_LARGE": 2},
         "refused": {"UNSUPPORTED_SHAPE": 1},
-    } == summary.take()
+    }
+    assert everything == summary.take()
     assert {"read": 0, "translated": 0, "learned": 0, "skipped": 0, "written": 0, "dead": {}} == summary.take()
+    assert everything == summary.total()
