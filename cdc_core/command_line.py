@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,18 @@ class CommandGroup(click.Group):
     """A command group whose help prints each command's summary in full. By default, Click would shorten it to
     one line.
     """
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command for the arguments. For an unknown name, the error suggests the most similar one."""
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=1)
+            if near:
+                error.message += f" Did you mean {near[0]}?"
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         commands = ((name, self.get_command(ctx, name)) for name in self.list_commands(ctx))

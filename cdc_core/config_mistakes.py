@@ -158,6 +158,15 @@ def _one_of(context: Mapping[str, Any]) -> str:
     return f"expected {', '.join(others)} or {last}" if others else f"expected {last}"
 
 
+def _length(count: int, context: Mapping[str, Any]) -> str:
+    """Return a length with its unit. Pydantic reports a secret in the same way as a list."""
+    one, many = ("entry", "entries") if context["field_type"] in _COLLECTIONS else ("character", "characters")
+    return f"{count} {one if count == 1 else many}"
+
+
+_COLLECTIONS = frozenset({"List", "Tuple", "Set", "Frozenset", "Dictionary"})
+
+
 def _always(sentence: str) -> Callable[[Mapping[str, Any]], str]:
     return lambda _: sentence
 
@@ -190,8 +199,8 @@ _SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "greater_than_equal": lambda context: f"expected at least {context['ge']}",
     "less_than": lambda context: f"expected less than {context['lt']}",
     "less_than_equal": lambda context: f"expected at most {context['le']}",
-    "too_short": lambda context: f"expected at least {context['min_length']} of them",
-    "too_long": lambda context: f"expected at most {context['max_length']} of them",
+    "too_short": lambda context: f"expected at least {_length(context['min_length'], context)}",
+    "too_long": lambda context: f"expected at most {_length(context['max_length'], context)}",
     "string_too_short": lambda context: f"expected at least {context['min_length']} characters",
     "string_too_long": lambda context: f"expected at most {context['max_length']} characters",
     "string_pattern_mismatch": lambda context: f"expected text of the form {context['pattern']}",

@@ -199,7 +199,7 @@ def test_all_mistakes_at_once() -> None:
         "line 2: count: expected a whole number",
         "line 3: logins[0].usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
         "line 4: login.usr: unknown setting 'usr' (did you mean user?); allowed: password, user",
-        "line 5: list: expected at least 1 of them",
+        "line 5: list: expected at least 1 entry",
     ] == sorted(line.strip() for line in refusal(text).splitlines())
 
 

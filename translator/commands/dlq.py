@@ -51,6 +51,21 @@ class _Time(click.ParamType):
         return int(time.timestamp() * 1000)
 
 
+class _Place(click.IntRange):
+    """A partition or offset in the dead-letter topic. Operators also know the letter's origin, which is not wanted."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        try:
+            return super().convert(value, param, ctx)
+        except click.BadParameter:
+            self.fail(
+                f"{value!r} is not a number from 0: give the letter's partition and offset in the dead-letter topic, "
+                "as `dlq ls` shows them",
+                param,
+                ctx,
+            )
+
+
 @click.group(cls=CommandGroup)
 def dlq() -> None:
     """List, show, replay and discard dead letters: messages that could not be translated."""
@@ -123,8 +138,8 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     help="Write the message, including its values, as one line of a record file for `translator translate`.",
 )
 @json_option
-@click.argument("partition", type=click.IntRange(min=0))
-@click.argument("offset", type=click.IntRange(min=0))
+@click.argument("partition", type=_Place(min=0))
+@click.argument("offset", type=_Place(min=0))
 def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: int) -> None:
     """Show one dead letter, identified by its partition and offset in the dead-letter topic: reason, origin and form.
 

@@ -9,6 +9,7 @@ import click
 import msgspec
 
 from translator.commands.output import print_table
+from translator.operations.counted import counted
 from translator.operations.duration import instant
 from translator.operations.message_preview import preview, size_alone
 from translator.operations.terminal_text import shown
@@ -64,7 +65,7 @@ def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -
     reasons = []
     for key, group in sorted(groups.items()):
         times = [found.timestamp_ms for found in group]
-        example = group[0]
+        example = next((found for found in group if not found.replayed), group[0])
         replayed = sum(found.replayed and found.discarded is None for found in group)
         discarded = sum(found.discarded is not None for found in group)
         rows.append((*key, len(group), replayed, discarded, instant(min(times)), instant(max(times))))
@@ -120,8 +121,9 @@ def report_facts(report: ReplayReport, *, execute: bool) -> dict[str, Any]:
             for (source, code), group in sorted(report.groups.items())
         ],
         "still_dead": [
-            {"source": source, "code": code, "now": now, "letters": count}
+            {"source": source, "code": code, "now": now, "letters": count, "reason": reason}
             for (source, code, now), count in sorted(report.still.items())
+            for _, reason in [report.reasons.get((source, code, now), (None, None))]
         ],
         "refused": [
             {"output": output, "code": code, "events": count}
@@ -172,7 +174,11 @@ def print_report(report: ReplayReport, *, execute: bool) -> None:
     if rows:
         print_table(("source", "code", *counts), rows, title=None if execute else "dry run: nothing was written")
     for (source, code, now), count in sorted(report.still.items()):
-        click.echo(f"{source}: {count} letters with {code} are still dead, now with {now}")
+        which, reason = report.reasons.get((source, code, now), (None, None))
+        letters = f"{counted(count, 'letter')} with {code} {'is' if count == 1 else 'are'}"
+        click.echo(f"{source}: {letters} still dead, now with {now}")
+        if which is not None:
+            click.echo(shown(f"  for example partition {which.partition}, offset {which.offset}: {reason}"))
     for (output, code), count in sorted(report.refused.items()):
         click.echo(f"{count} events could not be written to {output} and became new dead letters: {code}")
     for found, reason in report.impossible[:_NAMED]:

@@ -17,6 +17,7 @@ from translator.config.setting_types import matches
 from translator.config.settings import parse_kafka
 from translator.errors import ConfigError
 from translator.message import Message
+from translator.operations.counted import counted
 
 if TYPE_CHECKING:  # imported at run time below, so that help starts without the dialects
     from translator.operations.recognition import TopicFinding
@@ -118,7 +119,7 @@ def _tell(findings: Sequence[TopicFinding], output: Path) -> None:
     for finding in findings:
         dialect = "unknown" if finding.verdict is None else finding.verdict.dialect
         open_ = sum(proposal.certainty != "certain" for proposal in finding.proposals)
-        left = f", {open_} options to confirm" if open_ else ""
-        say(f"{finding.topic}: {dialect} ({finding.certainty}), {finding.messages} messages{left}")
+        left = f", {counted(open_, 'option')} to confirm" if open_ else ""
+        say(f"{finding.topic}: {dialect} ({finding.certainty}), {counted(finding.messages, 'message')}{left}")
     if str(output) != "-":
         say(f"wrote {output}: read its comments, then run `translator check -c {output}`")

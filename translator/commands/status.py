@@ -28,7 +28,14 @@ _COLUMNS = 80
 
 @click.command()
 @config_option
-@click.option("--watch", type=click.FloatRange(0.1), metavar="SECONDS", help="Refresh repeatedly and show rates.")
+@click.option(
+    "--watch",
+    type=click.FloatRange(0.1),
+    metavar="[SECONDS]",
+    is_flag=False,
+    flag_value=2.0,
+    help="Refresh repeatedly, every 2 seconds unless a number is given, and show rates.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh, for programs.")
 def status(config: Path, watch: float | None, as_json: bool) -> None:
     """Show positions, lag, dead letters, held tables and the newest schemas, by source, partition and table.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -405,22 +405,29 @@ class Settings(Section):
 
     @model_validator(mode="after")
     def _unambiguous(self) -> Settings:
-        names = [source.name for source in self.sources]
-        for what, values in (("source name", names), ("output topic", self.written_topics)):
-            for value in values:
-                if values.count(value) > 1:
-                    raise ValueError(f"{what} {value} is used twice")
-        for topic in self.raw_topics:
-            owners = [source.name for source in self.sources for entry in source.topics if entry == topic]
-            if len(set(owners)) > 1:
-                both = " and ".join(dict.fromkeys(owners))
-                raise ValueError(f"topic {topic} is claimed by more than one source: {both}")
-            if len(owners) > 1:
-                raise ValueError(f"topic {topic} is listed twice by source {owners[0]}")
-        for topic in self.raw_topics:
-            if self.writes(topic):
-                raise ValueError(f"topic {topic} is both read and written")
+        self.refuse([(place, ConfigError(text)) for place, text in self._ambiguities()][:1])
         return self
+
+    def _ambiguities(self) -> Iterator[tuple[tuple[int | str, ...], str]]:
+        """Yield each name that means two things, with the location of its second use."""
+        names = [source.name for source in self.sources]
+        for number, name in enumerate(names):
+            if name in names[:number]:
+                yield ("sources", number), f"source name {name} is used twice"
+        for topic in self.written_topics:
+            if self.written_topics.count(topic) > 1:
+                yield ("projections",) if self.projections else ("output",), f"output topic {topic} is used twice"
+        owner_of: dict[str, str] = {}
+        for number, source in enumerate(self.sources):
+            place = "sources", number, "topics"
+            for topic in source.topics:
+                owner = owner_of.setdefault(topic, source.name)
+                if owner != source.name:
+                    yield place, f"topic {topic} is claimed by more than one source: {owner} and {source.name}"
+                elif source.topics.count(topic) > 1:
+                    yield place, f"topic {topic} is listed twice by source {owner}"
+                if self.writes(topic):
+                    yield place, f"topic {topic} is both read and written"
 
     @model_validator(mode="after")
     def _templates_are_apart(self) -> Settings:

@@ -209,7 +209,7 @@ class _Run:
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
         """Retry what a broker cannot answer yet: new partitions have no leader, and a new group has no coordinator."""
-        return retry_until("broker", lambda _: ask(), self._settings.timing.broker_wait, self._say)
+        return retry_until("leader or coordinator", lambda _: ask(), self._settings.timing.broker_wait, self._say)
 
 
 class _Target:

@@ -12,6 +12,7 @@ from typing import TypeAlias
 
 import yaml
 
+from translator.operations.counted import counted
 from translator.operations.recognition import KeylessTable, TopicFinding, Verdict
 from translator.proposals import Certainty
 
@@ -112,12 +113,14 @@ def _troubles(finding: TopicFinding) -> Iterator[str]:
     if verdict is None:
         return
     if verdict.waiting:
-        why = "wait for metadata messages: add the topic with those to topics and metadata_topics"
-        yield from _comment(f"{verdict.waiting} messages {why}", 4)
+        why = "for metadata messages: add the topic with those to topics and metadata_topics"
+        waiting = "message waits" if verdict.waiting == 1 else "messages wait"
+        yield from _comment(f"{verdict.waiting} {waiting} {why}", 4)
     if verdict.unregistered:
-        yield from _comment(f"{verdict.unregistered} messages need a schema registry: add the section registry", 4)
+        need = "message needs" if verdict.unregistered == 1 else "messages need"
+        yield from _comment(f"{verdict.unregistered} {need} a schema registry: add the section registry", 4)
     for refusals in verdict.refusals:
-        yield from _comment(f"{refusals.count} dead letters {refusals.code}, such as: {refusals.reason}", 4)
+        yield from _comment(f"{counted(refusals.count, 'dead letter')} {refusals.code}: {refusals.reason}", 4)
 
 
 def _options(topics: Group) -> Iterator[str]:

@@ -12,6 +12,7 @@ from translator.config.masks import MasksSettings
 from translator.config.settings import Settings
 from translator.config.unmatched_patterns import SeenTables, unmatched_in
 from translator.message import Message, RowChange
+from translator.operations.counted import counted
 from translator.operations.recognition import Verdict, judge, recognise, teach
 from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -109,4 +110,4 @@ def _account(subject: str, verdict: Verdict, records: int, *, registry: bool) ->
         why = "which this check does not request" if registry else "and none is configured: add the section registry"
         yield Check(subject, "note", f"{verdict.unregistered} need a schema from the schema registry, {why}")
     for refused in verdict.refusals:
-        yield Check(subject, "note", f"{refused.count} dead letters {refused.code}: {refused.reason}")
+        yield Check(subject, "note", f"{counted(refused.count, 'dead letter')} {refused.code}: {refused.reason}")

@@ -147,6 +147,13 @@ def test_the_example_of_the_page(check: Check) -> None:
             "topic cdc.debezium: json: unknown option 'tombstones'; allowed: key_change",
         ),
         ("key: [ID]", "columns: {ID: number}", "tables: OWNER.*: column ID: unknown type 'number'"),
+        ("name: erp", "name: shop", "line 7: sources[1] (shop): source name shop is used twice"),
+        (
+            "[raw.erp]",
+            "[raw.shop]",
+            "line 10: sources[1] (erp).topics: topic raw.shop is claimed by more than one source: shop and erp",
+        ),
+        ("kafka:", "masks: {key: short}\nkafka:", "line 2: masks.key: expected at least 32 characters"),
         ("nobody:1", "${NO_SUCH_VARIABLE}", "FILE: environment variable NO_SUCH_VARIABLE is not set"),
     ],
     ids=[
@@ -158,6 +165,9 @@ def test_the_example_of_the_page(check: Check) -> None:
         "codec option",
         "option of another codec",
         "table",
+        "source name",
+        "topic",
+        "length of a secret",
         "variable",
     ],
 )

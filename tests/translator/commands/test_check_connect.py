@@ -33,8 +33,8 @@ def test_all_is_well(shop: Bench) -> None:
     assert f"ok     topic {shop.name}-new: 3 partitions, and this user may write" in told
     assert f"ok     topic {shop.name}-t.shop.orders: 2 partitions, and this user may write" in told
     assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned, 1 skipped (without a value)" in told
-    (dead,) = [line for line in told if "dead letters" in line]
-    assert dead.startswith(f"note   topic {shop.raw}: 1 dead letters MALFORMED_JSON: canal: not JSON")
+    (dead,) = [line for line in told if "dead letter" in line]
+    assert dead.startswith(f"note   topic {shop.raw}: 1 dead letter MALFORMED_JSON: canal: not JSON")
     assert [] == shop.read(f"{shop.name}-new")
     parts = json.loads(shop.run("check", "--connect", "--json").stdout)
     assert ["shop"] == parts["sources"]
@@ -121,7 +121,7 @@ def test_records_that_need_a_registry_are_counted(shop: Bench) -> None:
     assert f"note   topic {shop.raw}: 2 records: 0 translated, 0 learned" in told
     needs = "1 need a schema from the schema registry, and none is configured: add the section registry"
     assert f"note   topic {shop.raw}: {needs}" in told
-    assert [True] == [f"{shop.raw}: 1 dead letters" in line for line in told if "dead letters" in line]
+    assert [True] == [f"{shop.raw}: 1 dead letter" in line for line in told if "dead letter" in line]
 
 
 def test_patterns_that_match_nothing_in_the_sample(shop: Bench) -> None:

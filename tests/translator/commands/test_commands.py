@@ -31,7 +31,20 @@ def test_none_is_forgotten() -> None:
 def test_an_unknown_one() -> None:
     """An unknown command is rejected with exit code 2."""
     ran = _program.run("translat")
-    assert (2, True) == (ran.returncode, "No such command 'translat'" in ran.stderr)
+    assert (2, True) == (ran.returncode, "No such command 'translat'. Did you mean translate?" in ran.stderr)
+    assert "Did you mean" not in _program.run("quux").stderr
+
+
+def test_an_unknown_subcommand() -> None:
+    ran = _program.run("dlq", "replya")
+    assert (2, True) == (ran.returncode, "Did you mean replay?" in ran.stderr)
+
+
+@pytest.mark.parametrize(("arguments", "seconds"), [([], None), (["--watch"], 2.0), (["--watch", "5"], 5.0)])
+def test_watching_needs_no_number(arguments: list[str], seconds: float | None) -> None:
+    command = cli.get_command(CONTEXT, "status")
+    assert command is not None
+    assert seconds == command.make_context("status", arguments).params["watch"]
 
 
 @pytest.mark.parametrize(

@@ -150,13 +150,16 @@ def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> N
     assert [("AMBIGUOUS_VARIANT", 1, 0), ("MALFORMED_JSON", 0, 1)] == [
         (group["code"], group["translated"], group["dead"]) for group in told["groups"]
     ]
-    assert [{"source": "shop", "code": "MALFORMED_JSON", "now": "MALFORMED_JSON", "letters": 1}] == told["still_dead"]
+    (still,) = told["still_dead"]
+    assert still.pop("reason").startswith("canal: not JSON")
+    assert {"source": "shop", "code": "MALFORMED_JSON", "now": "MALFORMED_JSON", "letters": 1} == still
     counts = "letters=2 translated=1 events=1 skipped=0 learned=0 dead=1 impossible=0 repeated=0 before=0"
     rest = "letters=1 translated=0 events=0 skipped=0 learned=0 dead=1 impossible=0 repeated=0 before=1"
     assert [f"dry run: {counts}", f"replayed: {counts}", f"replayed: {rest}"] == [
         ran.stdout.splitlines()[-1] for ran in said
     ]
-    assert "shop: 1 letters with MALFORMED_JSON are still dead, now with MALFORMED_JSON" in said[0].stdout
+    assert "shop: 1 letter with MALFORMED_JSON is still dead, now with MALFORMED_JSON" in said[0].stdout
+    assert ": canal: not JSON" in said[0].stdout
     assert SECRET not in "".join(ran.stdout + ran.stderr for ran in said)
 
 
@@ -305,3 +308,26 @@ class TestPreview:
         assert "\x1b" not in "".join(wide)
         deep = preview(b'{"a":' * 400 + b"1" + b"}" * 400)
         assert len(deep) < 20
+
+
+def test_the_example_of_a_group_is_an_open_letter(broker: Broker, tmp_path: Path) -> None:
+    """A letter that was replayed is not an example of what is left to do."""
+    yard = Yard(broker.bootstrap)
+    own = Desk(yard, tmp_path)
+    try:
+        yard.feed(0, update(1), update(2))
+        yard.translate(own.settings)
+        done = own.run("replay", "--execute", "--limit", "1", settings=yard.settings(CLEAR))
+        assert 0 == done.returncode, done.stderr
+        (example,) = [line for line in own.run("ls").stdout.splitlines() if line.startswith("dlq show ")]
+        still_open = [letter for letter in own.listed() if not letter["replayed"]]
+        places = [f"dlq show {letter['partition']} {letter['offset']}" for letter in still_open]
+        assert [example.partition(":")[0]] == places
+    finally:
+        yard.close()
+
+
+def test_the_origin_of_a_letter_is_not_its_place(desk: Desk) -> None:
+    ran = desk.run("show", "crm.canal", "1", "21")
+    assert 2 == ran.returncode
+    assert "'crm.canal' is not a number from 0: give the letter's partition and offset" in ran.stderr

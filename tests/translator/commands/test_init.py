@@ -17,10 +17,10 @@ def test_topics(shop: Bench) -> None:
     ran = _program.run("init", "--kafka", kafka, "--count", "8", "-o", str(out), f"{shop.raw[:-1]}?")
     assert 0 == ran.returncode, ran.stderr
     # Two records from each end of the first partition, and all of the other, one of which has no value.
-    assert f"translator: {shop.raw}: canal (certain), 5 messages, 1 options to confirm" in ran.stderr
+    assert f"translator: {shop.raw}: canal (certain), 5 messages, 1 option to confirm" in ran.stderr
     (source,) = yaml.safe_load(out.read_text())["sources"]
     assert ("canal", [shop.raw], {"profile": "auto"}) == (source["dialect"], source["topics"], source["options"])
-    assert "1 dead letters MISSING_FIELD" in out.read_text()
+    assert "1 dead letter MISSING_FIELD" in out.read_text()
     assert 0 == _program.run("check", "-c", str(out)).returncode
     again = _program.run("init", "--kafka", kafka, "-o", str(out), shop.raw)
     assert (2, f"translator: {out} already exists and was not changed; choose another file with -o\n") == (

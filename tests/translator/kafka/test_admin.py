@@ -100,7 +100,7 @@ def test_missing_topics_are_named_when_they_may_not_be_created(settings: Setting
 
 def test_a_raw_topic_that_is_not_there_is_named(settings: Settings) -> None:
     """Raw topics are never created. A missing one is a configuration error, whatever is requested about it."""
-    with pytest.raises(ConfigError, match="^topic no-such-topic does not exist"):
+    with pytest.raises(ConfigError, match=r"^topic no-such-topic does not exist"):
         topics_of(settings).describe(["no-such-topic"])
     with pytest.raises(ConfigError, match=r"^configuration of topic no-such-topic: "):
         topics_of(settings).max_message_bytes(["no-such-topic"])

@@ -20,9 +20,10 @@ from msgspec import Struct, field
 
 from translator.codecs.record import Record
 from translator.config.settings import Settings
-from translator.errors import ErrorCode, unknown
+from translator.errors import ErrorCode, quote, unknown
 from translator.kafka.partitioner import output_partition
 from translator.kafka.producer import RecordProducer, producer_config
+from translator.message import Needs
 from translator.operations.dlq.origins import with_messages
 from translator.operations.dlq.reader import Dead, Identity, LetterFilter, StoredLetter, look
 from translator.operations.dlq.table_order import ReplayOrder
@@ -36,6 +37,7 @@ from translator.service.metrics import BatchAccount
 from translator.service.pipeline import Pipeline, Route
 from translator.service.state_follower import follow
 from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, ended
+from translator.translation.dead_letter import DeadLetter
 
 AT_ONCE = 500
 """Maximum number of messages delivered before marks are written. After a crash, this many can be replayed again."""
@@ -66,6 +68,8 @@ class ReplayReport(Struct):
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     """Letters that stay dead, by source, code, and the code that they would have now."""
+    reasons: dict[tuple[str, str, str], tuple[StoredLetter, str]] = field(default_factory=dict)
+    """For each entry in `still`, its first letter and why its message cannot be translated now."""
     impossible: list[tuple[StoredLetter, str]] = field(default_factory=list)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Translated messages that became new dead letters for a projection, by projection and code."""
@@ -303,9 +307,19 @@ class _Replay:
         group.dead += account.dead.total()
         self.report.refused.update(account.refused)
         for code in account.dead:
-            self.report.still[found.letter.source, found.letter.code, code] += 1
+            key = found.letter.source, found.letter.code, code
+            self.report.still[key] += 1
+            if key not in self.report.reasons and (reason := self._reason(found, code)):
+                self.report.reasons[key] = found, reason
         if not account.dead:
             self._done += [found, *twins]
+
+    def _reason(self, found: StoredLetter, code: str) -> str | None:
+        """Return why a message is dead now, or None if not its translation but the service rejects it (HELD)."""
+        result = self._components.translators[found.letter.source].translate(found.letter.message)
+        if isinstance(result, Needs):
+            return f"metadata {quote(result.key)} is missing"
+        return result.reason if isinstance(result, DeadLetter) and result.code == code else None
 
     async def _mark(self, marks: Sequence[Record]) -> None:
         topic = self._components.target.outputs.metadata.topic
