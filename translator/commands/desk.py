@@ -75,7 +75,7 @@ def desk(
     if config is not None:
         service = ServiceView(settings_module.load(config), say)
     lakehouse = None if sink is None else SinkView(sink)
-    app = application([host, *names], service, Access(token, trusted_header), lakehouse)
+    app = application([host, *names], service, Access(token, trusted_header, say), lakehouse)
     asyncio.run(_serve(app, host, port, names))
 
 

@@ -11,7 +11,7 @@ from translator.dialects import DIALECTS
 from translator.errors import CdcError
 from translator.web import service_pages, sink_pages
 from translator.web.access import Access
-from translator.web.guarding import guarded
+from translator.web.guarding import form, guarded
 from translator.web.playground import BYTES, ENCODINGS, RECOGNISE, PastedMessage, Sample, answer, samples
 from translator.web.render import Nav, page, static
 from translator.web.service_view import ServiceView
@@ -74,7 +74,7 @@ def _question(sample: Sample) -> PastedMessage:
 
 
 async def _answered(request: web.Request) -> web.Response:
-    given = {name: value for name, value in (await request.post()).items() if isinstance(value, str)}
+    given = {name: value for name, value in (await form(request)).items() if isinstance(value, str)}
     question = _asked(given)
     try:
         async with request.app[_TURNS]:

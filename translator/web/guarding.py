@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+import asyncio
+from collections.abc import Awaitable, Callable, Collection, Mapping
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -24,6 +25,8 @@ HEADERS = {
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+_BODY_SECONDS = 30.0
+
 _SAFE = frozenset({"GET", "HEAD"})
 
 
@@ -42,13 +45,30 @@ def guarded(hosts: Collection[str]) -> list[Middleware]:
 
     @web.middleware
     async def origins(request: web.Request, handler: Handler) -> web.StreamResponse:
-        if _host(request.host) not in hosts:
+        try:
+            host, is_ours = _host(request.host), request.method in _SAFE or _is_ours(request)
+        except ValueError:
+            return _refused(400, "the header Host or Origin is not a valid address")
+        if host not in hosts:
             return _refused(403, f"this page is not served under the host name {request.host[:100]}")
-        if request.method not in _SAFE and not _is_ours(request):
+        if not is_ours:
             return _refused(403, "the form was sent from another site")
         return await handler(request)
 
     return [headers, origins]
+
+
+async def form(request: web.Request) -> Mapping[str, object]:
+    """Return a form's fields.
+
+    Raises:
+        HTTPRequestTimeout: the client does not send them in time, so that it cannot keep connections open.
+    """
+    try:
+        async with asyncio.timeout(_BODY_SECONDS):
+            return await request.post()
+    except TimeoutError:
+        raise web.HTTPRequestTimeout from None
 
 
 async def _answered(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -63,7 +83,9 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
 _REASONS = {
     404: "this page does not exist",
     405: "this page does not support such requests",
+    408: "the form did not arrive in time",
     413: "the message is too large for this page",
+    429: "too many logins are being checked: try again in a moment",
 }
 
 
@@ -72,11 +94,20 @@ def _refused(status: int, why: str) -> web.Response:
 
 
 def _host(host: str) -> str:
+    """Return the name without the port.
+
+    Raises:
+        ValueError: it is not an address.
+    """
     return (urlsplit(f"//{host}").hostname or "").lower()
 
 
 def _is_ours(request: web.Request) -> bool:
-    """Return whether a form was sent from our own page. Browsers report this, and other programs send no origin."""
+    """Return whether a form was sent from our own page. Browsers report this, and other programs send no origin.
+
+    Raises:
+        ValueError: the origin is not an address.
+    """
     if request.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = request.headers.get("Origin")

@@ -26,6 +26,9 @@ from translator.web.event_view import EventView, view
 BYTES = 1024 * 1024
 """Maximum size of a message, and of everything that comes before it."""
 
+OPTIONS_BYTES = 16 * 1024
+"""Maximum size of the options. Parsing YAML takes a second for each 30 KiB."""
+
 RECOGNISE = "recognise"
 """Value of the dialect field that requests recognition."""
 
@@ -104,6 +107,8 @@ def answer(question: PastedMessage) -> MessageReading:
     value = _decoded(question)
     if len(value) > BYTES or len(question.before) > BYTES:
         raise ConfigError(f"the message can have at most {BYTES} bytes here, and so can the messages before it")
+    if len(question.options.encode()) > OPTIONS_BYTES:
+        raise ConfigError(f"the options can have at most {OPTIONS_BYTES} bytes here")
     before = [line.encode() for line in question.before.splitlines() if line.strip()]
     *others, message = [Message(_TOPIC, 0, offset, 0, None, text) for offset, text in enumerate([*before, value])]
     message = msgspec.structs.replace(message, key=question.key.encode() or None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import unicodedata
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from importlib import resources
 from typing import Any, TypeAlias, TypeVar
@@ -57,12 +58,26 @@ def page(template: str, *, status: int = 200, nav: Nav = (), **content: Any) -> 
     return web.Response(text=text, content_type="text/html", charset="utf-8", status=status)
 
 
-async def asked(ask: Callable[[], Found], nav: Nav) -> Found | web.Response:
-    """Return the result of a call that can take seconds, or an error page with the reason."""
+_ANSWER_SECONDS = 30.0
+
+# Separate from the threads that translate messages, so that the playground works while no broker responds.
+_THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="desk")
+
+
+async def asked(ask: Callable[[], Found], nav: Nav, *, seconds: float | None = _ANSWER_SECONDS) -> Found | web.Response:
+    """Return the result of a call that queries brokers, or an error page with the reason.
+
+    Args:
+        seconds: how long the client waits, including the wait for other calls; None for as long as the call takes.
+    """
     try:
-        return await asyncio.to_thread(ask)
+        async with asyncio.timeout(seconds):
+            return await asyncio.get_running_loop().run_in_executor(_THREADS, ask)
     except CdcError as error:
-        return page("refused.html", status=503, title="No response", nav=nav, why=str(error))
+        why = str(error)
+    except TimeoutError:
+        why = f"no broker responded within {seconds:g} s"
+    return page("refused.html", status=503, title="No response", nav=nav, why=why)
 
 
 @cache

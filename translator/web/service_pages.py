@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Sequence
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
@@ -11,9 +10,11 @@ from aiohttp import web
 
 from cdc_core.envelope import TableSchema
 from cdc_core.table_id import joined_name
+from translator.errors import quote
 from translator.operations.dlq.reader import StoredLetter
 from translator.operations.duration import duration, moment
 from translator.web.access import Access
+from translator.web.guarding import form
 from translator.web.render import Nav, asked, page
 from translator.web.service_view import ServiceView
 
@@ -55,6 +56,7 @@ class ServicePages:
             web.post("/replay", self._replay),
             web.get("/login", self._login_form),
             web.post("/login", self._login),
+            web.post("/logout", self._logout),
         ]
 
     async def _status(self, request: web.Request) -> web.Response:
@@ -89,7 +91,9 @@ class ServicePages:
         if isinstance(dead, web.Response):
             return dead
         groups = list(_grouped(dead.letters))
-        return self._page("letters.html", title="Dead letters", groups=groups, held=dead.held, time=moment)
+        granted = self._access.has_login and self._access.is_granted(request)
+        content: dict[str, Any] = {"groups": groups, "held": dead.held, "time": moment, "logout": granted}
+        return self._page("letters.html", title="Dead letters", **content)
 
     async def _letter(self, request: web.Request) -> web.Response:
         place = int(request.match_info["partition"]), int(request.match_info["offset"])
@@ -106,13 +110,16 @@ class ServicePages:
         return await self._replayed(request, request.query.get("source", ""), request.query.get("code", ""), False)
 
     async def _replay(self, request: web.Request) -> web.Response:
-        given = await request.post()
+        given = await form(request)
         return await self._replayed(request, str(given.get("source", "")), str(given.get("code", "")), True)
 
     async def _replayed(self, request: web.Request, source: str, code: str, execute: bool) -> web.Response:
         if not self._access.is_granted(request):
             raise web.HTTPForbidden(reason="log in first: a replay writes events")
-        report = await self._asked(lambda: self._view.replay(source, code, execute=execute))
+        if execute:
+            self._access.note(request, f"replay of {quote(source)}, {quote(code)}")
+        # A replay takes as long as its letters need.
+        report = await asked(lambda: self._view.replay(source, code, execute=execute), self._nav, seconds=None)
         if isinstance(report, web.Response):
             return report
         title = "Replayed" if execute else "Replay (dry run)"
@@ -134,13 +141,17 @@ class ServicePages:
         return self._page("login.html", title="Log in", next=_inside(request.query.get("next", "")), wrong=False)
 
     async def _login(self, request: web.Request) -> web.Response:
-        given = await request.post()
+        given = await form(request)
         to = _inside(str(given.get("next", "")))
         response = web.Response(status=303, headers={"Location": to})
-        if self._access.log_in(str(given.get("token", "")), response):
+        if await self._access.log_in(request, str(given.get("token", "")), response):
             return response
-        await asyncio.sleep(1)  # slows down anyone who tries to guess the token
         return self._page("login.html", status=403, title="Log in", next=to, wrong=True)
+
+    async def _logout(self, request: web.Request) -> web.Response:
+        response = web.Response(status=303, headers={"Location": "/letters"})
+        self._access.log_out(request, response)
+        return response
 
     def _page(self, template: str, *, status: int = 200, **content: Any) -> web.Response:
         return page(template, status=status, nav=self._nav, **content)

@@ -21,6 +21,8 @@ from translator.web.event_view import EventView, view
 from translator.web.kept import Kept
 from translator.web.playground import shown
 
+_BROKER_SECONDS = 10.0
+
 _STATUS_SECONDS = 2.0
 _LETTERS_SECONDS = 10.0
 """Seconds to cache a query, so that brokers are not queried more often when many users read the page."""
@@ -48,6 +50,10 @@ class ServiceView:
     """The data for the pages. Each call can take seconds and belongs in a thread."""
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
+        timing = settings.timing
+        # A page is not worth waiting longer for, and each wait occupies a thread.
+        timing = timing.model_copy(update={"broker_wait": min(timing.broker_wait, _BROKER_SECONDS)})
+        settings = settings.model_copy(update={"timing": timing})
         self.settings = settings
         self._say = say
         self._looker: StatusLooker | None = None

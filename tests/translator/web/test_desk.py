@@ -1,5 +1,7 @@
 """The playground over HTTP: what it serves, and which requests it rejects."""
 
+import socket
+import threading
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -10,8 +12,11 @@ from typing import Any
 import pytest
 
 from tests.translator.web._serving import served
+from translator.errors import RetryableError
+from translator.web import guarding
 from translator.web.guarding import HEADERS
 from translator.web.playground import samples
+from translator.web.render import asked
 
 HOSTILE = "<script>alert(1)</script>\"'\u202eevil\u2028</textarea>"
 
@@ -110,3 +115,51 @@ def test_other_methods(address: str) -> None:
         urllib.request.urlopen(request, timeout=60)
     refused.value.close()
     assert 405 == refused.value.code
+
+
+@pytest.mark.parametrize("headers", [{"Host": "[::1"}, {"Host": "[x]"}, {"Origin": "http://["}])
+def test_addresses_that_are_none(address: str, headers: dict[str, str]) -> None:
+    """A header that cannot be parsed is the client's mistake."""
+    status, text, sent = ask(address, {"message": "{}"}, **headers)
+    assert (400, True) == (status, "not a valid address" in text)
+    assert HEADERS.items() <= dict(sent).items()
+
+
+def test_long_options(address: str) -> None:
+    """They are rejected before they are parsed, because YAML is slow."""
+    for options in ("- a\n" * 100_000, "[" * 16_385):
+        status, text, _ = ask(address, {"message": "{}", "dialect": "canal", "options": options})
+        assert (422, True) == (status, "the options can have at most 16384 bytes here" in text)
+
+
+def test_a_form_that_never_arrives(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guarding, "_BODY_SECONDS", 0.2)
+    host, _, port = address.removeprefix("http://").rstrip("/").partition(":")
+    with socket.create_connection((host, int(port)), 60) as client:
+        head = f"POST / HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/x-www-form-urlencoded\r\n"
+        client.sendall(f"{head}Content-Length: 1000\r\n\r\nmessage=".encode())
+        assert client.recv(100).startswith(b"HTTP/1.1 408")
+
+
+class Stuck:
+    """A service whose brokers do not respond until the end of the test."""
+
+    def __init__(self) -> None:
+        self.end = threading.Event()
+
+    def letters(self) -> None:
+        self.end.wait()
+        raise RetryableError("no broker available")
+
+
+def test_pages_without_brokers_do_not_stop_the_playground(monkeypatch: pytest.MonkeyPatch) -> None:
+    stuck: Any = Stuck()
+    monkeypatch.setattr(asked, "__kwdefaults__", {"seconds": 0.2})
+    with served(stuck) as desk:
+        try:
+            for _ in range(8):
+                status, text, _ = ask(f"{desk}letters")
+                assert (503, True) == (status, "no broker responded within 0.2 s" in text)
+            assert 200 == ask(desk, {"message": "{}"})[0]
+        finally:
+            stuck.end.set()

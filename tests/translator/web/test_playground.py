@@ -84,7 +84,7 @@ def test_metadata_comes_before() -> None:
         (PastedMessage("{}", dialect="debezium"), "unknown dialect 'debezium'"),
         (PastedMessage("{}", dialect="canal", options="- a"), "the options are not a mapping"),
         (PastedMessage("{}", dialect="canal", options="{"), "the options are not YAML"),
-        (PastedMessage("{}", dialect="canal", options="[" * 100_000), "the options are not YAML"),
+        (PastedMessage("{}", dialect="canal", options="[" * 10_000), "the options are not YAML"),
         (PastedMessage("{}", dialect="canal", options="profle: oss"), "did you mean profile?"),
         (PastedMessage("x" * (1024 * 1024 + 1)), "the message can have at most 1048576 bytes here"),
         (PastedMessage("{}", before="\n" * (1024 * 1024 + 1)), "the message can have at most 1048576 bytes here"),
