@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from typing import Literal, TypeAlias
 
+from translator.dialects._masked_statement import masked_statement
 from translator.dialects._masked_values import MaskedValues
 from translator.errors import Unmaskable
 
@@ -114,29 +115,3 @@ def _unit(unit: str, char: str, other: str) -> str:
     if char == other:
         return unit
     return json.dumps(other)[1:-1] if unit.startswith("\\u") else other
-
-
-_STATEMENT = re.compile(
-    r"'(?:[^'\\]|\\.|'')*'|\"(?:[^\"\\]|\\.|\"\")*\"|`[^`]*`|/\*(?!!).*?\*/|--[^\n]*|(?<![\w.])\d[\w.]*", re.DOTALL
-)
-_DDL = re.compile(r"\s*(/\*.*?\*/\s*)*(create|alter|drop|rename|truncate|comment)\b", re.IGNORECASE | re.DOTALL)
-
-
-def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> str:
-    """Return SQL with other literals and comments. Numbers that belong to column types stay.
-
-    Args:
-        quotes: the quote characters for strings. Any other quote contains a name.
-    """
-    keeps_numbers = _DDL.match(sql) is not None
-
-    def other(found: re.Match[str]) -> str:
-        literal = found[0]
-        first = literal[0]
-        if first in quotes:
-            return first + masked.text(literal[1:-1].replace(first * 2, "  ")) + first
-        if first in "/-":
-            return literal[:2] + masked.text(literal[2:].removesuffix("*/")) + ("*/" if first == "/" else "")
-        return masked.number(literal) if first.isdigit() and not keeps_numbers else literal
-
-    return _STATEMENT.sub(other, sql)

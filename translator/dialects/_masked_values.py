@@ -18,7 +18,13 @@ _DATE = r"(?P<year>\d{4})(?P<separator>[-/.])(?P<month>\d\d)(?P=separator)(?P<da
 _TIME = r"(?P<hour>\d{2,3}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?P<fraction>\.\d+)?"
 _TIMES = re.compile(f"{_DATE}|(?<![:+\\d-]){_TIME}", re.ASCII)
 _HAS_TIME = re.compile(r"-?(\d{4}([-/.])\d\d\2\d\d([ T:].*)?|\d{2,3}:\d\d(:\d\d)?([^\d:].*)?)", re.ASCII)
+_HEX_BYTES = re.compile(r"(?:[0-9A-F]{2})+", re.ASCII)
+"""Bytes as Qlik Replicate writes them. A word in capitals from A to F is masked in the same way."""
+
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F{}-]{8,}", re.ASCII)
+
+_DIGITS = 1000
+"""Longer numbers are masked in parts, because Python does not convert more than 4300 digits."""
 
 _LETTERS: Mapping[int, str] = {2: "àçéñöüß", 3: "一二三四五六七", 4: "𠀀𠀁𠀂𠀃"}
 """Letters by their size in UTF-8."""
@@ -75,12 +81,20 @@ def _stream(value: bytes, key: bytes) -> Iterator[int]:
 
 def _below(digits: str, chance: Callable[[int], int]) -> str:
     """Return the same number of digits with no greater value. A power of ten becomes any smaller number."""
+    if len(digits) > _DIGITS:
+        head, tail = digits[:_DIGITS], digits[_DIGITS:]
+        masked = _below(head, chance).zfill(len(head))
+        return masked + (_below(tail, chance).zfill(len(tail)) if masked == head else _random(tail, chance))
     number = int(digits or 0)
     if number < 2:
         return digits
     least = 10 ** (len(str(number)) - 1)
     other = 1 + chance(number - 1) if number == least else least + chance(number - least)
     return str(other).zfill(len(digits) if digits.startswith("0") else 0)
+
+
+def _random(digits: str, chance: Callable[[int], int]) -> str:
+    return "".join(str(chance(10)) for _ in digits)
 
 
 def _fraction(text: str, chance: Callable[[int], int]) -> str:
@@ -109,7 +123,12 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _is_hex(text: str) -> bool:
-    """Return whether a text is a hex number or UUID rather than a word that consists of these letters."""
+    """Return whether a text is bytes in hex, a hex number or a UUID rather than a word that consists of these letters.
+
+    Bytes can have letters only. A text with other letters in its place would not be bytes any more.
+    """
+    if _HEX_BYTES.fullmatch(text) is not None:
+        return True
     return _HEX.fullmatch(text) is not None and any(char.isdigit() for char in text)
 
 

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tests.translator.dialects.case import CASES, find_cases
 from translator.dialects import DIALECTS, MaskedValues, build, masked_copy
 from translator.dialects._masked_json import masked_key
+from translator.dialects._masked_statement import masked_statement
 from translator.errors import Unmaskable
 from translator.message import Message, Setup
 from translator.operations.file_translator import FileTranslator, of_dialect
@@ -206,3 +207,72 @@ def test_keys() -> None:
     assert masked_key(None, MASKED) is None
     with pytest.raises(Unmaskable, match="its key is not text"):
         masked_key(b"\xff", MASKED)
+
+
+SECRETS = ("alice", "smith", "123456789", "4111111111111111")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create table x as select * from p where ssn = 123456789 # alice smith",
+        "alter table t alter column c set default 4111111111111111",
+        "alter table t add constraint k check (ssn <> 123456789)",
+        "alter table t add check (a in (char(4111111111111111)))",
+        "comment on table t is $$alice smith$$",
+        "comment on table t is $tag$alice $$ smith$tag$",
+        "comment on table t is q'[it's alice]'",
+        "comment on table t is nq'!it's alice smith!'",
+        "create table t (a int) /* by /* alice */ smith */",
+        "create table t (a int) -- alice smith\n, 123456789",
+        "create table t (a int default .123456789)",
+        "create table t (a int default 'alice smith",
+        "create table t (a int) /* alice smith",
+        "/* alice */ # smith\n create table t (a int default 123456789)",
+        "alter table t partition (p1 values less than (123456789))",
+    ],
+)
+def test_ddl_contains_no_value(statement: str) -> None:
+    message = json.dumps({"type": "QUERY", "sql": statement}).encode()
+    copy = json.loads(masked_by("canal", message))["sql"]
+    assert [] == [secret for secret in SECRETS if secret in copy]
+    assert copy.split()[:1] == statement.split()[:1]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create table t (a varchar(255), b decimal (10,2), c number(38,-2), d timestamp(6) not null, e enum())",
+        "alter table `a 1` modify b2 double precision, drop c3$",
+        "rename table a1 to b_2",
+    ],
+)
+def test_ddl_keeps_names_and_types(statement: str) -> None:
+    message = json.dumps({"type": "QUERY", "sql": statement}).encode()
+    assert statement == json.loads(masked_by("canal", message))["sql"]
+
+
+@pytest.mark.parametrize(
+    "text", ["/**/" * 50_000 + "x", "/*" * 50_000, "$a$" * 50_000 + "$", "'" * 99_999, "q'[" * 50_000, "1" * 100_000]
+)
+def test_statements_of_any_form_take_linear_time(text: str) -> None:
+    """These texts took seconds, and twice as long for each further comment. The test ends only if they do not."""
+    assert masked_statement(text, MASKED)
+
+
+@pytest.mark.parametrize("digits", [1001, 4301, 9000])
+@pytest.mark.parametrize("first", ["1", "9", "0"])
+def test_long_numbers(digits: int, first: str) -> None:
+    """A number with more digits than Python converts is masked like any other."""
+    number = first + "7" * (digits - 1)
+    copy = MASKED.number(number)
+    assert copy != number
+    assert len(number) == len(copy)
+    assert copy < number
+
+
+@pytest.mark.parametrize("text", ["DEADBEEF", "BEEF", "0AFF", "FF", "89504E470D0A1A0A"])
+def test_bytes_stay_hex(text: str) -> None:
+    """Bytes in hex can have letters only."""
+    copy = MASKED.text(text)
+    assert len(text) == len(bytes.fromhex(copy)) * 2

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import fastavro
 
-from translator.dialects._masked_json import masked_statement
+from translator.dialects._masked_statement import masked_statement
 from translator.dialects._masked_values import MaskedValues
 from translator.dialects.dts_avro.schema import NAMESPACE, V2, V3
 from translator.dialects.dts_avro.types import MYSQL_FAMILY
