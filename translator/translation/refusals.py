@@ -5,6 +5,7 @@ masked.
 from __future__ import annotations
 
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 from translator.errors import ErrorCode, MessageError
@@ -18,6 +19,26 @@ _OF_NO_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.INTERNAL, ErrorCode.TOO_LA
 """Codes whose reasons contain only table names, sizes and line references to this package, but no other text from a
 message.
 """
+
+_FIXED_TEXTS: Mapping[ErrorCode, str] = {
+    ErrorCode.FRAMING: "the first bytes match no known layout",
+    ErrorCode.MALFORMED_JSON: "not JSON",
+    ErrorCode.MALFORMED_AVRO: "not Avro of the expected schema",
+    ErrorCode.LIMIT_EXCEEDED: "larger, deeper or wider than the limits allow",
+    ErrorCode.UNKNOWN_TYPE: "unknown message type",
+    ErrorCode.UNKNOWN_OPERATION: "unknown operation",
+    ErrorCode.MISSING_FIELD: "a field is missing",
+    ErrorCode.INVALID_FIELD: "a field has a wrong type or value",
+    ErrorCode.TABLE_UNKNOWN: "the message does not identify its table",
+    ErrorCode.ROW_NOT_SENT: "the writer left the row's values out",
+    ErrorCode.SCHEMA_MISSING: "metadata or a schema that the message refers to is not known",
+    ErrorCode.AMBIGUOUS_VARIANT: "the meaning depends on the writer: declare it (options)",
+    ErrorCode.CONTRADICTION: "the message contradicts the source's options",
+    ErrorCode.UNSUPPORTED_SHAPE: "understood, but it cannot be translated exactly",
+    ErrorCode.KEY_MISSING: "the row has no key",
+    ErrorCode.KEY_CHANGE_INCOMPLETE: "a key change without all key columns",
+}
+"""The meaning of each code whose reasons can contain text from a message."""
 
 _LINES = 2
 """Files whose lines are shared by all dialects. In a reason, the line that called them is more useful."""
@@ -34,7 +55,8 @@ def without_text(error: MessageError) -> str:
         return error.reason
     lines = _our_lines(error)[-_LINES:]
     where = f"rejected in {', '.join(lines)}" if lines else "rejected"
-    return f"{where}; the content is not shown because columns of the source are masked (masks.messages)"
+    why = "the content is not shown because columns of the source are masked (masks.messages)"
+    return f"{_FIXED_TEXTS[error.code]}; {where}; {why}"
 
 
 def our_line(error: BaseException) -> str:

@@ -96,7 +96,10 @@ def test_of_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
     (event,) = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("  {")]
     assert ({"id": 1, "name": "***"}, ["MASKED=name", "BEFORE_MERGED"]) == (event["after"], event["notes"])
     assert "bytes, not shown: columns of the source are masked" in dead.stdout
-    assert "outcome: dead letter UNKNOWN_OPERATION: canal: rejected in dialects/canal/decode.py:" in dead.stdout
+    assert (
+        "outcome: dead letter UNKNOWN_OPERATION: canal: unknown operation; rejected in dialects/canal/decode.py:"
+        in dead.stdout
+    )
     assert SECRET not in ran.stdout + ran.stderr + dead.stdout + dead.stderr
 
 
