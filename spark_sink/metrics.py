@@ -9,10 +9,11 @@ import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 
-from prometheus_client import CollectorRegistry, Counter, Gauge
+from prometheus_client import Counter, Gauge
 from prometheus_client.core import HistogramMetricFamily
 from prometheus_client.registry import Collector
 
+from cdc_core.metrics_registry import process_registry
 from spark_sink.events.grouping import EXCLUDED
 from spark_sink.events.parking import Cause
 from spark_sink.table_report import (
@@ -36,7 +37,7 @@ class Metrics:
     def __init__(self, tables: int) -> None:
         self._room = tables
         self._tables: set[str] = set()
-        self.registry = CollectorRegistry()
+        self.registry = process_registry()
         self._events = self._counter("events", "Row events read, by table.", "table")
         self._commits = self._counter("commits", "Commits to tables.", "table")
         self._stale = self._counter("stale_events", "Events that changed nothing, by reason.", "reason")

@@ -13,6 +13,7 @@ from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 from prometheus_client import CollectorRegistry, make_wsgi_app
 
+from cdc_core.metrics_registry import shown
 from spark_sink.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -116,7 +117,7 @@ def serve(host: str, port: int, registry: CollectorRegistry, health: Health) -> 
     Raises:
         ConfigError: the host or port is not available.
     """
-    metrics = make_wsgi_app(registry)
+    metrics = make_wsgi_app(shown(registry))
     probes = {"/livez": health.hangs, "/readyz": health.missing}
 
     def answer(request: WSGIEnvironment, respond: StartResponse) -> Iterable[bytes]:

@@ -15,7 +15,17 @@ ROOT = Path(__file__).parents[2]
 
 ROOMS: Mapping[str, tuple[str, ...]] = {
     "cdc_core": (
-        *("errors", "config_mistakes", "config", "envelope", "position", "statement_notes", "table_id", "transaction"),
+        *(
+            "errors",
+            "config_mistakes",
+            "config",
+            "envelope",
+            "position",
+            "statement_notes",
+            "table_id",
+            "metrics_registry",
+            "transaction",
+        ),
         *("wire_format", "reader"),
         *("kafka_settings", "otlp", "command_line"),
     ),

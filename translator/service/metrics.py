@@ -12,9 +12,10 @@ from collections.abc import Iterable
 from typing import TypeAlias
 
 from msgspec import Struct, field
-from prometheus_client import CollectorRegistry, Counter, Gauge, Summary, generate_latest
+from prometheus_client import Counter, Gauge, Summary, generate_latest
 
 from cdc_core.envelope import ChangeEvent
+from cdc_core.metrics_registry import process_registry, shown
 from cdc_core.statement_notes import statement_notes
 
 PARTITION = ("source", "topic", "partition")
@@ -92,7 +93,7 @@ class Metrics:
     def __init__(self, version: str, tables: int = 0, configuration: str = "") -> None:
         self._room = tables
         self._tables: set[tuple[str, str]] = set()
-        self.registry = CollectorRegistry()
+        self.registry = process_registry()
 
         def counter(name: str, text: str, *labels: str) -> Counter:
             return Counter(name, text, (*PARTITION, *labels), registry=self.registry)
@@ -266,4 +267,4 @@ class Metrics:
 
     def exposition(self) -> bytes:
         """Return the metrics in Prometheus' text format."""
-        return generate_latest(self.registry)
+        return generate_latest(shown(self.registry))
