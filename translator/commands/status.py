@@ -40,8 +40,9 @@ _COLUMNS = 80
 def status(config: Path, watch: float | None, as_json: bool) -> None:
     """Show positions, lag, dead letters, held tables and the newest schemas, by source, partition and table.
 
-    The command reads the topics and does not contact the service, so it also works while the service is down. `behind`
-    is the age of the oldest record that the group has not read yet, based on the record's timestamp.
+    The command reads the topics and does not contact the service, so it also works while the service is down. It asks
+    the brokers which processes are members of the group, and which partitions they own. `behind` is the age of the
+    oldest record that the group has not read yet, based on the record's timestamp.
     """
     settings = settings_module.load(config)
     from translator.operations.status import StatusLooker
@@ -65,6 +66,7 @@ def _print(found: Status) -> None:
     if not console.is_terminal or console.width < _COLUMNS:
         console = Console(width=_COLUMNS)
     console.print(f"group {found.group}, {moment(found.at_ms)}", highlight=False)
+    console.print(found.membership, highlight=False)
     for table in _tables(found):
         console.print(table)
     for sentence in found.missing:
@@ -75,6 +77,13 @@ def _print(found: Status) -> None:
 
 
 def _tables(found: Status) -> Iterator[Table]:
+    from translator.operations.status import places_text
+
+    if found.members:
+        table = _table("member", "partitions")
+        for member in found.members:
+            _add(table, member.name, places_text(member))
+        yield table
     if found.partitions:
         rates = any(partition.rate is not None for partition in found.partitions)
         table = _table("source", "topic/partition", ">at", ">end", ">lag", ">behind", *([">a second"] if rates else []))

@@ -75,6 +75,17 @@ class Committed(Struct, frozen=True):
     note: str
 
 
+class GroupMember(Struct, frozen=True):
+    """A process in a consumer group.
+
+    Args:
+        partitions: the partitions that it owns, sorted. Empty during a rebalance.
+    """
+
+    name: str
+    partitions: tuple[tuple[str, int], ...]
+
+
 class TopicAdmin:
     """The admin client and the requests that the translator sends with it."""
 
@@ -217,6 +228,23 @@ class TopicAdmin:
                 ) from None
             return
         _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
+
+    def members(self, group: str) -> list[GroupMember] | None:
+        """Return a group's members, sorted by name, or None if the brokers do not say."""
+        (future,) = self._admin.describe_consumer_groups([group], request_timeout=SOON_SECONDS).values()
+        try:
+            described = _answer(f"group {group}", future)
+        except (RetryableError, KafkaException) as error:
+            known = isinstance(error, KafkaException) and error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND
+            return [] if known else None
+        found = [
+            GroupMember(
+                f"{member.group_instance_id or member.client_id} at {member.host.removeprefix('/')}",
+                tuple(sorted((place.topic, place.partition) for place in member.assignment.topic_partitions)),
+            )
+            for member in described.members
+        ]
+        return sorted(found, key=lambda member: (member.name, member.partitions))
 
     def ids(self, names: Iterable[str]) -> dict[str, str]:
         """Return topic ids. Topics that do not exist are left out.

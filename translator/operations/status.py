@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from cdc_core.table_id import joined_name
 from translator.config.settings import Settings
 from translator.kafka import client_config
-from translator.kafka.admin import TopicAdmin
+from translator.kafka.admin import GroupMember, TopicAdmin
 from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
 from translator.kafka.subscription import Subscribed, resolve
 from translator.operations.dlq.reader import Dead, LetterFilter, look
@@ -78,6 +78,7 @@ class Status(Struct, frozen=True):
     """The complete state at one point in time.
 
     Args:
+        members: the processes that read as this group; None if the brokers do not say.
         missing: sentences about topics that do not exist.
     """
 
@@ -87,7 +88,17 @@ class Status(Struct, frozen=True):
     dead: Sequence[DeadLetters]
     held: Sequence[HeldTableStatus]
     schemas: Sequence[NewSchema]
+    members: Sequence[GroupMember] | None = None
     missing: Sequence[str] = field(default_factory=list)
+
+    @property
+    def membership(self) -> str:
+        """The number of members, in words."""
+        if self.members is None:
+            return "members: unknown, because the brokers did not say"
+        if not self.members:
+            return "members: 0 – no process reads this group"
+        return f"members: {len(self.members)}"
 
 
 class StatusLooker:
@@ -128,6 +139,7 @@ class StatusLooker:
             dead=list(_counted(dead)),
             held=[HeldTableStatus(str(of), mark.since, mark.code) for of, mark in sorted(dead.held.items(), key=_name)],
             schemas=schemas,
+            members=self._admin.members(self._settings.group),
             missing=missing,
         )
 
@@ -165,6 +177,14 @@ class StatusLooker:
             NewSchema(schema.source, joined_name(schema.db, schema.schema, schema.table), schema.id, since)
             for _, (since, schema) in newest
         ]
+
+
+def places_text(member: GroupMember) -> str:
+    """Return a member's partitions as text: `crm.canal/0,1 hr.qlik/2`."""
+    topics: dict[str, list[str]] = {}
+    for topic, partition in member.partitions:
+        topics.setdefault(topic, []).append(str(partition))
+    return " ".join(f"{topic}/{','.join(numbers)}" for topic, numbers in topics.items()) or "none"
 
 
 def _name(item: tuple[Any, Any]) -> str:

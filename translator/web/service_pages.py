@@ -13,6 +13,7 @@ from cdc_core.table_id import joined_name
 from translator.errors import quote
 from translator.operations.dlq.reader import StoredLetter
 from translator.operations.duration import duration, moment
+from translator.operations.status import places_text
 from translator.web.access import Access
 from translator.web.guarding import form
 from translator.web.render import Nav, asked, page
@@ -64,7 +65,7 @@ class ServicePages:
         if isinstance(status, web.Response):
             return status
         template = "status_part.html" if "part" in request.query else "status.html"
-        return self._page(template, title="Status", status_=status, time=moment, duration=duration)
+        return self._page(template, title="Status", status_=status, time=moment, duration=duration, places=places_text)
 
     async def _schemas(self, request: web.Request) -> web.Response:
         known = await self._asked(self._view.known)

@@ -4,8 +4,9 @@ import json
 from pathlib import Path
 
 import yaml
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer
 
+from dev.servers.stack import wait_until
 from tests.translator.commands import _program
 from tests.translator.commands._bench import TIMES, Bench, row
 from translator.config import settings as settings_module
@@ -46,6 +47,7 @@ def test_a_screen(shop: Bench) -> None:
     lines = ran.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert "lag=2 dead=0 held=0" == lines[-1]
+    assert "members: 0 – no process reads this group" == lines[1]
     assert f"{shop.raw}/0" in ran.stdout
 
 
@@ -95,3 +97,20 @@ def test_nobody_answers(tmp_path: Path, free_port: int) -> None:
     ran = _program.run("status", "-c", str(tmp_path / "t.yaml"))
     assert 1 == ran.returncode
     assert ran.stderr.startswith("translator: ")
+
+
+def test_members(shop: Bench) -> None:
+    """The processes of the group are listed with their partitions."""
+    assert [] == looked(shop)["members"]
+    reader = Consumer(shop.client | {"group.id": shop.name, "client.id": "one"})
+    try:
+        reader.subscribe([shop.raw])
+        wait_until("it owns both", 120, lambda: reader.poll(0.1) is None and len(reader.assignment()) == 2)
+        (member,) = looked(shop)["members"]
+        assert [[shop.raw, 0], [shop.raw, 1]] == member["partitions"]
+        assert member["name"].startswith("one at ")
+        lines = shop.run("status").stdout.splitlines()
+        assert "members: 1" == lines[1]
+        assert max(map(len, lines)) <= 80
+    finally:
+        reader.close()

@@ -20,6 +20,7 @@ from dev.servers.broker import Broker, hold_port
 from dev.servers.stack import wait_until
 from tests.otlp_receiver import TOKEN, receiver
 from tests.stopped import MOMENTS, stopped_while_it_imports
+from translator.kafka.admin import GroupMember, TopicAdmin
 
 PROGRAM = Path(sys.executable).with_name("translator")
 PATIENCE_SECONDS = 180  # a start takes two on an idle machine
@@ -150,6 +151,10 @@ class Group:
         self._processes.append(process)
         return process
 
+    def members(self) -> list[GroupMember]:
+        """Return the group's members, as the brokers know them."""
+        return TopicAdmin({"bootstrap.servers": self._broker.bootstrap}).members(self._name) or []
+
     def close(self) -> None:
         for process in self._processes:
             process.kill()
@@ -214,6 +219,8 @@ def test_ready_when_the_group_has_assigned_something_or_nothing(group: Group, fr
             return sorted((gauge(port, "cdc_partitions_assigned") for port in ports), key=lambda value: value or 0)
 
         wait_until("both are ready", PATIENCE_SECONDS, lambda: all(map(is_ready, ports)) and owned() == [0, 1])
+        members = group.members()
+        assert [0, 1] == sorted(len(member.partitions) for member in members)
         first.terminate()
         output, _ = first.communicate(timeout=PATIENCE_SECONDS)
         end = last_line(output)
