@@ -15,7 +15,7 @@ from translator.commands.record_file import read_files, read_raw
 from translator.commands.translate import parse_cli_options
 from translator.config.setting_types import matches
 from translator.config.settings import parse_kafka
-from translator.errors import ConfigError
+from translator.errors import ConfigError, FatalError
 from translator.message import Message
 from translator.operations.counted import counted
 
@@ -75,17 +75,36 @@ def init(
     kafka = parse_cli_options(kafka_options) or {"bootstrap_servers": "localhost:9092"}
     if str(output) != "-" and output.exists():
         raise ConfigError(f"{output} already exists and was not changed; choose another file with -o")
+    if str(output) != "-" and not output.parent.is_dir():
+        raise ConfigError(f"{output}: the folder {output.parent} does not exist")
     samples = _from_files(files, raw=raw) if files else _from_topics(kafka, topics, count)
     from translator.operations.proposed_configuration import configuration
     from translator.operations.recognition import recognise
 
     findings = recognise(samples)
+    if all(finding.verdict is None for finding in findings):
+        reasons = "; ".join(f"{finding.topic}: {finding.why}" for finding in findings) or "the files have no messages"
+        raise FatalError(f"nothing was written, because no source was recognized: {reasons}")
     text = configuration(findings, kafka, group)
     if str(output) == "-":
         click.echo(text, nl=False)
     else:
-        output.write_text(text, encoding="utf-8")
+        _write(output, text)
     _tell(findings, output)
+
+
+def _write(output: Path, text: str) -> None:
+    """Write a new file completely, or leave none."""
+    try:
+        with output.open("x", encoding="utf-8") as file:
+            try:
+                file.write(text)
+                file.flush()
+            except OSError:
+                output.unlink()
+                raise
+    except OSError as error:
+        raise FatalError(f"cannot write {output}: {error.strerror}") from None
 
 
 def _from_files(files: Sequence[Path], *, raw: bool) -> dict[str, list[Message]]:

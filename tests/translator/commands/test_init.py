@@ -1,5 +1,7 @@
 """`translator init` turns topics of a real broker, or files, into a configuration that `check` accepts."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import yaml
@@ -46,3 +48,41 @@ def test_a_call_says_where_to_look(tmp_path: Path) -> None:
     assert 2 == _program.run("init", "-o", "-").returncode
     ran = _program.run("init", "--kafka", "bootstrap_server=x", "-o", str(tmp_path / "x.yaml"), "t")
     assert (2, "did you mean bootstrap_servers?" in ran.stderr) == (ran.returncode, True)
+
+
+def test_a_folder_that_does_not_exist(tmp_path: Path) -> None:
+    (tmp_path / "orders.jsonl").write_bytes(row(1))
+    output = tmp_path / "none" / "x.yaml"
+    ran = _program.run("init", "--file", str(tmp_path / "orders.jsonl"), "-o", str(output))
+    assert (2, f"translator: {output}: the folder {output.parent} does not exist\n") == (ran.returncode, ran.stderr)
+
+
+_FULL = """
+import resource, signal, sys
+from translator.commands import main
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (10, 10))
+sys.argv = ["translator", *sys.argv[1:]]
+main()
+"""
+
+
+def test_a_disk_without_room(tmp_path: Path) -> None:
+    """No part of a file is left, so the next run is not rejected because of it."""
+    (tmp_path / "orders.jsonl").write_bytes(row(1))
+    output = tmp_path / "x.yaml"
+    command = [sys.executable, "-B", "-c", _FULL, "init", "--file", str(tmp_path / "orders.jsonl"), "-o", str(output)]
+    ran = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
+    assert (1, False) == (ran.returncode, output.exists())
+    assert f"translator: cannot write {output}: File too large\n" == ran.stderr
+
+
+def test_without_a_source_nothing_is_written(tmp_path: Path) -> None:
+    """A file without sources would be invalid."""
+    (tmp_path / "empty.jsonl").write_bytes(b"")
+    (tmp_path / "other.jsonl").write_bytes(b'{"a": 1}')
+    for name in ("empty", "other"):
+        output = tmp_path / f"{name}.yaml"
+        ran = _program.run("init", "--file", str(tmp_path / f"{name}.jsonl"), "-o", str(output))
+        assert (1, False) == (ran.returncode, output.exists())
+        assert ran.stderr.startswith("translator: nothing was written, because no source was recognized: ")
