@@ -289,11 +289,12 @@ def test_no_secret_is_told(world: World, answers: dict[str, Answer]) -> None:
     assert [] == [text for text in told for secret in (PASSWORD, WRONG, KEY_PASSWORD, "PRIVATE") if secret in text]
 
 
-def test_exit_codes(world: World, tmp_path: Path) -> None:
+def test_exit_codes(world: World, tmp_path: Path, free_port: int) -> None:
     """Commands that connect exit with code 2 on a wrong password. `check` needs no broker and prints no secret."""
     config = tmp_path / "translator.yaml"
     sources = [{"name": "shop", "dialect": "canal", "topics": ["raw"], "options": {"profile": "oss"}}]
-    config.write_text(yaml.safe_dump({"kafka": world.login(sasl_password=WRONG), "sources": sources}))
+    settings = {"kafka": world.login(sasl_password=WRONG), "sources": sources, "web": {"port": free_port}}
+    config.write_text(yaml.safe_dump(settings))
     ends = {"run": 2, "dlq ls": 2, "check": 0}
     processes = {
         command: subprocess.Popen(

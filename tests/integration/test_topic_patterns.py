@@ -74,7 +74,7 @@ def test_a_topic_that_two_sources_claim(empty_broker: Broker, tmp_path: Path) ->
         assert 0 == workers.stacks[0].stop("translator")
         assert 20 == len(workers.events())
         assert 2 == workers.stacks[0].start("translator").wait(PATIENCE)
-        assert workers.said(f"translator: {claim}")
+        assert workers.said(f'"error": "{claim}')
     finally:
         workers.close()
 

@@ -26,9 +26,14 @@ PROGRAM = Path(sys.executable).with_name("translator")
 PATIENCE_SECONDS = 180  # a start takes two on an idle machine
 
 
+RESERVED = hold_port()
+"""The port for processes that end before they serve anything."""
+
+
 def start(directory: Path, bootstrap: str, **more: object) -> subprocess.Popen[str]:
     """Start the service with one Canal source. `more` is merged into its settings."""
     settings = {
+        "web": {"port": RESERVED.getsockname()[1]},
         "kafka": {"bootstrap_servers": bootstrap},
         "output": {"topic": "process-test"},
         "topics": {"create": False},
