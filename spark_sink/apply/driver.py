@@ -285,8 +285,9 @@ class Applier(Generic[Records]):
         self._writer.discard()
 
     def _nested(self, steps: Sequence[tuple[str, Step]]) -> dict[str, str]:
-        """Return the new tables that would be in another table's folder, or around it, with the reason. Deleting unknown
-        files of the outer table, as VACUUM does, would delete the inner one.
+        """Return the new tables that would be in another table's folder, or around it, with the reason.
+
+        Deleting unknown files of the outer table, as VACUUM does, would delete the inner one.
         """
         new = sorted(table for table, step in steps if isinstance(step, Create))
         if not new:
