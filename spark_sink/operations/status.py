@@ -15,7 +15,7 @@ from cdc_core.table_id import TableId
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.cut import fold, resume_offsets
 from spark_sink.control_tables.requests import RequestTable
-from spark_sink.errors import ConfigError, FatalError, Refused
+from spark_sink.errors import ConfigError, FatalError
 from spark_sink.events import parking, quarantine
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedTables, rows_of
@@ -129,7 +129,7 @@ def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, d
     def of(name: str) -> dict[str, str]:
         try:
             shape = tables.shape(name)
-        except (DeltaError, OSError, Refused, FatalError):
+        except Exception:
             return {}  # the problem is reported when the table is written
         return {column.name: column.sent_as for column in shape.columns if column.is_version} if shape else {}
 

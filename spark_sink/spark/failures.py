@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped]
-from pyspark.errors import PySparkException
+from pyspark.errors import AnalysisException, PySparkException
 from pyspark.sql.streaming.query import StreamingQuery
 
 from spark_sink.errors import FatalError, Overtaken
@@ -37,6 +37,11 @@ _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MU
 _LOST_TASK = re.compile(r"most recent failure: (?:Lost task [^(]*\(TID \d+\) )?\((?P<where>[^)]*)\): (?P<why>[^\n]+)")
 _OF_MACHINES = re.compile(
     r"ExecutorLostFailure|FetchFailed|Cannot run program|Python worker (?:exited|failed)|OutOfMemoryError"
+)
+_OF_TABLES = re.compile(
+    r"\bFAILED_READ_FILE\b|\bFileNotFoundException\b|\bNoSuchFileException\b|\bis not a Parquet file\b"
+    r"|\biceberg\.exceptions\.(?:NotFoundException|NoSuchTableException|ValidationException|BadRequestException)\b"
+    r"|\bJsonParseException\b|\bJsonEOFException\b|\bInvalidProtocolException\b|\bDELTA_[A-Z_]+\b"
 )
 _JAVA_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*")
 
@@ -70,9 +75,9 @@ def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
     return Overtaken(f"the checkpoint {checkpoint}") if _CHECKPOINT_OVERTAKEN.search(str(error)) else None
 
 
-def concerns_machines(text: str) -> bool:
-    """Return whether a job failed because of its machines and not because of its table."""
-    return _OF_MACHINES.search(text) is not None
+def concerns_one_table(error: Exception) -> bool:
+    """Return whether Spark's error is about a table, its statement or its files. Everything else can be the cluster."""
+    return isinstance(error, AnalysisException) or _OF_TABLES.search(str(error)) is not None
 
 
 def cause(text: str) -> str | None:

@@ -12,7 +12,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
 from spark_sink.errors import Overtaken
-from spark_sink.spark.failures import concerns_machines
 from spark_sink.spark.session import follow_cores, hadoop_folder, sibling
 from spark_sink.tables.protocols import Tables
 from spark_sink.tables.spark_operations import Merge, Order
@@ -105,8 +104,6 @@ class SparkWriter:
                     raise Overtaken(f"the table {name}") from None
                 if self._is_staged_away(orders):
                     raise Overtaken(f"the staged files of the table {name}") from None
-                if concerns_machines(str(error)):
-                    raise
                 return str(as_refusal(error, name, self._tables))
             return f"a row violates a constraint of the table: {broken}"
         return None

@@ -9,7 +9,7 @@ from deltalake.exceptions import CommitFailedError, DeltaProtocolError, TableNot
 
 from spark_sink.errors import ConfigError, FatalError, Overtaken, Reason, Refused
 from spark_sink.events.wire_format import RawRecordMissing
-from spark_sink.spark.failures import SPARK_ERRORS, cause
+from spark_sink.spark.failures import SPARK_ERRORS, cause, concerns_one_table
 from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.protocols import Tables
 
@@ -31,7 +31,7 @@ def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
     """
     if isinstance(error, Refused):
         return error
-    if isinstance(error, OF_EVERYTHING):
+    if isinstance(error, OF_EVERYTHING) or (isinstance(error, SPARK_ERRORS) and not concerns_one_table(error)):
         raise error
     tables.check_storage(name)
     quoted = shlex.quote(name)

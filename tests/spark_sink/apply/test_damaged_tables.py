@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.table_rules import TableRules
+from spark_sink.operations.status import status
 from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.table_report import Done, Parked
 from tests.spark_sink.changes import change, schema_of
@@ -93,9 +95,12 @@ def test_one_damaged_table(lake_of_format: Lake, mode: Mode, damage: Callable[[L
 
 
 def test_parking_a_damaged_table(lake_of_format: Lake) -> None:
-    """An operator can park it before its next event, also if it cannot be opened."""
+    """An operator can park it before its next event, also if it cannot be opened. The status shows it."""
     _written(lake_of_format, Mode.MIRROR)
     _torn(lake_of_format)
+    shown = status(lake_of_format.tables, "test", lake_of_format.applier.pattern)
+    assert [ITEMS, ORDERS] == [table["table"] for table in shown["tables"]]
+    check_tables([ITEMS, ORDERS], lake_of_format.tables, lake_of_format.rules)
     done = lake_of_format.command("park")
     assert "done" == done.state, done.error
     assert isinstance(_apply(lake_of_format, 1)[ITEMS], Done)
