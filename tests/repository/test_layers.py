@@ -24,6 +24,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
             "statement_notes",
             "table_id",
             "metrics_registry",
+            "sized_cache",
             "transaction",
         ),
         *("wire_format", "reader"),

@@ -16,7 +16,7 @@ use crate::reason::{Read, Reason};
 use crate::row::{key_of, Before, Head, Images, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Rows, Token};
-use crate::table::{compiled, Operation, Table, KEPT};
+use crate::table::{compiled, Operation, Table, KEPT, KEPT_BYTES};
 
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
@@ -69,6 +69,7 @@ struct Layouts {
     /// By the spelled name of the table: its descriptions, and their compiled tables.
     known: HashMap<Vec<u8>, Vec<(Description, Option<Table>)>>,
     count: usize,
+    bytes: usize,
 }
 
 /// The bytes of a message that a layout is compiled from, in addition to the table name.
@@ -92,7 +93,7 @@ struct Scratch {
 impl CanalRows {
     #[new]
     fn new(options: Options, form: &Bound<'_, PyAny>, compile: Py<PyAny>) -> PyResult<Self> {
-        let layouts = Layouts { compile, known: HashMap::new(), count: 0 };
+        let layouts = Layouts { compile, known: HashMap::new(), count: 0, bytes: 0 };
         Ok(Self { options, form: Form::of(form)?, layouts, scratch: Scratch::default() })
     }
 
@@ -237,12 +238,13 @@ impl Layouts {
 
     fn compile(&mut self, py: Python<'_>, members: &Members<'_>) -> Read<usize> {
         let parts = [members.database, members.table, members.types, members.sql_types, members.key];
-        let made = compiled(py, &self.compile, parts.iter().map(|part| part.len()).sum(), &parts)?;
-        if self.count == KEPT {
+        let length = parts.iter().map(|part| part.len()).sum();
+        let made = compiled(py, &self.compile, length, &parts)?;
+        if self.count == KEPT || self.bytes + length > KEPT_BYTES {
             self.known.clear();
-            self.count = 0;
+            (self.count, self.bytes) = (0, 0);
         }
-        self.count += 1;
+        (self.count, self.bytes) = (self.count + 1, self.bytes + length);
         let description = Description {
             database: members.database.to_vec(),
             types: members.types.to_vec(),

@@ -69,6 +69,8 @@ impl<'py> FromPyObject<'py> for Operation {
 
 /// Maximum number of cached tables, of some kilobytes each. Beyond it, the cache is cleared.
 pub const KEPT: usize = 4096;
+/// Maximum bytes of all descriptions of cached tables. Beyond it, the cache is cleared.
+pub const KEPT_BYTES: usize = 2 * 1024 * 1024;
 /// Maximum bytes of a table description. Longer ones are not cached.
 const LONG: usize = 65_536;
 
@@ -77,21 +79,24 @@ pub struct Tables {
     /// Creates a `NativeTable`; None leaves its rows to the plain path.
     compile: Py<PyAny>,
     known: HashMap<Vec<u8>, Option<Table>>,
+    bytes: usize,
 }
 
 impl Tables {
     /// None yet.
     pub fn new(compile: Py<PyAny>) -> Self {
-        Self { compile, known: HashMap::new() }
+        Self { compile, known: HashMap::new(), bytes: 0 }
     }
 
     /// Returns the table with this description, compiled from these parts of its first message.
     pub fn of(&mut self, py: Python<'_>, description: &[u8], parts: &[&[u8]]) -> Read<&Table> {
         if !self.known.contains_key(description) {
             let made = compiled(py, &self.compile, description.len(), parts)?;
-            if self.known.len() == KEPT {
+            if self.known.len() == KEPT || self.bytes + description.len() > KEPT_BYTES {
                 self.known.clear();
+                self.bytes = 0;
             }
+            self.bytes += description.len();
             self.known.insert(description.to_vec(), made);
         }
         self.known[description].as_ref().ok_or(Reason::Layout)

@@ -8,15 +8,15 @@ For an update with 12 columns, this part takes 5 us and the plain path 30 us.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import lru_cache
 from typing import Annotated, Literal
 
 import msgspec
 from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 
+from cdc_core.sized_cache import MOST_PACKED, SizedCache
 from translator.dialects._json import check_distinct, parse_object
 from translator.dialects.canal.envelope_fields import Head, build_head
-from translator.dialects.canal.layout import LAYOUTS, Layout, Layouts
+from translator.dialects.canal.layout import Layout, Layouts
 from translator.dialects.canal.rows import read_pk_names, read_types
 from translator.dialects.canal.time_units import FIRST_MICROSECOND, FIRST_MILLISECOND
 from translator.dialects.canal.variant import EraOf
@@ -68,7 +68,7 @@ class QuickReader:
         self._marked = _MARKED.get(profile, _named)
         self._layouts = layouts
         self._limits = limits
-        self._layout = lru_cache(maxsize=LAYOUTS)(self.compile)
+        self._layout = SizedCache(self.compile, most=MOST_PACKED)
         # No message below this size can exceed the limits: a row has at least two bytes, a cell six (`"":"",`).
         self._small = 0 if limits.json_depth < DEPTH else min(limits.rows * 2, limits.columns * 6, _LONG)
 

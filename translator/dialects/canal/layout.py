@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 from msgspec import Struct, structs
 
 from cdc_core.envelope import Column, TableSchema
+from cdc_core.sized_cache import SizedCache
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import Columns
 from translator.dialects.canal.mysql_type import OTHER_NAMES_OF_TEXT, MysqlType, parse
 from translator.dialects.canal.types import UNKNOWN, Coding, Spelling, coding, declared_coding, plain
 from translator.message import DeclaredTable, TableName
-
-LAYOUTS = 1024
-"""Maximum number of compiled tables to cache. A table counts twice if its messages spell its types in two ways."""
 
 UNTYPED = "UNTYPED"
 """Notes on a row: no column has a known type, or (`UNTYPED=col`) that column has no known type."""
@@ -47,7 +44,7 @@ class Layouts:
         self._tables = tables
         self._spelling = spelling
         self._complete = complete
-        self.of = lru_cache(maxsize=LAYOUTS)(self._compile)
+        self.of = SizedCache(self._compile)
 
     def of_key_only(self, table: TableName, types: Types, pk_names: tuple[str, ...]) -> Layout:
         """Return the layout for a message whose `mysqlType` contains only the key. It has a schema if `tables:` lists

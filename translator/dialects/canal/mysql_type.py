@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 
 from msgspec import Struct
+
+from cdc_core.sized_cache import SizedCache
 
 
 class MysqlType(Struct, frozen=True):
@@ -66,15 +67,17 @@ class _Malformed(Exception):
     """The text does not match the grammar."""
 
 
-@lru_cache(maxsize=4096)
-def parse(text: str) -> MysqlType | None:
-    """Return a parsed type text, or None if it is empty or does not match the grammar."""
+def _parse(text: str) -> MysqlType | None:
     try:
         name, rest = _name(_tokens(text))
         arguments, rest = _arguments(rest)
         return _assembled(name, arguments, tuple(word for _, word in rest))
     except _Malformed:
         return None
+
+
+parse = SizedCache(_parse, most=4 * 1024 * 1024, longest=8 * 1024)
+"""Return a parsed type text, or None if it is empty or does not match the grammar."""
 
 
 def _tokens(text: str) -> list[Token]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from cdc_core.sized_cache import SizedCache
 from translator.dialects._avro_primitives import (
     Damage,
     check_block,
@@ -137,7 +138,9 @@ def kept_long(data: bytes) -> tuple[int, int]:
     return read_long(data, 0)
 
 
-@lru_cache(maxsize=4096)
-def _kept_text(data: bytes) -> str:
-    """Read like `read_text`, with a cache, because each table has many records."""
+def _text(data: bytes) -> str:
     return read_text(data, 0)[0]
+
+
+_kept_text = SizedCache(_text, most=4 * 1024 * 1024, longest=8 * 1024)
+"""Read like `read_text`, with a cache, because each table has many records."""

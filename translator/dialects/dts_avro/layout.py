@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Struct
 
 from cdc_core.envelope import Column, TableSchema
+from cdc_core.sized_cache import SizedMap
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import check_distinct
 from translator.dialects._rows import Converters
@@ -23,7 +24,6 @@ from translator.errors import ErrorCode, MessageError, quote
 from translator.message import DeclaredTable, Scalar, TableName
 from translator.values import Converter
 
-MAX_LAYOUTS = 4096
 PRIMARY = "PRIMARY"
 
 
@@ -78,16 +78,14 @@ class Layouts:
         self._source = source
         self._declared = declared
         self._unique_key_as_key = unique_key_as_key
-        self._known: dict[RowShape, Layout] = {}
+        self._known: SizedMap[RowShape, Layout] = SizedMap()
 
     def of(self, shape: RowShape) -> Layout:
         """Return the layout for rows without contradictions."""
         layout = self._known.get(shape)
         if layout is None:
             layout = self._make(shape)
-            if len(self._known) >= MAX_LAYOUTS:
-                self._known.clear()
-            self._known[shape] = layout
+            self._known.keep(shape, layout)
         return layout
 
     def for_row(self, layout: Layout, images: Sequence[Image]) -> Layout:

@@ -7,11 +7,12 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
+from cdc_core.sized_cache import MOST_PACKED, SizedMap
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import Findings, build_image
 from translator.dialects.dts_avro.envelope_fields import head_of
 from translator.dialects.dts_avro.kinds import Contrary
-from translator.dialects.dts_avro.layout import MAX_LAYOUTS, Layout, Layouts, RowShape
+from translator.dialects.dts_avro.layout import Layout, Layouts, RowShape
 from translator.dialects.dts_avro.names import table_of_row
 from translator.dialects.dts_avro.options import Options
 from translator.dialects.dts_avro.record import EMPTY_NONE, EMPTY_NULL, NULL_CELL, Cell, DtsRecord, Fields, Image, Raw
@@ -58,7 +59,7 @@ class RowReader:
         self._limits = setup.limits
         declared = DeclaredTables(setup.source, setup.tables)
         self._layouts = Layouts(setup.source, declared, unique_key_as_key=options.unique_key_as_key)
-        self._known: dict[tuple[object, ...], Layout] = {}
+        self._known: SizedMap[tuple[object, ...], Layout] = SizedMap(most=MOST_PACKED)
 
     def change(self, record: DtsRecord) -> RowChange:
         """Return the record's only row."""
@@ -128,9 +129,7 @@ class RowReader:
         layout = self._known.get(key)
         if layout is None:
             layout = self._layouts.of(self._shape(record, fields))
-            if len(self._known) >= MAX_LAYOUTS:
-                self._known.clear()
-            self._known[key] = layout
+            self._known.keep(key, layout)
         return layout
 
     def _shape(self, record: DtsRecord, fields: Fields) -> RowShape:

@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from msgspec import Struct, structs
 
 from cdc_core.envelope import Column, TableSchema
+from cdc_core.sized_cache import SizedCache
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import field
 from translator.dialects._rows import Converters, ConvertersOr
@@ -85,7 +86,7 @@ class UntypedTables:
         self._topics = TopicTables("qlik", "SCHEMA", topics)
         self._declared = DeclaredTables(setup.source, setup.tables)
         self._source = setup.source
-        self._of_name = lru_cache(CACHED)(self._build)
+        self._of_name = SizedCache(self._build)
 
     @property
     def can_name(self) -> bool:

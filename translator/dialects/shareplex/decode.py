@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
 
 from msgspec import Struct
 
 from cdc_core.envelope import Ddl
+from cdc_core.sized_cache import SizedCache
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import JsonObject, field
 from translator.dialects._rows import Findings, build_image
@@ -37,8 +37,6 @@ from translator.message import (
     Writer,
 )
 
-_TABLES_CACHED = 4096
-_HOSTS_CACHED = 256
 _CONTAINERS = frozenset((dict, list))
 
 
@@ -52,8 +50,8 @@ class SharePlex:
         self._limits = setup.limits
         self._declared = DeclaredTables(setup.source, setup.tables)
         self._declared_keys = [(declared.table, declared.key) for declared in setup.tables]
-        self._table = lru_cache(maxsize=_TABLES_CACHED)(self._look_up)
-        self._writer = lru_cache(maxsize=_HOSTS_CACHED)(self._writer_on)
+        self._table = SizedCache(self._look_up)
+        self._writer = SizedCache(self._writer_on, most=256 * 1024, longest=8 * 1024)
         self._instants = instants = Instants(self._rules.zone, self._rules.zone_note)
         self._metas = MetaReader(self._rules, instants)
         self._quick = QuickReader(self._rules, instants, setup.limits, self._table, self._writer)

@@ -135,14 +135,14 @@ def test_a_layout_that_was_given_up_leaves_no_issue() -> None:
 @pytest.mark.requirement("dts_avro.decode.6")
 def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     """The layout cache is bounded, and eviction changes no outcome."""
-    for module in ("layout", "rows"):
-        monkeypatch.setattr(f"translator.dialects.dts_avro.{module}.MAX_LAYOUTS", 2)
     monkeypatch.setattr("translator.dialects.dts_avro.reader.TABLES", 2)
     dialect = DtsAvro(Setup("src"), {})
+    for memory in (dialect._rows._known, dialect._rows._layouts._known):
+        memory._most = 7_000  # two or three tables
     columns = {"a": (3, A), "v": (253, binary(b"x", "BINARY"))}
     values = [row("INSERT", columns, objectName=f"shop.t{n}") for n in range(5)] * 2
     outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for value in values]
     assert outcomes[:5] == outcomes[5:]
     rows = dialect._rows
     memories = (rows._known, rows._layouts._known, dialect._reader._tables)
-    assert all(0 < len(memory) <= 2 for memory in memories)
+    assert all(0 < len(memory) <= 3 for memory in memories)

@@ -1,0 +1,81 @@
+"""Caches for results that depend on texts from messages, bounded by size.
+
+Names and types come from messages, so they are unlimited in number and length. A limit on the number of entries would
+not limit memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, ParamSpec, TypeVar
+
+from msgspec import Struct, structs
+
+P = ParamSpec("P")
+K = TypeVar("K")
+V = TypeVar("V")
+
+LONGEST = 1024 * 1024
+"""Size of the largest key that is cached, in bytes."""
+
+MOST = 32 * 1024 * 1024
+"""Size of all keys of a cache together, in bytes."""
+
+MOST_PACKED = 2 * 1024 * 1024
+"""The same for keys that are bytes of a message. A result is about twenty times as large as such a key."""
+
+_ITEM = 500
+"""Bytes that a result keeps for each item of its key: a column, its type, its reader."""
+
+
+class SizedMap(dict[K, V]):
+    """A dictionary that `keep` clears when it is full.
+
+    Args:
+        most, longest: sizes as `size_of` computes them.
+    """
+
+    def __init__(self, most: int = MOST, longest: int = LONGEST) -> None:
+        super().__init__()
+        self._most = most
+        self._longest = longest
+        self.size = 0
+
+    def keep(self, key: K, value: V) -> None:
+        """Add an entry, unless its key is too large. Its value must be about as large as the key."""
+        size = size_of(key)
+        if size > self._longest:
+            return
+        if self.size + size > self._most:
+            self.clear()
+            self.size = 0
+        self[key] = value
+        self.size += size
+
+
+class SizedCache(Generic[P, V]):
+    """A function with a cache. The function must depend on its arguments alone."""
+
+    def __init__(self, make: Callable[P, V], most: int = MOST, longest: int = LONGEST) -> None:
+        self._make = make
+        self.known: SizedMap[tuple[object, ...], V] = SizedMap(most, longest)
+
+    def __call__(self, *key: P.args, **named: P.kwargs) -> V:
+        try:
+            return self.known[key]
+        except KeyError:
+            pass
+        made = self._make(*key, **named)
+        self.known.keep(key, made)
+        return made
+
+
+def size_of(key: object) -> int:
+    """Return about how many bytes a key and the result for it keep."""
+    if isinstance(key, str | bytes):
+        return len(key)
+    if isinstance(key, tuple):
+        return sum(map(size_of, key)) + _ITEM * len(key)
+    if isinstance(key, Struct):
+        return size_of(structs.astuple(key))
+    return 0
