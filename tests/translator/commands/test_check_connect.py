@@ -83,7 +83,7 @@ def test_nobody_answers(shop: Bench, free_port: int) -> None:
 
 def test_a_registry_that_is_away(shop: Bench, free_port: int) -> None:
     registry = {"url": f"http://127.0.0.1:{free_port}"}
-    changed(shop, registry=registry, timing={"broker_wait": 0}, output={"topic": f"{shop.name}-new"})
+    changed(shop, registry=registry, timing={"broker_wait": 10}, output={"topic": f"{shop.name}-new"})
     code, told = lines(shop)
     assert 1 == code
     (wrong,) = [line for line in told if line.startswith("WRONG")]
