@@ -32,14 +32,7 @@ def _one_scheme(location: str) -> str:
     return _SCHEMES.get(scheme.lower(), scheme) + separator + rest
 
 
-def _absolute(value: str) -> str:
-    # Driver and workers can have different working directories.
-    if "://" not in value and not value.startswith(("/", "file:/")):
-        raise ValueError("expected an absolute folder (/lake/tables) or a URL (s3://bucket/tables)")
-    return value
-
-
-Location = Annotated[str, AfterValidator(_one_scheme), AfterValidator(_absolute)]
+Location = Annotated[str, AfterValidator(_one_scheme)]
 """A folder, or a folder URL in an object store, in a format that both clients understand."""
 
 

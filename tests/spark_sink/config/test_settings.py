@@ -212,13 +212,6 @@ def test_both_clients_log_in() -> None:
     assert 'a"b' not in repr(settings)
 
 
-@pytest.mark.parametrize("place", ["lake", "./lake", "../lake", "", "file:lake"])
-def test_a_folder_must_be_absolute(place: str) -> None:
-    """Driver and workers can have different working directories."""
-    with pytest.raises(ConfigError, match="expected an absolute folder"):
-        parse(MINIMAL.replace("warehouse: /warehouse", f"warehouse: '{place}'"), {}, "sink.yaml")
-
-
 @pytest.mark.parametrize(
     ("master", "valid"),
     [

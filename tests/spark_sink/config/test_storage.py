@@ -25,6 +25,7 @@ SAFE = {
         ("S3://lake/x", "s3a://lake/x"),
         ("s3a://lake/x", "s3a://lake/x"),
         ("abfss://c@a.dfs.core.windows.net/x", "abfss://c@a.dfs.core.windows.net/x"),
+        ("s3/x", "s3/x"),
         ("/lake", "/lake"),
     ],
 )
