@@ -4,7 +4,7 @@ CdcError
   MessageError       one message cannot be translated: write a dead letter and continue
   RetryableError     a dependency (broker, registry) is not ready: wait and retry, keep the offset
   FatalError         continuing would lose or invent data: stop with exit code 1, keep the offset
-    ContradictionError  messages contradict the operator's configuration
+    ContradictionError  messages contradict the operator's configuration: the service stops only their source
     ConfigError      the operator must change the configuration or the call: exit code 2
 """
 
@@ -35,7 +35,7 @@ class ErrorCode(StrEnum):
     SCHEMA_MISSING = "SCHEMA_MISSING"  # metadata that the message refers to was not learned in time
     AMBIGUOUS_VARIANT = "AMBIGUOUS_VARIANT"  # the message has different meanings depending on its writer
     CONTRADICTION = (
-        "CONTRADICTION"  # shows that the source's options are wrong; only if on_error holds the table or partition
+        "CONTRADICTION"  # shows that the source's options are wrong; a dead letter only if on_error holds the partition
     )
     UNSUPPORTED_SHAPE = "UNSUPPORTED_SHAPE"  # understood, but this release cannot translate it exactly
     KEY_MISSING = "KEY_MISSING"

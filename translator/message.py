@@ -181,7 +181,7 @@ class Finding(Struct, frozen=True):
 
 
 class Guard(Protocol):
-    """Compares a partition's messages with each other. A guard never changes an event: it stops the process or
+    """Compares a partition's messages with each other. A guard never changes an event: it stops the source or
     warns.
     """
 

@@ -38,7 +38,7 @@ _COLUMNS = 80
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh, for programs.")
 def status(config: Path, watch: float | None, as_json: bool) -> None:
-    """Show positions, lag, dead letters, held tables and the newest schemas, by source, partition and table.
+    """Show positions, lag, stopped partitions, dead letters, held tables and the newest schemas.
 
     The command reads the topics and does not contact the service, so it also works while the service is down. It asks
     the brokers which processes are members of the group, and which partitions they own. `behind` is the age of the
@@ -73,7 +73,7 @@ def _print(found: Status) -> None:
         console.print(sentence, highlight=False, markup=False)
     lag = sum(partition.lag for partition in found.partitions)
     dead = sum(letters.count for letters in found.dead)
-    console.print(f"lag={lag} dead={dead} held={len(found.held)}", highlight=False)
+    console.print(f"lag={lag} dead={dead} held={len(found.held)} stopped={len(found.stopped)}", highlight=False)
 
 
 def _tables(found: Status) -> Iterator[Table]:
@@ -89,6 +89,12 @@ def _tables(found: Status) -> Iterator[Table]:
         table = _table("source", "topic/partition", ">at", ">end", ">lag", ">behind", *([">a second"] if rates else []))
         for partition in found.partitions:
             _add(table, *_row(partition), *([f"{partition.rate or 0:.0f}"] if rates else []))
+        yield table
+    if found.stopped:
+        table = _table("stopped partition", ">at offset", "code", "reason")
+        for stopped in found.stopped:
+            place = f"{stopped.topic}/{stopped.partition}"
+            _add(table, place, str(stopped.offset), stopped.code, stopped.reason)
         yield table
     if found.dead:
         table = _table("source", "dead letters, not replayed", ">count")

@@ -300,8 +300,9 @@ class Settings(Section):
         default_factory=dict,
         description=(
             "What to do with a message that cannot be translated, by error code. Default: it becomes a dead letter. "
-            "hold_table: later messages of its table are held as well, until they are replayed in order. "
-            "CONTRADICTION, a message that contradicts the options of its source, stops the service by default, or "
+            "hold_table: later messages of its table are held as well, until they are replayed in order. stop: its "
+            "partition stops at the message until the configuration changes; other partitions continue. "
+            "CONTRADICTION, a message that contradicts the options of its source, stops the source by default, or "
             "holds its whole partition (hold_table)."
         ),
     )
@@ -390,7 +391,7 @@ class Settings(Section):
             )
         if self.on_error.get(ErrorCode.CONTRADICTION) == "dead_letter":
             raise ValueError(
-                "on_error: CONTRADICTION either stops the service (stop, the default) or holds its partition "
+                "on_error: CONTRADICTION either stops its source (stop, the default) or holds its partition "
                 "(hold_table); "
                 "with only a dead letter, later messages would be misread"
             )

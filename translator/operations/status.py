@@ -1,12 +1,13 @@
-"""The service's state, read only from the topics: positions and lag, dead letters, holds, newest schemas. Reading it
-does not join a group, so it also works while the service is stopped.
+"""The service's state, read only from the topics: positions and lag, stops, dead letters, holds, newest schemas.
+
+Reading it does not join a group, so it also works while the service is stopped.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct, field
@@ -18,7 +19,8 @@ from translator.kafka.admin import GroupMember, TopicAdmin
 from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
 from translator.kafka.subscription import Subscribed, resolve
 from translator.operations.dlq.reader import Dead, LetterFilter, look
-from translator.state.state_snapshot import read_state
+from translator.state.partition_stops import PartitionStop
+from translator.state.state_snapshot import StateSnapshot, read_state
 
 _SCHEMAS = 5
 """Maximum number of schemas to show, newest first."""
@@ -61,6 +63,17 @@ class HeldTableStatus(Struct, frozen=True):
     code: str
 
 
+class StoppedPartition(Struct, frozen=True):
+    """A partition that is stopped at a message (`on_error: stop`, or a contradiction)."""
+
+    source: str
+    topic: str
+    partition: int
+    offset: int
+    code: str
+    reason: str
+
+
 class NewSchema(Struct, frozen=True):
     """A table's schema.
 
@@ -90,6 +103,7 @@ class Status(Struct, frozen=True):
     schemas: Sequence[NewSchema]
     members: Sequence[GroupMember] | None = None
     missing: Sequence[str] = field(default_factory=list)
+    stopped: Sequence[StoppedPartition] = field(default_factory=list)
 
     @property
     def membership(self) -> str:
@@ -130,8 +144,11 @@ class StatusLooker:
         if not {output.dead_letter_topic, output.metadata_topic} & set(unwritten):
             dead = look(self._settings, LetterFilter(), self._say, pending=True)
         schemas: Sequence[NewSchema] = ()
+        stopped: Sequence[StoppedPartition] = ()
         if not {output.schemas_topic, output.metadata_topic} & set(unwritten):
-            schemas = self._newest_schemas()
+            state = read_state(self._settings, self._say)
+            schemas = _newest_schemas(state)
+            stopped = list(self._standing(state.stops, partitions))
         return Status(
             at_ms=time.time_ns() // 1_000_000,
             group=self._settings.group,
@@ -141,6 +158,7 @@ class StatusLooker:
             schemas=schemas,
             members=self._admin.members(self._settings.group),
             missing=missing,
+            stopped=stopped,
         )
 
     def _partitions(self, known: Subscribed) -> Iterator[PartitionStatus]:
@@ -170,13 +188,24 @@ class StatusLooker:
             )
         reader.close()
 
-    def _newest_schemas(self) -> list[NewSchema]:
-        found = read_state(self._settings, self._say).schemas
-        newest = sorted(found.items(), key=lambda item: item[1][0], reverse=True)[:_SCHEMAS]
-        return [
-            NewSchema(schema.source, joined_name(schema.db, schema.schema, schema.table), schema.id, since)
-            for _, (since, schema) in newest
-        ]
+    def _standing(
+        self, stops: Iterable[PartitionStop], partitions: Iterable[PartitionStatus]
+    ) -> Iterator[StoppedPartition]:
+        """Return the stops that the group has not passed."""
+        committed = {(partition.topic, partition.partition): partition.committed for partition in partitions}
+        facts = self._admin.describe({topic for topic, _ in committed})
+        for stop in sorted(stops, key=lambda stop: (stop.topic, stop.partition)):
+            place = stop.topic, stop.partition
+            if place in committed and stop.stands(facts[stop.topic].id, committed[place]):
+                yield StoppedPartition(stop.source, *place, stop.offset, stop.code, stop.reason)
+
+
+def _newest_schemas(state: StateSnapshot) -> list[NewSchema]:
+    newest = sorted(state.schemas.items(), key=lambda item: item[1][0], reverse=True)[:_SCHEMAS]
+    return [
+        NewSchema(schema.source, joined_name(schema.db, schema.schema, schema.table), schema.id, since)
+        for _, (since, schema) in newest
+    ]
 
 
 def places_text(member: GroupMember) -> str:

@@ -43,7 +43,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
         partial(_process, app, components, stopper),
         app.add_future,
         lambda tp: app.consumer.pause_partitions({tp}),
-        partial(_resume, app),
+        partial(_resume, app, components),
         lambda event: raw_bytes(event.value),
         settings.bounds.bytes,
     )
@@ -83,6 +83,7 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
         components.pipeline.forget()
         components.lag.forget()
         components.metrics.given_up.inc()
+        components.metrics.forget_stops()
         app.owned(0)
 
     seconds = components.settings.timing.rebalance - 5
@@ -97,16 +98,20 @@ async def _process(app: BoundedStopApp, components: Components, stopper: FailSto
     if membership is None:  # the partition's new owner reads its records again
         batches(app).give_back(event.message)
         return
+    shorten = partial(batches(app).shorten, event.message)
+    pipeline = components.pipeline
     try:
         await components.delivery.wait_for_capacity()
-        if not await components.pipeline.process(tp.topic, tp.partition, event.value, event.ack, membership):
+        if not await pipeline.process(tp.topic, tp.partition, event.value, event.ack, membership, shorten):
             batches(app).give_back(event.message)
+        if tp in pipeline.stopped:
+            app.consumer.pause_partitions({tp})
     except Exception as error:
         await stopper.trigger(error)
 
 
-def _resume(app: BoundedStopApp, tp: TP) -> None:
-    if tp in app.consumer.assignment():
+def _resume(app: BoundedStopApp, components: Components, tp: TP) -> None:
+    if tp in app.consumer.assignment() and tp not in components.pipeline.stopped:
         app.consumer.resume_partitions({tp})
 
 

@@ -107,6 +107,7 @@ class BackgroundTasks:
                 in_flight=components.delivery.batches,
                 waiting=components.waiter.waiting,
                 held=components.holds.count,
+                stopped=len(components.pipeline.stopped),
             )
 
 

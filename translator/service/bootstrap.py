@@ -60,7 +60,6 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
     Raises:
         ConfigError: as `connect`; or two sources claim one topic; or this user is not allowed to read with that group.
         RetryableError: as `connect`; or there is no topic to read.
-        ContradictionError: as `connect`.
     """
     components = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
     components.topics.check_group(settings.group)
@@ -79,7 +78,6 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     Raises:
         ConfigError: a dialect's or codec's options are invalid, or topics are missing.
         RetryableError: no registry or no broker responded in time.
-        ContradictionError: an earlier process found a contradiction, and the options have not changed since.
     """
     version = installed_version("cdc-translator")
     metrics = Metrics(version, settings.metrics.tables, settings.digest)
@@ -134,7 +132,9 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
         delivery=delivery,
         metrics=metrics,
         waiter=waiter,
-        pipeline=Pipeline({}, target, catalog, delivery, contradictions, waiter, holds, native),
+        pipeline=Pipeline(
+            {}, target, catalog, delivery, contradictions, waiter, holds, native, on_stop=metrics.tell_stop
+        ),
         outdated=set(),
         target=target,
         holds=holds,

@@ -133,6 +133,10 @@ class BatchConsumer(driver.Consumer):
         notify(self._waiting_for_ack)
         return True
 
+    def shorten(self, message: Any, offset: int) -> None:
+        """Let a batch end at an earlier record, because nothing after it is processed."""
+        message.offset = offset
+
     def give_back(self, message: Any) -> None:
         """Forget a batch that will not be completed. Its records are read again from the last committed offset."""
         self._unacked_messages.discard(message)

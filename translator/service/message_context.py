@@ -59,11 +59,17 @@ def raw_bytes(records: Sequence[RawRecord]) -> int:
 
 def account_of(source: str, topic: str, partition: int, records: Sequence[RawRecord]) -> BatchAccount:
     """Return a batch's account before any of its messages is processed."""
-    account = BatchAccount(source, topic, partition, len(records))
+    account = BatchAccount(source, topic, partition)
+    account_for(account, records)
+    return account
+
+
+def account_for(account: BatchAccount, records: Sequence[RawRecord]) -> None:
+    """Set the records that a batch consists of."""
+    account.records = len(records)
     if records:
         account.next_offset = records[-1].offset + 1
         account.newest_record_ms = records[-1].timestamp if records[-1].timestamp > 0 else None
-    return account
 
 
 def message_of(record: RawRecord | Any, topic: str, partition: int, topic_id: str) -> Message:

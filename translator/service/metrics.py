@@ -17,6 +17,7 @@ from prometheus_client import Counter, Gauge, Summary, generate_latest
 from cdc_core.envelope import ChangeEvent
 from cdc_core.metrics_registry import process_registry, shown
 from cdc_core.statement_notes import statement_notes
+from translator.state.partition_stops import PartitionStop
 
 PARTITION = ("source", "topic", "partition")
 
@@ -194,6 +195,12 @@ class Metrics:
             "Tables of raw partitions that are held until a dead letter is replayed (on_error: hold_table).",
             registry=self.registry,
         )
+        self._stopped = Gauge(
+            "cdc_partition_stopped",
+            "1 for a partition that is stopped at its next record, by error code (on_error: stop, contradictions).",
+            (*PARTITION, "code"),
+            registry=self.registry,
+        )
         self.conflicts = Counter(
             "cdc_metadata_conflicts_total",
             "Metadata documents that contradict another one with the same id.",
@@ -245,6 +252,14 @@ class Metrics:
         """Remove the metrics for partitions that were handed over, because another process reports them."""
         self._lag_records.clear()
         self._lag_seconds.clear()
+
+    def tell_stop(self, stop: PartitionStop) -> None:
+        """Show that a partition is stopped."""
+        self._stopped.labels(stop.source, stop.topic, str(stop.partition), stop.code).set(1)
+
+    def forget_stops(self) -> None:
+        """Remove the stops of partitions that were handed over. Their next owner finds them again."""
+        self._stopped.clear()
 
     def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
         """Set a table's newest commit time. Its partitions can be acknowledged in any order."""

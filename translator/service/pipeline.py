@@ -4,7 +4,7 @@ Faust.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeGuard
 
@@ -12,18 +12,26 @@ import structlog
 from msgspec import Struct
 
 from translator.codecs.record import Record
-from translator.errors import ContradictionError, ErrorCode, FatalError, MessageError
+from translator.errors import ContradictionError, ErrorCode, MessageError
 from translator.kafka.partitioner import output_partition, output_place
 from translator.message import Learned, Message, Needs, Skip
 from translator.resolution.resolve import Outputs, OutputTopic, Resolved, Resolver, Translation
 from translator.resolution.routes import TopicRefused
 from translator.service.bounded_log import BoundedLog
 from translator.service.delivery.base import Acknowledge, Batch, Delivery, OnStored
-from translator.service.message_context import MessageContext, RawRecord, account_of, message_of, place_of
+from translator.service.message_context import (
+    MessageContext,
+    RawRecord,
+    account_for,
+    account_of,
+    message_of,
+    place_of,
+)
 from translator.service.metadata_wait import MetadataWaiter, WaitCancelled
 from translator.service.schema_announcements import SchemaAnnouncements
 from translator.service.settled_messages import Settled, TopicRecords, by_topic, inspect, parts, write
 from translator.state.contradiction_marks import Contradictions
+from translator.state.partition_stops import PartitionStop, PartitionStopped, stop_record
 from translator.state.table_holds import HoldMark, Holds
 from translator.translation.dead_letter import DeadLetter, dead_letter_record
 from translator.translation.metadata_catalog import MetadataCatalog
@@ -48,11 +56,11 @@ class Target(Struct, frozen=True):
     dead_letters: OutputTopic
     version: str
     stops: frozenset[ErrorCode] = frozenset()
-    """Codes that stop the process instead of producing a dead letter (`on_error`)."""
+    """Codes that stop their partition instead of producing a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
     """Codes whose dead letters hold later messages for their table until they are replayed (`on_error`)."""
     holds_contradictions: bool = False
-    """A message that contradicts its source's options holds its partition instead of stopping the process."""
+    """A message that contradicts its source's options holds its partition instead of stopping the source."""
     repeats_letters: bool = True
     """False during a replay: dead letters for whole messages are already in the topic. A projection's dead letters are
     new.
@@ -60,7 +68,11 @@ class Target(Struct, frozen=True):
 
 
 class Pipeline:
-    """Turns batches into records. One instance per process."""
+    """Turns batches into records. One instance per process.
+
+    Args:
+        on_stop: called when a partition stops.
+    """
 
     def __init__(
         self,
@@ -72,6 +84,7 @@ class Pipeline:
         waiter: MetadataWaiter,
         holds: Holds | None = None,
         native: Mapping[str, NativePath] | None = None,
+        on_stop: Callable[[PartitionStop], object] = lambda _: None,
     ) -> None:
         self._routes: dict[str, Route] = {}
         self._target = target
@@ -83,6 +96,9 @@ class Pipeline:
         self._holds = holds or Holds()
         self._guards: dict[str, Guards] = {}
         self._given_back: set[tuple[str, int]] = set()
+        self._on_stop = on_stop
+        self.stopped: dict[tuple[str, int], PartitionStop] = {}
+        """The partitions that are stopped at a message, until they are handed over."""
         self._letters_log = BoundedLog(log.warning)
         for topic, route in routes.items():
             self.add(topic, route)
@@ -93,17 +109,25 @@ class Pipeline:
         self._guards[topic] = Guards(route.translator.dialect, log.warning)
 
     async def process(
-        self, topic: str, partition: int, records: Sequence[RawRecord], done: Acknowledge, membership: bytes = b""
+        self,
+        topic: str,
+        partition: int,
+        records: Sequence[RawRecord],
+        done: Acknowledge,
+        membership: bytes = b"",
+        shorten: Callable[[int], object] = lambda _: None,
     ) -> bool:
         """Translate a batch and pass all records to the delivery. `done` is called once everything has been delivered.
 
-        Returns False if the partition is handed over while one of its messages waits for metadata. This batch and later
-        ones are never completed, and the next owner reads them again.
+        Returns False if the partition is stopped, or is handed over while one of its messages waits for metadata. This
+        batch and later ones are never completed, and the next owner reads them again. If the partition stops within the
+        batch, the batch ends before that message and is completed.
 
         Args:
             membership: the group member that fetched the batch.
+            shorten: called before `done` with the batch's last offset if the partition stops within the batch.
         """
-        if (topic, partition) in self._given_back:
+        if (topic, partition) in self._given_back or (topic, partition) in self.stopped:
             return False
         route = self._routes[topic]
         account = account_of(route.translator.source, topic, partition, records)
@@ -115,6 +139,7 @@ class Pipeline:
         messages = [message_of(record, topic, partition, route.topic_id) for record in records]
         try:
             while messages:
+                self._check_source(route.translator.source, messages[0])
                 run = self._resolver.resolve_run(route.translator, messages[:RUN], account.native)
                 await self._process_run(route.translator, batch, place, messages, run)
                 messages = messages[len(run) :]
@@ -122,8 +147,38 @@ class Pipeline:
             self._given_back.add((topic, partition))
             batch.abandon()
             return False
+        except PartitionStopped as stopped:
+            return await self._end_before(stopped.stop, batch, records, shorten)
         batch.close()
         return True
+
+    def _check_source(self, source: str, message: Message) -> None:
+        """Check that no contradiction was found in a message's source.
+
+        Raises:
+            PartitionStopped: one was found, by this process or by another one.
+        """
+        reason = self._contradictions.found.get(source)
+        if reason is not None:
+            raise PartitionStopped.at(source, message, ErrorCode.CONTRADICTION, reason)
+
+    async def _end_before(
+        self, stop: PartitionStop, batch: Batch, records: Sequence[RawRecord], shorten: Callable[[int], object]
+    ) -> bool:
+        """Stop a partition. Returns whether its batch contains messages before the stop, which are completed."""
+        self.stopped[stop.topic, stop.partition] = stop
+        self._on_stop(stop)
+        place = {"topic": stop.topic, "partition": stop.partition, "offset": stop.offset}
+        log.error("partition stopped", source=stop.source, **place, code=stop.code, reason=stop.reason)
+        processed = [record for record in records if record.offset < stop.offset]
+        if processed:
+            shorten(processed[-1].offset)
+            account_for(batch.account, processed)
+            batch.close()
+        else:
+            batch.abandon()
+        await self._delivery.confirm(self._target.outputs.metadata.topic, stop_record(stop))
+        return bool(processed)
 
     def cancel_waits(self) -> None:
         """Leave messages that wait for metadata to the next owner, because partitions are about to be handed over."""
@@ -135,6 +190,7 @@ class Pipeline:
             guards.forget()
         self._holds.forget()
         self._given_back.clear()
+        self.stopped.clear()
         self._waits.resume()
 
     async def _process_run(
@@ -168,7 +224,7 @@ class Pipeline:
         """Write and count the records for messages.
 
         Raises:
-            ContradictionError: as `_process_message`. Messages before the contradicting one are written.
+            PartitionStopped: as `_process_message`. Messages before the contradicting one are written.
         """
         count, contradiction = inspect(self._guards[messages[0].topic], messages, found)
         if count:
@@ -209,9 +265,7 @@ class Pipeline:
         """Write and count a message's result.
 
         Raises:
-            ContradictionError: nothing from the message may be written except the mark. Not raised if its partition is
-                held.
-            FatalError: the operator configured its code to stop the process.
+            PartitionStopped: the message contradicts its source's options, or `on_error` for its code is stop.
             WaitCancelled: the partition is handed over.
         """
         if not isinstance(translation, Translation):
@@ -231,7 +285,7 @@ class Pipeline:
         outcome = held or translation.outcome
         account = context.batch.account
         if isinstance(outcome, DeadLetter):
-            self._stop_at(outcome)
+            self._stop_at(context, outcome)
             account.dead[outcome.code] += 1
             on_stored = await self._hold(context, outcome.code)
             await self._write_dead_letter(context, outcome, None, on_stored)
@@ -248,16 +302,17 @@ class Pipeline:
                 account.skipped[reason] += 1
 
     async def _contradicted(self, context: MessageContext, error: ContradictionError) -> None:
-        """Stop at a message that contradicts its source's options, or hold its partition, depending on the policy.
+        """Stop the source of a message that contradicts its options, or hold its partition, depending on the policy.
 
         Raises:
-            ContradictionError: the policy is to stop. A mark informs the next process.
+            PartitionStopped: the policy is to stop. A mark informs the other processes.
         """
         translator, message = context.translator, context.message
         if not self._target.holds_contradictions:
             mark = self._contradictions.mark(translator.source, error)
             await self._delivery.confirm(self._target.outputs.metadata.topic, mark)
-            raise error
+            reason = self._contradictions.found[translator.source]
+            raise PartitionStopped.at(translator.source, message, ErrorCode.CONTRADICTION, reason)
         dead = translator.dead(message, MessageError(ErrorCode.CONTRADICTION, str(error)))
         context.batch.account.dead[dead.code] += 1
         hold = HoldMark(message.offset, dead.code, translator.source, self._target.version)
@@ -286,14 +341,14 @@ class Pipeline:
             return None
         return context.translator.dead(context.message, MessageError(ErrorCode.HELD, str(held)))
 
-    def _stop_at(self, dead: DeadLetter) -> None:
-        """Stop the process if the policy for this code is to stop, before anything from the message is written.
+    def _stop_at(self, context: MessageContext, dead: DeadLetter) -> None:
+        """Stop the partition if the policy for this code is to stop, before anything from the message is written.
 
         Raises:
-            FatalError: the policy is to stop.
+            PartitionStopped: the policy is to stop.
         """
         if dead.code in self._target.stops:
-            raise FatalError(f"{dead.code}: {dead.reason}; on_error for this code is stop")
+            raise PartitionStopped.at(context.translator.source, context.message, dead.code, dead.reason)
 
     async def _hold(self, context: MessageContext, code: ErrorCode) -> OnStored | None:
         """Hold the messages that follow a dead letter if its code requires it. Returns a function to call with the
@@ -333,7 +388,7 @@ class Pipeline:
         if self._target.stops:
             for records in translation.outputs:
                 if isinstance(records, DeadLetter):
-                    self._stop_at(records)
+                    self._stop_at(context, records)
         if translation.schemas:
             await self._announcements.announce(translation.schemas)
         account = context.batch.account
@@ -359,7 +414,7 @@ class Pipeline:
         except TopicRefused as error:
             dead = context.translator.dead(context.message, MessageError(ErrorCode.TOPIC_REFUSED, str(error)))
             if self._target.stops:
-                self._stop_at(dead)
+                self._stop_at(context, dead)
             return dead
 
 

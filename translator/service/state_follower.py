@@ -16,11 +16,7 @@ log = structlog.get_logger("translator")
 
 
 def follow(components: Components, records: Iterable[Any]) -> None:
-    """Apply records written to the compacted topics since startup, up to the reader's position.
-
-    Raises:
-        ContradictionError: a record marks a valid contradiction.
-    """
+    """Apply records written to the compacted topics since startup, up to the reader's position."""
     for record in records:
         apply_state_record(components, record, fresh=True)
     components.journal.follow(components.reader.next_offset(components.settings.output.metadata_topic, 0))
@@ -31,9 +27,6 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
 
     Args:
         fresh: it was written after startup.
-
-    Raises:
-        ContradictionError: it marks a valid contradiction.
     """
     key = (record.key() or b"").decode()
     if components.holds.apply_state_record(key, record.value(), fresh=fresh) or record.value() is None:
@@ -42,7 +35,9 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
         components.catalog.announced(key)
         return
     if key.startswith(PREFIX):
-        components.contradictions.check(key, record.value())
+        source = components.contradictions.apply(key, record.value())
+        if source is not None:
+            log.error("source stopped", source=source, reason=components.contradictions.found[source])
         return
     loaded = load_document(record, components.translators, components.catalog)
     if loaded is None:

@@ -1,4 +1,4 @@
-"""Contradictions outlive the process that found them: no process in the group continues until the options change.
+"""Contradictions outlive the process that found them: nobody in the group reads the source until its options change.
 
 A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the partition's next owner,
 would not know about the contradiction and would write what the first process refused to write.
@@ -33,24 +33,39 @@ class Contradictions:
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._declarations = {source.name: _declaration(source) for source in sources}
+        self.found: dict[str, str] = {}
+        """The reasons, by source. Messages of these sources must not be translated."""
 
     def mark(self, source: str, error: ContradictionError) -> Record:
-        """Return the record that informs all processes, current and future."""
+        """Note a contradiction. Returns the record that informs all processes, current and future."""
         mark = _Mark(self._declarations[source], str(error))
+        self._note(source, mark)
         return Record(f"{PREFIX}{source}".encode(), msgspec.json.encode(mark), [])
 
-    def check(self, key: str, document: bytes) -> None:
-        """Process a mark. Marks made under other options than the current ones are ignored.
+    def apply(self, key: str, document: bytes) -> str | None:
+        """Note a mark. Marks made under other options than the current ones are ignored.
 
-        Raises:
-            ContradictionError: the mark is valid.
+        Returns:
+            The source, if this process did not know about the contradiction.
         """
         source = key.removeprefix(PREFIX)
         mark = msgspec.json.decode(document, type=_Mark)
-        if mark.declaration == self._declarations.get(source):
-            raise ContradictionError(
-                f"{mark.text} (found earlier; source {source} stays stopped until its options change)"
-            )
+        if mark.declaration != self._declarations.get(source) or source in self.found:
+            return None
+        self._note(source, mark)
+        return source
+
+    def check(self) -> None:
+        """Reject to work at all while a source is stopped.
+
+        Raises:
+            ContradictionError: a mark is valid.
+        """
+        for text in self.found.values():
+            raise ContradictionError(text)
+
+    def _note(self, source: str, mark: _Mark) -> None:
+        self.found[source] = f"{mark.text} (source {source} stays stopped until its options change)"
 
 
 def _declaration(source: Source) -> str:

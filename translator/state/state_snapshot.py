@@ -14,6 +14,7 @@ from translator.kafka import client_config
 from translator.kafka.admin import TopicAdmin
 from translator.kafka.topic_reader import TopicReader
 from translator.state.metadata_topic import document_of
+from translator.state.partition_stops import PartitionStop, stop_of
 
 
 class StateSnapshot(Struct, frozen=True):
@@ -23,6 +24,8 @@ class StateSnapshot(Struct, frozen=True):
     """By key: source/db/schema/table/schema_id, with `/` and `%` in names percent-encoded."""
     metadata: dict[str, tuple[int, bytes]]
     """Documents by source/key."""
+    stops: list[PartitionStop]
+    """The last stop of each partition. The group can have passed it."""
 
 
 def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
@@ -42,11 +45,13 @@ def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
     reader = TopicReader(client, facts)
     newest = {(record.topic(), record.key()): record for record in reader.to_end()}
     reader.close()
-    known = StateSnapshot({}, {})
-    for (topic, _), record in newest.items():
+    known = StateSnapshot({}, {}, [])
+    for (topic, key), record in newest.items():
         time, value = record.timestamp()[1], record.value()
         if topic == output.metadata_topic:
-            if found := document_of(record, sources):
+            if value is not None and (stop := stop_of((key or b"").decode(), value)):
+                known.stops.append(stop)
+            elif found := document_of(record, sources):
                 known.metadata[f"{found.source}/{found.key}"] = time, found.document
         elif value is not None:
             schema = _schema(output.schemas_topic, record.offset(), value)

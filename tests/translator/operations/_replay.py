@@ -28,6 +28,7 @@ from translator.kafka.topic_reader import TopicReader
 from translator.operations.dlq.reader import Dead, LetterFilter, look
 from translator.operations.dlq.replay import ReplayReport, replay
 from translator.service.bootstrap import prepare
+from translator.state.partition_stops import PartitionStop
 
 AMBIGUOUS = {"profile": "auto"}
 CLEAR = {"profile": "ticdc"}
@@ -131,22 +132,24 @@ class Yard:
             producer.produce(self.raw, value, key, partition, timestamp=1_710_000_000_000 + number, headers=[*headers])
         assert 0 == producer.flush(20)
 
-    def translate(self, settings: Settings) -> None:
-        """Translate the whole raw topic as the service does."""
-        asyncio.run(self._translate(settings))
+    def translate(self, settings: Settings) -> list[PartitionStop]:
+        """Translate the whole raw topic as the service does. Returns where it stopped."""
+        return asyncio.run(self._translate(settings))
 
-    async def _translate(self, settings: Settings) -> None:
+    async def _translate(self, settings: Settings) -> list[PartitionStop]:
         components = prepare(settings)
         found: dict[int, list[Read]] = defaultdict(list)
         for record in self._all(self.raw):
             found[record.partition()].append(Read.of(record))
         done: list[int] = []
+        due = 0
         for partition, records in found.items():
-            await components.pipeline.process(self.raw, partition, records, lambda: done.append(1))
-        while len(done) < len(found):
+            due += await components.pipeline.process(self.raw, partition, records, lambda: done.append(1))
+        while len(done) < due:
             components.delivery.reap()
             await asyncio.sleep(0.005)
         components.reader.close()
+        return [*components.pipeline.stopped.values()]
 
     def replay(self, settings: Settings, wanted: LetterFilter | None = None, *, execute: bool = True) -> ReplayReport:
         return replay(settings, wanted or LetterFilter(), self.said.append, execute=execute)

@@ -120,6 +120,8 @@ class Bench:
         sizes = {self._named(name): size for name, size in (limits or {}).items()}
         to = {name: OutputTopic(name, count, sizes.get(name, MAX_MESSAGE_BYTES)) for name, count in partitions.items()}
         self.accounted: list[BatchAccount] = []
+        self.ends: list[int] = []
+        """Of batches that a stop has shortened: one past the last offset."""
         self.delivery = InMemoryDelivery(self.accounted.append, {**partitions, **(tables or {})})
         routed = {self._named(name): found for name, found in (routes or {}).items()}
         self.contradictions = Contradictions(self.settings.sources)
@@ -151,8 +153,11 @@ class Bench:
         """Process batches of raw partition 3 and wait for their acknowledgement."""
         done: list[int] = []
         for batch in batches:
-            await self.pipeline.process("raw", 3, batch, lambda: done.append(1))
+            await self.pipeline.process("raw", 3, batch, lambda: done.append(1), shorten=self._shorten)
         await self._reap_until(lambda: len(done) == len(batches))
+
+    def _shorten(self, last: int) -> None:
+        self.ends.append(last + 1)
 
     async def process(self, partition: int, batch: list[Record]) -> bool:
         """Process a batch of a raw partition. Return False if it was given back."""

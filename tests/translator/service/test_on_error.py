@@ -1,4 +1,4 @@
-"""`on_error` decides by code whether an untranslatable message becomes a dead letter or stops the process."""
+"""`on_error` decides by code whether an untranslatable message becomes a dead letter or stops its partition."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,7 +8,7 @@ import pytest
 from dev.servers.broker import Broker
 from tests.translator.operations._replay import AMBIGUOUS, CLEAR, Yard, update
 from translator.config.settings import parse
-from translator.errors import ConfigError, FatalError
+from translator.errors import ConfigError
 
 
 @pytest.fixture
@@ -19,15 +19,13 @@ def yard(broker: Broker) -> Iterator[Yard]:
 
 
 def test_stop(yard: Yard) -> None:
-    """The listed code stops the process before its message is written, and the error names the record."""
+    """The listed code stops the partition before its message is written, and the stop names the record."""
     yard.feed(0, b"{]", update(1), update(2, both=False))
     settings = yard.settings(AMBIGUOUS, on_error={"AMBIGUOUS_VARIANT": "stop", "MALFORMED_JSON": "dead_letter"})
-    with pytest.raises(FatalError) as stopped:
-        yard.translate(settings)
-    assert f"(topic {yard.raw}, partition 0, offset 1)" in str(stopped.value)
-    assert str(stopped.value).startswith("AMBIGUOUS_VARIANT: ")
+    (stop,) = yard.translate(settings)
+    assert (yard.raw, 0, 1, "AMBIGUOUS_VARIANT") == (stop.topic, stop.partition, stop.offset, stop.code)
     letters = [found.letter.code for found in yard.look(settings).letters]
-    assert ([], True) == (yard.read(settings.output.topic), "AMBIGUOUS_VARIANT" not in letters)
+    assert ([], ["MALFORMED_JSON"]) == (yard.read(settings.output.topic), letters)
 
 
 def test_a_replay_does_not_stop(yard: Yard) -> None:
@@ -44,8 +42,8 @@ def test_stop_at_a_projection(yard: Yard) -> None:
     yard.make(shown, 1, 3_000)
     yard.feed(0, update(1, both=False, name="x" * 5_000))
     settings = yard.settings(CLEAR, projections=[{"topic": shown, "codec": "json"}], on_error={"TOO_LARGE": "stop"})
-    with pytest.raises(FatalError, match=r"^TOO_LARGE: .*\(max\.message\.bytes\)"):
-        yard.translate(settings)
+    (stop,) = yard.translate(settings)
+    assert ("TOO_LARGE", True) == (stop.code, "(max.message.bytes)" in stop.reason)
     assert [] == yard.read(settings.output.topic)
 
 
@@ -68,7 +66,7 @@ def test_a_contradiction_holds_its_partition_until_the_profile_is_corrected(yard
 
 def test_a_contradiction_is_no_dead_letter_alone() -> None:
     text = "kafka: {bootstrap_servers: b:1}\nsources: [{name: s, dialect: canal, topics: [t]}]\n"
-    with pytest.raises(ConfigError, match=r"CONTRADICTION either stops .* or holds its partition"):
+    with pytest.raises(ConfigError, match=r"CONTRADICTION either stops its source .* or holds its partition"):
         parse(f"{text}on_error: {{CONTRADICTION: dead_letter}}", {}, "file")
 
 

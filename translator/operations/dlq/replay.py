@@ -107,13 +107,14 @@ def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None],
     Raises:
         ConfigError: the configuration is invalid, or the dead-letter topic does not exist.
         RetryableError: no registry or no broker responded in time.
-        ContradictionError: the service is stopped because of a contradiction found by an earlier process.
+        ContradictionError: a source is stopped because of a contradiction, or a letter proves one.
         FatalError: something could not be read or written.
     """
     # The metadata topic is read to its end before messages are translated, and not followed afterwards, so there is
     # nothing to wait for.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
     components = connect(settings.model_copy(update={"timing": timing}))
+    components.contradictions.check()
     replaying = _Replay(components, wanted, say, execute=execute)
     asyncio.run(replaying.run())
     components.reader.close()
@@ -267,7 +268,8 @@ class _Replay:
         pipeline.add(message.topic, Route(translator, message.topic_id))
         headers: Any = message.headers
         raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
-        await pipeline.process(message.topic, message.partition, [raw], lambda: self._count(found, twins))
+        if not await pipeline.process(message.topic, message.partition, [raw], lambda: self._count(found, twins)):
+            self._components.contradictions.check()
 
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
         """Return the pipeline to all outputs, or to the one that lacks the message, and the holds it must respect."""
