@@ -102,10 +102,11 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
             "{{output}} {{code}}",
         ),
         Panel(
-            "Held and waiting",
-            "Tables that are held until a dead letter is replayed, and partitions that wait for metadata.",
-            "sum(cdc_tables_held{PODS}) + sum(cdc_partitions_waiting{PODS})",
-            "held and waiting",
+            "Held, waiting and stopped",
+            "Tables that are held until a dead letter is replayed, and partitions that wait or are stopped.",
+            "sum(cdc_tables_held{PODS}) + sum(cdc_partitions_waiting{PODS}) + "
+            "(sum(cdc_partition_stopped{PODS}) or vector(0))",
+            "held, waiting and stopped",
         ),
         Panel(
             "Changes by operation",

@@ -52,6 +52,8 @@ _CASES: dict[str, list[tuple[str, dict[str, str], int, bool]]] = {
             22,
             True,
         ),
+        ("TranslatorPartitionStopped", {"cdc_partition_stopped": "1x20"}, 5, True),
+        ("TranslatorPartitionStopped", {"cdc_partition_stopped": "0x20"}, 5, False),
         ("TranslatorTablesHeld", {"cdc_tables_held": "2x20"}, 10, True),
         ("TranslatorTablesHeld", {"cdc_tables_held": "0x20"}, 10, False),
         ("TranslatorWaitsForMetadata", {"cdc_partitions_waiting": "1x30"}, 20, True),

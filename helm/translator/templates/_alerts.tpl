@@ -52,6 +52,13 @@ The alerts, for the pods of this release only. docs/runbooks/translator.md has a
   annotations:
     summary: '{{ `Topic {{ $labels.output }} lacks events of {{ $labels.source }}: {{ $labels.code }}` }}'
     runbook_url: {{ $runbook }}#translatorprojectionrefused
+- alert: TranslatorPartitionStopped
+  expr: max by (source, topic, partition, code) (cdc_partition_stopped{ {{- $pods -}} }) > 0
+  for: 1m
+  labels: {severity: critical}
+  annotations:
+    summary: '{{ `Partition {{ $labels.topic }}/{{ $labels.partition }} of source {{ $labels.source }} is stopped: {{ $labels.code }}` }}'
+    runbook_url: {{ $runbook }}#translatorpartitionstopped
 - alert: TranslatorTablesHeld
   expr: sum(cdc_tables_held{ {{- $pods -}} }) > 0
   for: 5m

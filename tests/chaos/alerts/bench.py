@@ -47,7 +47,7 @@ class Bench:
         self.stack = Stack(broker.bootstrap, directory, _SOURCES, max_offsets=1_000, projections=projections)
         self.change(
             "translator",
-            on_error={"AMBIGUOUS_VARIANT": "hold_table"},
+            on_error={"AMBIGUOUS_VARIANT": "hold_table", "UNKNOWN_OPERATION": "stop"},
             timing={"session": 6, "rebalance": 90, "delivery": 80, "metadata_wait": 300},
         )
         self._sink_port = free_port()

@@ -83,6 +83,18 @@ def _correct_and_replay(bench: Bench) -> None:
     bench.send(SHOP, update(3, table="held", both=False))
 
 
+def _unknown_type(bench: Bench) -> None:
+    bench.send(SHOP, *bench.rows(1, type="WHAT"))
+
+
+def _letters_instead(bench: Bench) -> None:
+    assert "UNKNOWN_OPERATION" in bench.command("translator", "status")
+    bench.stack.stop("translator")
+    bench.change("translator", on_error={"UNKNOWN_OPERATION": "dead_letter"})
+    bench.stack.start("translator")
+    wait_until("it is at work", PATIENCE, bench.is_at_work, bench.stack)
+
+
 def _late(bench: Bench) -> None:
     hour_ago = int((time.time() - 3600) * 1000)
     with bench.streaming(lambda: bench.rows(1, es=hour_ago), pause=0.2):
@@ -283,6 +295,13 @@ DRILLS = (
         _ambiguous,
         "the option corrected, `dlq replay`",
         _correct_and_replay,
+    ),
+    Drill(
+        "TranslatorPartitionStopped",
+        "a message of an unknown type, with `stop`",
+        _unknown_type,
+        "`dead_letter` for its code",
+        _letters_instead,
     ),
     Drill("TranslatorStalled", "the broker is killed while records flow", _broker_away, "the broker is back", _nothing),
     Drill(
