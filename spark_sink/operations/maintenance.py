@@ -85,7 +85,7 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     none.
 
     Args:
-        vacuumed: the last vacuum, in seconds like `now`; None if unknown.
+        vacuumed: the time from which a day counts until the next vacuum, in seconds like `now`; None for a vacuum now.
     """
     if files.foreign:
         return []
@@ -215,7 +215,9 @@ class Maintenance:
             self._left_to_others.add(name)
             log.info("table left to others", table=name, features=list(files.foreign))
         expired = self._last_done(Step.EXPIRE).get(name)
-        steps = due(files, rules, self._last_done(Step.VACUUM).get(name), now)
+        # A new table has no old files, so its first vacuum waits, unless an operator requests it.
+        since = files.created if rules is self._rules else None
+        steps = due(files, rules, self._last_done(Step.VACUUM).get(name, since), now)
         if name in self._expiries and (expired is None or now - expired >= _DAY):
             return [DueStep(Step.EXPIRE, "a day has passed"), *steps]
         return steps

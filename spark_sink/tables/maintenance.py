@@ -22,6 +22,7 @@ class TableFiles(NamedTuple):
         remembered_days: how long the log remembers a removed file.
         parts: groups of files that are only merged with each other.
         foreign: table features that maintenance does not support; if there are any, nothing is done.
+        created: when the table was created, in seconds since 1970; None if unknown.
     """
 
     version: int
@@ -30,6 +31,7 @@ class TableFiles(NamedTuple):
     remembered_days: float
     foreign: Sequence[str] = ()
     parts: int = 1
+    created: float | None = None
 
 
 class Compacted(NamedTuple):

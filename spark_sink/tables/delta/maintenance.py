@@ -51,7 +51,9 @@ class DeltaMaintenance:
             version = table.version()
             foreign = tuple(sorted(features_of(table) - FUSED_FEATURES))
             remembered = _days(table.metadata().configuration.get(REMEMBERED_PROPERTY))
-            return TableFiles(version, sizes, version - _checkpointed(table), remembered, foreign)
+            created_ms = table.metadata().created_time
+            created = None if created_ms is None else created_ms / 1000
+            return TableFiles(version, sizes, version - _checkpointed(table), remembered, foreign, created=created)
 
     def compact(self, name: str, target_bytes: int) -> Compacted:
         with maintaining(name):
