@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 
 from dev.demo.sources import ShopSource, shop_sources
 from tests.translator.dialects import case as cases
@@ -89,8 +90,7 @@ def test_the_sources_of_the_demo(source: ShopSource) -> None:
     expected: dict[str, Any] = {
         "shareplex": {"preset": ("quest", "likely")},
         "canal": {"profile": ("auto", "unknown")},  # canal without GTIDs and a DTS instance write the same
-        # Huawei DRS also puts deleted rows in old, and its updates mean the opposite.
-        "legacy": {"profile": ("auto", "unknown")},
+        "legacy": {"profile": ("dts_legacy", "likely")},  # its rows prove the direction
     }.get(source.name, {})
     said = {p.option: (p.value, p.certainty) for p in findings[0].proposals if p.value is not None}
     assert expected == said
@@ -130,6 +130,64 @@ SET = "3e11fa47-71ca-11e1-9e33-c80aa9429562:1-77"
 def test_canal_profiles(profile: str, certainty: str, bodies: list[Any]) -> None:
     proposal = proposed("profile", *bodies)
     assert (profile, certainty) == (proposal.value, proposal.certainty)
+
+
+def turned(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "data": body["old"], "old": body["data"]}
+
+
+INSERTED = of_type("INSERT", [{"id": "1", "a": "1"}], es=1_700_000_001_000)
+CHANGED = [
+    of_type("UPDATE", [{"id": "1", "a": str(n + 1)}], [{"id": "1", "a": str(n)}], es=1_700_000_001_000 + 1000 * n)
+    for n in (1, 2)
+]
+RESTARTED = of_type("UPDATE", [{"id": "1", "a": "4"}], [{"id": "1", "a": "3"}], es=1_700_000_009_000)
+
+
+@pytest.mark.parametrize(
+    ("profile", "certainty", "bodies"),
+    [
+        ("dts_legacy", "likely", [INSERTED, *map(turned, CHANGED)]),
+        ("auto", "unknown", [INSERTED, *CHANGED]),  # canal, or an instance of today
+        ("drs", "likely", [INSERTED, *CHANGED, OLD_ALONE]),
+        ("auto", "unknown", [INSERTED, *map(turned, CHANGED), RESTARTED]),  # both forms: an instance that restarted
+    ],
+    ids=["legacy", "today", "Huawei", "restarted"],
+)
+def test_rows_prove_the_direction_of_updates(profile: str, certainty: str, bodies: list[Any]) -> None:
+    """A change must begin with the row that the previous change to its key produced."""
+    proposal = proposed("profile", *bodies)
+    assert (profile, certainty) == (proposal.value, proposal.certainty)
+
+
+@pytest.mark.parametrize("gap", [0, 97])
+def test_a_gap_is_no_evidence(gap: int) -> None:
+    """Between the oldest and the newest records, a row can have changed back to an earlier state."""
+    flag = [
+        of_type("UPDATE", [{"id": "1", "a": new}], [{"id": "1", "a": old}], es=1_700_000_001_000 + 1000 * n)
+        for n, (old, new) in enumerate([("1", "2"), ("2", "1"), ("3", "1")])
+    ]
+    first, second, third = messages(*flag)
+    (finding,) = recognise({"raw": [first, second, structs.replace(third, offset=2 + gap)]})
+    (profile,) = [proposal for proposal in finding.proposals if proposal.option == "profile"]
+    assert (gap == 0) == ("fit only with data as the row before" in profile.why)
+
+
+@pytest.mark.parametrize(("odd", "left"), [(1, "oss, dts"), (4, None)])
+def test_a_few_odd_messages_do_not_decide(odd: int, left: str | None) -> None:
+    """Up to one message in 20 may not fit. Their number and traits are reported."""
+    numbers = [of_type("INSERT", [{"id": 42}])] * odd
+    proposal = proposed("profile", *[DATA_ALONE] * (70 - odd), *numbers)
+    if left is None:
+        assert "several writers" in proposal.why
+    else:
+        assert f"remaining candidates: {left}" in proposal.why
+        assert "69 of 70 messages fit, the others do not (cells that are not text" in proposal.why
+
+
+def test_a_delete_on_the_other_side_is_not_odd() -> None:
+    """One message is enough, because an instance changes its form with a restart."""
+    assert "several writers, or one in two forms" in proposed("profile", *[DATA_ALONE] * 69, OLD_ALONE).why
 
 
 WIDE = {"meta": {"op": "upd", "table": "A.B", "scn": "1"}, "data": {"N": "1"}, "key": {"ID": "1", "M": None}}
@@ -196,7 +254,7 @@ def test_the_file_is_a_configuration() -> None:
     assert {"qlik", "dts_avro", "shareplex", "canal"} == sources.keys()
     assert ("raw.qlik", "raw.qlik.metadata") == sources["qlik"].topics
     assert ("raw.qlik.metadata",) == sources["qlik"].metadata_topics
-    assert 4 == len(settings.sources)  # both of canal are proposed alike, because their writers cannot be told apart
+    assert 5 == len(settings.sources)
 
 
 @pytest.mark.parametrize("name", ["a\nsources: []", "a\u2028b", "x: [", "\x1b[31m", "'#"])

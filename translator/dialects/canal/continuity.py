@@ -75,7 +75,7 @@ class ContinuityGuard:
         self._complete = complete
         self._known: OrderedDict[RowKey, KeyState] = OrderedDict()
         self._unconfirmed = {_DATA_AFTER: Unconfirmed(), _DATA_BEFORE: Unconfirmed()}
-        self._contradictions = 0
+        self.contradictions = 0
         self._horizon, self._anew = -1, True
         self._forms = DeclaredForms(source, profile, fatal=self._fatal, earlier=self._read_so_far)
 
@@ -183,8 +183,8 @@ class ContinuityGuard:
         """Return text with position and direction, but never row contents. If the check only warns, it warns less and
         less often.
         """
-        self._contradictions += 1
-        if not self._fatal and self._contradictions.bit_count() > 1:
+        self.contradictions += 1
+        if not self._fatal and self.contradictions.bit_count() > 1:
             return None
         table, differ = change.table, change.differing()
         names = ", ".join(map(quote, differ[:_COLUMNS])) + (", …" if len(differ) > _COLUMNS else "")

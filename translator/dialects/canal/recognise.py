@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -10,7 +11,12 @@ from typing import Any
 import msgspec
 from msgspec import Struct
 
+from translator.dialects.canal.continuity import ContinuityGuard
+from translator.dialects.canal.decode import Canal
 from translator.dialects.canal.marks import MARKS, WriterMark
+from translator.dialects.canal.options import Continuity
+from translator.errors import MessageError
+from translator.message import Changes, Setup
 from translator.proposals import Proposal, ReadMessage, notes_of
 
 Body = Mapping[str, Any]
@@ -29,15 +35,20 @@ class Trait(Struct, frozen=True):
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
     """The profile, as far as the sample determines it, and the facts that only the operator knows."""
     bodies = [body for read in sample for body in _bodies(read.message.value or b"")]
-    return [_profile(bodies), *_left_to_the_operator(sample, bodies)]
+    directions = [trait for profile, trait in _DIRECTIONS.items() if _contradicts_itself(sample, profile)]
+    operators = _left_to_the_operator(sample, bodies, direction_is_known=len(directions) == 1)
+    return [_profile(bodies, directions), *operators]
 
 
-def _profile(bodies: Sequence[Body]) -> Proposal:
-    seen = [trait for trait in _TRAITS if any(trait.seen(body) for body in bodies)]
+def _profile(bodies: Sequence[Body], directions: Sequence[Trait]) -> Proposal:
+    seen = [*(trait for trait in _TRAITS if any(trait.seen(body) for body in bodies)), *directions]
     why = f"seen: {'; '.join(trait.words for trait in seen) or 'no trait that distinguishes writers'}"
     if _VOLCENGINE in seen:
         return Proposal("profile", "auto", "certain", why)
     left = [profile for profile in _WRITERS if not any(profile in trait.excludes for trait in seen)]
+    if not left and not directions:
+        left, odd = _of_nearly_all(bodies)
+        why += f"; {odd}" if odd else ""
     if len(left) != 1:
         who = (
             f"remaining candidates: {', '.join(left)}"
@@ -50,7 +61,52 @@ def _profile(bodies: Sequence[Body]) -> Proposal:
     return Proposal("profile", profile, "certain" if sure else "likely", why)
 
 
-def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body]) -> Iterator[Proposal]:
+def _of_nearly_all(bodies: Sequence[Body]) -> tuple[list[str], str | None]:
+    """Return the profiles that nearly all messages fit, and a description of the few others.
+
+    The side on which a DELETE has its row is never ignored, because a restarted instance changes it.
+    """
+    misfits: Counter[str] = Counter()
+    traits = {trait.words: [trait.seen(body) for body in bodies] for trait in _TRAITS}
+    for n in range(len(bodies)):
+        misfits.update(frozenset().union(*(trait.excludes for trait in _TRAITS if traits[trait.words][n])))
+    fewest = min(misfits[profile] for profile in _WRITERS)
+    left = [profile for profile in _WRITERS if misfits[profile] == fewest]
+    odd = [trait for trait in _TRAITS if trait.excludes & {*left} and any(traits[trait.words])]
+    if fewest > len(bodies) * _ODD_SHARE or {_LEGACY, _CURRENT} & {*odd}:
+        return [], None
+    words = "; ".join(trait.words for trait in odd)
+    return left, f"{len(bodies) - fewest} of {len(bodies)} messages fit, the others do not ({words})"
+
+
+def _contradicts_itself(sample: Sequence[ReadMessage], profile: str) -> bool:
+    """Return whether changes to the same rows contradict each other if they are read with a profile.
+
+    After a gap in the offsets, nothing is known about any row: a sample has old and new messages.
+    """
+    dialect = Canal(Setup("sample"), {"profile": profile})
+    guards: dict[tuple[str, int], ContinuityGuard] = {}
+    expected: dict[tuple[str, int], int] = {}
+    for message in (read.message for read in sample):
+        place = message.topic, message.partition
+        if place not in guards:
+            guards[place] = ContinuityGuard("sample", profile, "", Continuity(action="warn"), complete=True)
+        elif message.offset != expected[place]:
+            guards[place].missed()
+        expected[place] = message.offset + 1
+        try:
+            outcome = dialect.decode_plainly(message)
+        except MessageError:
+            guards[place].missed()
+            continue
+        if isinstance(outcome, Changes):
+            guards[place].inspect(message, outcome.changes)
+    return any(guard.contradictions for guard in guards.values())
+
+
+def _left_to_the_operator(
+    sample: Sequence[ReadMessage], bodies: Sequence[Body], *, direction_is_known: bool
+) -> Iterator[Proposal]:
     if "TZ_UNKNOWN" in notes_of(sample):
         why = (
             "TIMESTAMP columns are printed in the time zone of the writer's JVM, such as Asia/Shanghai, which is not "
@@ -63,7 +119,8 @@ def _left_to_the_operator(sample: Sequence[ReadMessage], bodies: Sequence[Body])
             "opposite meanings. Check an UPDATE whose result you know: if data is the row after it, declare drs. "
             "Otherwise declare dts_legacy, whose UPDATE means data_is_before according to the vendor"
         )
-        yield Proposal("legacy_update_direction", None, "unknown", why)
+        if not direction_is_known:
+            yield Proposal("legacy_update_direction", None, "unknown", why)
         why = "profile dts with {created: TIME, restarted: [TIME]} if the instance was restarted since 20 March 2022"
         yield Proposal("instance", None, "unknown", why)
     names = {f"{body.get('database')}.{body.get('table')}" for body in bodies if body.get("table") in _HEARTBEATS}
@@ -171,6 +228,15 @@ _TRAITS: Sequence[Trait] = (
     Trait("the gtids of all transactions", _many_transactions, frozenset({"dts", "dts_legacy", "drs", "ckafka"})),
     *_MARKS.values(),
 )
+
+_DIRECTIONS: Mapping[str, Trait] = {
+    "dts": Trait("updates that fit only with data as the row before", lambda _: False, _all_but("dts_legacy")),
+    "dts_legacy": Trait("updates that fit only with data as the row after", lambda _: False, frozenset({"dts_legacy"})),
+}
+"""By profile: the trait of a sample that contradicts itself if it is read with that profile."""
+
+_ODD_SHARE = 0.05
+"""The share of a sample that can be from another writer, or damaged, without deciding the profile."""
 
 # Together, and with nothing that excludes the profile, they leave no other writer.
 _PROOFS: Mapping[str, Sequence[Trait]] = {
