@@ -25,7 +25,7 @@ class ErrorCode(StrEnum):
     FRAMING = "FRAMING"  # the first bytes match no layout that the dialect knows
     MALFORMED_JSON = "MALFORMED_JSON"
     MALFORMED_AVRO = "MALFORMED_AVRO"
-    LIMIT_EXCEEDED = "LIMIT_EXCEEDED"  # larger, deeper or wider than the configuration allows
+    LIMIT_EXCEEDED = "LIMIT_EXCEEDED"  # larger, deeper, wider or more than the configuration allows
     UNKNOWN_TYPE = "UNKNOWN_TYPE"  # an unknown message type, not an unknown row operation
     UNKNOWN_OPERATION = "UNKNOWN_OPERATION"
     MISSING_FIELD = "MISSING_FIELD"

@@ -45,6 +45,9 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     schema_text_bytes: int = 1024 * 1024
     schema_depth: int = 64
     issue_raw_chars: int = 256
+    schemas: int = 20_000
+    metadata_bytes: int = 64 * 1024 * 1024
+    topics: int = 10_000
 
 
 class TableName(Struct, frozen=True, gc=False):

@@ -264,6 +264,30 @@ class InputLimits(Section):
         ge=0,
         description="Maximum characters of `issues[].raw`. Longer values are truncated.",
     )
+    schemas: int = Field(
+        default=Limits().schemas,
+        ge=1,
+        description=(
+            "Maximum table schemas that a source can publish, over all tables and versions. Messages with another one "
+            "become dead letters."
+        ),
+    )
+    metadata_bytes: int = Field(
+        default=Limits().metadata_bytes,
+        ge=1,
+        description=(
+            "Maximum bytes of the metadata documents that a source can learn. Further metadata messages become dead "
+            "letters."
+        ),
+    )
+    topics: int = Field(
+        default=Limits().topics,
+        ge=1,
+        description=(
+            "Maximum topics that a process writes for a projection whose topics are derived from table names. Messages "
+            "for a further one become dead letters of that projection."
+        ),
+    )
 
     def limits(self) -> Limits:
         return Limits(**self.model_dump())

@@ -242,6 +242,9 @@ class Resolver:
         if isinstance(schemas, DeadLetter):
             return Translation(learned, schemas)
         try:
+            self._catalog.check_document(
+                translator.source, learned.key, learned.document, translator.limits.metadata_bytes
+            )
             newest = self._catalog.register(translator, learned.key, learned.document)
         except MessageError as error:
             return Translation(learned, translator.dead(message, error))
@@ -280,7 +283,14 @@ class Resolver:
         if not new:
             return _NO_SCHEMAS
         schemas = {schema.topic_key: schema_record(schema) for schema in new}
-        return self._too_large(translator, message, schemas.values(), self._outputs.schemas) or schemas
+        too_large = self._too_large(translator, message, schemas.values(), self._outputs.schemas)
+        if too_large is not None:
+            return too_large
+        try:
+            self._catalog.accept_schemas(translator.source, schemas.keys(), translator.limits.schemas)
+        except MessageError as error:
+            return translator.dead(message, error)
+        return schemas
 
     @staticmethod
     def _too_large(

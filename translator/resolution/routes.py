@@ -36,14 +36,20 @@ class Routes:
 
     Args:
         open_topic: called in a thread, once per topic unless it fails.
+        allowed: maximum number of topics.
         clock: returns seconds.
     """
 
     def __init__(
-        self, template: TopicTemplate, open_topic: OpenTopic, clock: Callable[[], float] = time.monotonic
+        self,
+        template: TopicTemplate,
+        open_topic: OpenTopic,
+        allowed: int,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._template = template
         self._open_topic = open_topic
+        self._allowed = allowed
         self._topic_of = lru_cache(maxsize=_KEPT)(template.topic)
         self._partitions: dict[str, int] = {}
         self._opening: dict[str, asyncio.Task[int]] = {}
@@ -52,7 +58,7 @@ class Routes:
 
     def without_brokers(self) -> Routes:
         """Return the same routes for a dry run, which creates and requests nothing."""
-        return Routes(self._template, lambda _topic: 1)
+        return Routes(self._template, lambda _topic: 1, self._allowed)
 
     async def partitions(self, topic: str) -> int:
         """Return a topic's number of partitions.
@@ -64,6 +70,10 @@ class Routes:
         known = self._partitions.get(topic)
         if known is not None:
             return known
+        if len(self._partitions) >= self._allowed:
+            raise TopicRefused(
+                f"topic {topic}: this process writes {self._allowed} topics of the projection already (limits.topics)"
+            )
         until, why = self._refused.get(topic, (0.0, ""))
         if self._clock() < until:
             raise TopicRefused(why)

@@ -170,7 +170,7 @@ def _target(
         if found is None:
             return EventOutput(codec, topics[topic])
         to = OutputTopic(topic, found.partitions, found.max_bytes)
-        return EventOutput(codec, to, Routes(found.template, found.open))
+        return EventOutput(codec, to, Routes(found.template, found.open, settings.limits.topics))
 
     return Target(
         outputs=Outputs(

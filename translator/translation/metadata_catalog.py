@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection
 from typing import TypeAlias, TypeVar
 
-from translator.errors import CdcError, MessageError
+from translator.errors import CdcError, ErrorCode, MessageError
 from translator.message import Dialect, Lookup, Versioned
 from translator.translation.translate import Translator
 
@@ -32,6 +33,8 @@ class MetadataCatalog:
     def __init__(self, conflict: Callable[[str, str], None] = _nobody) -> None:
         self._conflict = conflict
         self._announced: set[str] = set()
+        self._schemas: defaultdict[str, set[str]] = defaultdict(set)  # accepted or announced, by source
+        self._document_bytes: Counter[str] = Counter()  # by source
         self._documents: dict[Named, bytes] = {}
         self._metadata: dict[Named, object] = {}
         self._given_up: dict[Named, None] = {}
@@ -44,6 +47,33 @@ class MetadataCatalog:
     def announced(self, topic_key: str) -> None:
         """Record that the schemas topic contains the schema with this key."""
         self._announced.add(topic_key)
+        self._schemas[topic_key.partition("/")[0]].add(topic_key)
+
+    def accept_schemas(self, source: str, topic_keys: Collection[str], allowed: int) -> None:
+        """Accept schemas to publish. Their names come from messages, and the schemas topic keeps every schema.
+
+        Raises:
+            MessageError: LIMIT_EXCEEDED. None is accepted.
+        """
+        known = self._schemas[source]
+        if len(known.union(topic_keys)) > allowed:
+            reason = f"the source has {len(known)} table schemas, and {allowed} are allowed (limits.schemas)"
+            raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
+        known.update(topic_keys)
+
+    def check_document(self, source: str, key: str, document: bytes, allowed: int) -> None:
+        """Check that a source may learn a metadata document, which can replace an earlier one.
+
+        Raises:
+            MessageError: LIMIT_EXCEEDED.
+        """
+        known = self._document_bytes[source] - len(self._documents.get((source, key), b""))
+        if known + len(document) > allowed:
+            reason = (
+                f"the source's metadata documents have {known} bytes, and with this one of {len(document)} bytes they "
+                f"would exceed {allowed} (limits.metadata_bytes)"
+            )
+            raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
 
     def learn(self, source: str, key: str, document: bytes, dialect: Dialect) -> bool:
         """Learn a source's metadata document. Returns False if a newer document for this key is known, which is kept.
@@ -65,6 +95,7 @@ class MetadataCatalog:
                 self._conflict(source, key)
             if _newer(known, learned):
                 return False
+        self._document_bytes[source] += len(document) - len(self._documents.get(name, b""))
         self._documents[name] = document
         self._metadata[name] = learned
         self._given_up.pop(name, None)

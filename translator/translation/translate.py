@@ -103,7 +103,7 @@ class Translator:
         self.source = source
         self.dialect = dialect
         self.masks = masks
-        self._limits = limits
+        self.limits = limits
         self._order = order
         self._place_of = lru_cache(maxsize=_PLACES)(self._place)
 
@@ -237,8 +237,8 @@ class Translator:
 
     def _check_size(self, message: Message) -> None:
         size = len(message.value or b"")
-        if size > self._limits.value_bytes:
-            allowed = f"{self._limits.value_bytes} are allowed (limits.value_bytes)"
+        if size > self.limits.value_bytes:
+            allowed = f"{self.limits.value_bytes} are allowed (limits.value_bytes)"
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, f"the value has {size} bytes, {allowed}")
 
     def _event(self, message: Message, n: int, change: Change) -> ChangeEvent:

@@ -87,6 +87,7 @@ class Bench:
         tables: the existing table topics with their number of partitions.
         routes: of projections, named the same way.
         register: the schema registry that assigns ids.
+        allowed: the limits of the input.
     """
 
     def __init__(
@@ -99,6 +100,7 @@ class Bench:
         tables: Mapping[str, int] | None = None,
         routes: Mapping[str, Routes] | None = None,
         register: RegisterSchema | None = None,
+        allowed: Limits = Limits(),  # noqa: B008  immutable
     ) -> None:
         self.said: list[str] = []
         self.output = OutputSettings(topic="out", codec="json")
@@ -108,9 +110,9 @@ class Bench:
             sources=(Source(name="src", dialect=str(dialect), topics=("raw",)),),
         )
         self.catalog = MetadataCatalog()
-        setup = Setup("src", lookup=self.catalog.lookup("src"))
+        setup = Setup("src", allowed, lookup=self.catalog.lookup("src"))
         self.dialect = dialects.build(dialect, setup, options or {}) if isinstance(dialect, str) else dialect(setup)
-        translator = Translator("src", self.dialect, Limits())
+        translator = Translator("src", self.dialect, allowed)
         projected = {self._named(name): codec for name, codec in (projections or {}).items()}
         partitions = {
             **dict.fromkeys((self.output.topic, self.output.dead_letter_topic), self.settings.topics.partitions),

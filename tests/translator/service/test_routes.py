@@ -36,7 +36,7 @@ def bench(open_topic: Callable[[str], int] = TABLES.__getitem__) -> Bench:
         {"p": FilteredCodec(JsonCodec(), ONLY_TABLES)},
         options={"profile": "oss", "newline_batches": True},
         tables=TABLES,
-        routes={"p": Routes(TEMPLATE, open_topic)},
+        routes={"p": Routes(TEMPLATE, open_topic, 100)},
     )
 
 
@@ -90,7 +90,7 @@ def test_who_waits_for_the_same_topic_waits_for_one_answer() -> None:
         return 3
 
     async def two() -> list[int]:
-        routes = Routes(TEMPLATE, open_topic)
+        routes = Routes(TEMPLATE, open_topic, 100)
         waiting = [asyncio.ensure_future(routes.partitions("t")) for _ in range(3)]
         await soon(lambda: bool(asked))
         waiting.pop().cancel()
@@ -142,7 +142,7 @@ def test_a_topic_that_is_made_later() -> None:
     async def ask() -> int:
         return await routes.partitions("t")
 
-    routes = Routes(TEMPLATE, open_topic, lambda: now[0])
+    routes = Routes(TEMPLATE, open_topic, 100, lambda: now[0])
     for moment, there in ((0.0, False), (59.0, True)):
         now[0], made[0] = moment, there
         with pytest.raises(TopicRefused, match="missing topics: t"):
@@ -167,7 +167,7 @@ def test_a_dry_run_opens_nothing() -> None:
     def open_topic(topic: str) -> int:
         raise AssertionError(topic)
 
-    routes = Routes(TEMPLATE, open_topic).without_brokers()
+    routes = Routes(TEMPLATE, open_topic, 100).without_brokers()
     assert 1 == asyncio.run(routes.partitions("t"))
 
 
@@ -183,7 +183,9 @@ def test_both_ways_leave_the_same_behind() -> None:
 
     runs = []
     for native in (True, False):
-        routed = EventOutput(codec, OutputTopic("tables.src.shop.orders", 3, 1_000_000), Routes(TEMPLATE, open_topic))
+        routed = EventOutput(
+            codec, OutputTopic("tables.src.shop.orders", 3, 1_000_000), Routes(TEMPLATE, open_topic, 100)
+        )
         runs.append(Run(native=native, projections=(routed,)))
         runs[-1].of(values(60))
     with_path, plain = runs
