@@ -7,7 +7,7 @@ from __future__ import annotations
 import shlex
 import time
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
@@ -18,6 +18,7 @@ import structlog
 
 from cdc_core.table_id import TableId
 from spark_sink.apply.ddl_passes import DriverWork, SeenRequests, merge_reports
+from spark_sink.apply.new_tables import forbidden_tables
 from spark_sink.apply.phases import Phase, Stopwatch
 from spark_sink.apply.rejects import MAX_SEGMENTS
 from spark_sink.apply.worker import Task
@@ -245,12 +246,12 @@ class Applier(Generic[Records]):
         watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
         watch.enter(Phase.DDL)
-        nested = self._nested(work.steps)
-        steps = [(table, step) for table, step in work.steps if table not in nested]
+        forbidden = forbidden_tables(work.steps, self._control.batches.tables(), self.rules.max_tables)
+        steps = [(table, step) for table, step in work.steps if table not in forbidden]
         with ThreadPoolExecutor(DDL_THREADS) as pool:
             # The list waits for every result and re-raises exceptions.
             names = list(pool.map(self._changed, steps))
-        refused = {**work.refused, **nested}
+        refused = {**work.refused, **forbidden}
         spelled = {}
         for (table, _), name in zip(steps, names, strict=True):
             if isinstance(name, Refused):
@@ -283,30 +284,6 @@ class Applier(Generic[Records]):
     def discard(self) -> None:
         """Delete the staged files. By now, all of them have been written or rejected."""
         self._writer.discard()
-
-    def _nested(self, steps: Sequence[tuple[str, Step]]) -> dict[str, str]:
-        """Return the new tables that would be in another table's folder, or around it, with the reason.
-
-        Deleting unknown files of the outer table, as VACUUM does, would delete the inner one.
-        """
-        new = sorted(table for table, step in steps if isinstance(step, Create))
-        if not new:
-            return {}
-        known = {name.lower(): name for name in self._control.batches.tables()}
-        outer = {prefix: name for name in known.values() for prefix in _prefixes(name)}
-        found = {}
-        for table in new:
-            others = [known[prefix] for prefix in _prefixes(table) if prefix in known]
-            other = next(iter(others), None) or outer.get(table.lower())
-            if other is not None and table.lower() not in known:
-                found[table] = (
-                    f"the tables {table} and {other} would be in the same folder: give one of them another name in "
-                    "tables.rename, or exclude it in tables.exclude, and restart the sink"
-                )
-                continue
-            known[table.lower()] = table
-            outer |= dict.fromkeys(_prefixes(table), table)
-        return found
 
     def _changed(self, wanted: tuple[str, Step]) -> str | Refused:
         """Change a table, and return the name under which it exists, or why that failed twice.
@@ -352,12 +329,6 @@ class Applier(Generic[Records]):
             case _:
                 assert_never(step)
         return table
-
-
-def _prefixes(name: str) -> Iterator[str]:
-    """Return the folders around a table's folder, in lower case."""
-    parts = name.lower().split(".")
-    return (".".join(parts[:count]) for count in range(1, len(parts)))
 
 
 def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **seconds: float) -> None:

@@ -97,6 +97,11 @@ class TablesSettings(_Section):
                 )
         return self
 
+    max_tables: int = Field(
+        default=10_000,
+        ge=1,
+        description="Maximum number of tables. Further ones are parked, because their names come from events.",
+    )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
         description="If a table fed by several scopes is truncated: park it, or delete the rows of all scopes.",
@@ -201,6 +206,7 @@ class TablesSettings(_Section):
             engines=EngineRules(self.engines, self.fused_megabytes),
             formats=self.formats,
             buckets=self.buckets,
+            max_tables=self.max_tables,
         )
 
 

@@ -31,6 +31,7 @@ class TableRules:
         engines: the engine for each table.
         formats: the table formats, keyed by name or pattern.
         buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
+        max_tables: the number of tables beyond which no table is created.
     """
 
     all_scopes: bool = False
@@ -47,6 +48,7 @@ class TableRules:
     engines: EngineRules = field(default_factory=EngineRules)
     formats: Formats = field(default_factory=dict)
     buckets: Mapping[str, int] = field(default_factory=dict)
+    max_tables: int = 10_000
 
     def form(self, target: str) -> TableSpec:
         """Return the specification for the table with this name."""

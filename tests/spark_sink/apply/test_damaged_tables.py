@@ -166,6 +166,23 @@ def test_no_table_is_inside_another(lake: Lake, name: str) -> None:
     assert ["a1"] == _names(lake, ORDERS)
 
 
+def test_a_table_too_many(lake: Lake) -> None:
+    """It is parked, and the others continue. With a higher limit, `resume` writes what was parked."""
+    lake.announce(SCHEMA)
+    lake.announce(ITEM)
+    lake.use(TableRules(max_tables=1))
+    lake.apply(0, [change("c", {"id": 1}, {"name": "a0"}, pos=1, schema=SCHEMA)])
+    outcomes = _apply(lake, 1)
+    assert Done() == outcomes[ORDERS]
+    parked = outcomes[ITEMS]
+    assert isinstance(parked, Parked)
+    assert "the sink has 1 tables, which is the limit: raise tables.max_tables" in parked.refusal
+    assert ["a1"] == _names(lake, ORDERS)
+    lake.use(TableRules(max_tables=2))
+    assert lake.command("resume", ITEMS).error is None
+    assert 1 == len(_names(lake, ITEMS))
+
+
 def test_a_delete_with_a_former_key(lake: Lake) -> None:
     """Only an update can change a key. The event goes to quarantine, and the rows that it names are incomplete."""
     lake.announce(SCHEMA)

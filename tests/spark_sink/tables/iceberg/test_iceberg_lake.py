@@ -15,7 +15,7 @@ import pytest
 from pyiceberg.table import StaticTable
 from structlog.testing import capture_logs
 
-from spark_sink.apply.driver import Applier
+from spark_sink.apply import driver
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.maintenance_rules import MaintenanceRules
 from spark_sink.config.table_rules import TableRules
@@ -223,7 +223,7 @@ def test_files_of_writers_that_died(lake: MergingLake, monkeypatch: pytest.Monke
     whose name extends this one's, and files of kept snapshots remain.
     """
     # A sink with another pipeline does not know this one's tables, and can create a table inside one of them.
-    monkeypatch.setattr(Applier, "_nested", lambda _applier, _steps: {})
+    monkeypatch.setattr(driver, "forbidden_tables", lambda *_: {})
     inner = f"{NAME}.data.more"
     for name in ("orders", "more"):
         lake.announce(schema_of({"id": "int64", "a": "string"}, table=name))
