@@ -23,6 +23,7 @@ from msgspec.structs import replace
 from translator.dialects._json import check_distinct, json_type, parse
 from translator.errors import ErrorCode, MessageError, quote, unknown
 from translator.message import Limits
+from translator.values.numbers import MAX_ZEROS
 
 PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 
@@ -34,7 +35,7 @@ _NODES_A_COLUMN = 10
 _OTHER_NODES = 200
 
 MAX_DIGITS = 1000
-"""Limit for precision and scale. No database allows more (PostgreSQL has 1000)."""
+"""Limit for the precision. No database allows more (PostgreSQL has 1000)."""
 
 
 class AvroType(Struct, frozen=True):
@@ -283,7 +284,7 @@ def _with_logical(plain: AvroType, declared: dict[str, Any], path: str) -> AvroT
     # Avro requires 0 <= scale <= precision. Oracle numbers exceed both bounds, but their digits still determine the
     # value.
     precision, scale = declared.get("precision", 0), declared.get("scale", 0)
-    for what, number, least in (("precision", precision, 0), ("scale", scale, -MAX_DIGITS)):
-        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= MAX_DIGITS:
-            raise _malformed(f"a decimal whose {what} is not a number from {least} to {MAX_DIGITS}", path)
+    for what, number, least, most in (("precision", precision, 0, MAX_DIGITS), ("scale", scale, -MAX_ZEROS, MAX_ZEROS)):
+        if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
+            raise _malformed(f"a decimal whose {what} is not a number from {least} to {most}", path)
     return replace(plain, logical=logical, precision=precision, scale=scale)

@@ -14,7 +14,7 @@ from functools import lru_cache
 from translator.values import fast_converters
 from translator.values.counted import clock_of, date_of_days, local_of, unscaled_decimal
 from translator.values.fast_converters import timestamptz_in
-from translator.values.numbers import INTEGER_BOUNDS, MAX_EXPONENT
+from translator.values.numbers import INTEGER_BOUNDS, MAX_EXPONENT, MAX_ZEROS
 from translator.values.scalar import Assumed, Converter, Unrepresentable, text_of
 from translator.values.text import (
     bytes_from_base64,
@@ -71,8 +71,8 @@ def converter(canonical_type: str) -> Converter:
             f"unknown type {canonical_type!r}; allowed: {', '.join(CANONICAL_TYPES)}, decimal(p,s) without spaces"
         )
     precision, scale = int(match[1]), int(match[2])
-    if max(precision, abs(scale)) > MAX_EXPONENT:
-        raise ValueError(f"{canonical_type}: precision and scale must not exceed {MAX_EXPONENT}")
+    if precision > MAX_EXPONENT or abs(scale) > MAX_ZEROS:
+        raise ValueError(f"{canonical_type}: the precision must not exceed {MAX_EXPONENT}, and the scale {MAX_ZEROS}")
     return fast_converters.scaled_decimal(precision, scale)
 
 

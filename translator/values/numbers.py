@@ -15,6 +15,12 @@ MAX_EXPONENT = 2_000
 (docs/design.md §4.2).
 """
 
+MAX_ZEROS = 400
+"""Zeros that a decimal's plain form may have although its text does not: enough for every double (5e-324).
+
+Six bytes such as `1e1999` would otherwise become 2 000, so a message of one megabyte would fill the memory.
+"""
+
 _WIDEST = 10 ** (MAX_EXPONENT + 1)
 
 INTEGER_BOUNDS: Mapping[str, tuple[int, int]] = {
@@ -91,9 +97,22 @@ def _decimal_of(value: object) -> Decimal:
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int):  # only NaN and the infinities contain a letter
         raise Unrepresentable("NOT_A_NUMBER", value)
-    if abs(exponent) > MAX_EXPONENT or abs(number.adjusted()) > MAX_EXPONENT:
+    first = number.adjusted()
+    if abs(exponent) > MAX_EXPONENT or abs(first) > MAX_EXPONENT or _zeros(value, number, exponent) > MAX_ZEROS:
         raise Unrepresentable("EXPONENT_OUT_OF_RANGE", value)
     return number
+
+
+def _zeros(value: object, number: Decimal, exponent: int) -> int:
+    """Return how many digits the plain form has in addition to those that were sent."""
+    if -MAX_ZEROS <= exponent <= MAX_ZEROS or (exponent > 0 and not number):  # 0E9 is 0
+        return 0
+    sent = _sent_digits(value) if isinstance(value, str) else len(number.as_tuple().digits)
+    return max(number.adjusted() + 1, 1) + max(-exponent, 0) - sent
+
+
+def _sent_digits(text: str) -> int:
+    return sum(map(str.isdecimal, text.lower().partition("e")[0]))
 
 
 def _plain(number: Decimal) -> str:

@@ -59,9 +59,9 @@ def _spellings(number: Decimal) -> list[str]:
 
 @st.composite
 def decimals(draw: st.DrawFn) -> Decimal:
-    """Generate numbers with up to 80 digits and any exponent within the limits."""
+    """Generate numbers with up to 80 digits and any exponent that is allowed."""
     sign, coefficient = draw(st.booleans()), draw(st.integers(0, 10**80))
-    exponent = draw(st.integers(-2000, 2000 - len(str(coefficient)) + 1))
+    exponent = draw(st.integers(-400, 400))
     return Decimal((int(sign), tuple(map(int, str(coefficient))), exponent))
 
 

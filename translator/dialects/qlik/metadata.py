@@ -20,6 +20,7 @@ from translator.dialects.qlik.row_schema import AvroReading, RowSchema, WriterSc
 from translator.dialects.qlik.tables import UNKNOWN, Table, from_json
 from translator.errors import ErrorCode, FatalError, MessageError
 from translator.message import Limits, OtherChange, TableName, Writer
+from translator.values.numbers import MAX_ZEROS
 
 LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
 TYPE_UNKNOWN = "TYPE_UNKNOWN"
@@ -172,9 +173,12 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """Return a column's type. A NUMERIC without precision is any number (Oracle's NUMBER, §6)."""
+    """Return a column's type. A NUMERIC without precision is any number (Oracle's NUMBER, §6), and so is one whose scale
+    would add too many zeros.
+    """
     type_ = TYPES[column.type] if column.undocumented is None else "unknown"
-    return f"decimal({column.precision},{column.scale})" if type_ == "decimal" and column.precision else type_
+    scaled = column.precision and abs(column.scale) <= MAX_ZEROS
+    return f"decimal({column.precision},{column.scale})" if type_ == "decimal" and scaled else type_
 
 
 def _schema_column(column: MetadataColumn, type_: str, key: tuple[str, ...]) -> Column:
