@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias, runtime_checkable
 from msgspec import Struct
 
 from cdc_core.envelope import Ddl, Issue, TableSchema, Tx
+from translator.errors import ErrorCode, MessageError
 
 Scalar: TypeAlias = str | int | float | bool | None
 """A canonical value: a JSON value, already encoded according to docs/design.md §4.2."""
@@ -50,14 +51,41 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
     topics: int = 10_000
 
 
+NAME_BYTES = 512
+"""Maximum length of each part of a name, in UTF-8. No database reaches it: SQL Server allows 128 characters of at most
+3 bytes each, Oracle 128 bytes, and MySQL 64 characters.
+
+Names come from messages and become keys, labels and folders, so their length bounds how much a message adds to them.
+"""
+
+
+def check_name(what: str, name: str) -> None:
+    """Check a name's length.
+
+    Raises:
+        MessageError: LIMIT_EXCEEDED.
+    """
+    if len(name) > NAME_BYTES // 4 and (size := len(name.encode("utf-8", "surrogatepass"))) > NAME_BYTES:
+        reason = f"the name of a {what} has {size} bytes, and {NAME_BYTES} are allowed"
+        raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
+
+
 class TableName(Struct, frozen=True, gc=False):
     """A table, named as in the source and in the same case. `db` and `schema` are None if the source has no such
     level.
+
+    Raises:
+        MessageError: LIMIT_EXCEEDED if a part is too long.
     """
 
     db: str | None
     schema: str | None
     table: str
+
+    def __post_init__(self) -> None:
+        for part in (self.db, self.schema, self.table):
+            if part is not None:
+                check_name("table", part)
 
 
 class Writer(Struct, frozen=True, gc=False):

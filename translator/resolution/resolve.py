@@ -18,7 +18,7 @@ from translator._native.layout import TakenMessage
 from translator.codecs.record import ID_HEADER, Record, record_size
 from translator.codecs.registered import UnregisteredSchema
 from translator.errors import MessageError
-from translator.message import Learned, Message, Needs, Skip
+from translator.message import Learned, Message, Needs, Skip, check_name
 from translator.resolution.routes import Levels, Routes
 from translator.state.metadata_topic import document_record
 from translator.translation.dead_letter import DeadLetter
@@ -287,6 +287,8 @@ class Resolver:
         if too_large is not None:
             return too_large
         try:
+            for column in (column for schema in new for column in schema.columns):
+                check_name("column", column.name)
             self._catalog.accept_schemas(translator.source, schemas.keys(), translator.limits.schemas)
         except MessageError as error:
             return translator.dead(message, error)

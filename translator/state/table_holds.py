@@ -37,9 +37,6 @@ TABLES = 1_000
 """Maximum number of held tables per partition. Messages determine this number. Beyond it, the whole partition is held.
 """
 
-NAME = 1_000
-"""Maximum length of a table name, because names come from messages, too."""
-
 Partition: TypeAlias = tuple[str, int]
 
 
@@ -288,7 +285,7 @@ class Holds:
         whole = mine.get(None)
         if whole is not None and whole.since <= offset:
             return [None]
-        if tables is None or len(mine) + len(tables) > TABLES or any(len(text(table)) > NAME for table in tables):
+        if tables is None or len(mine) + len(tables) > TABLES:
             return [None]
         return [*sorted(tables, key=text)]
 

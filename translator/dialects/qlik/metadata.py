@@ -173,8 +173,8 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """Return a column's type. A NUMERIC without precision is any number (Oracle's NUMBER, §6), and so is one whose scale
-    would add too many zeros.
+    """Return a column's type. A NUMERIC without precision is any number (Oracle's NUMBER, §6). A scale that would add
+    too many zeros is not used.
     """
     type_ = TYPES[column.type] if column.undocumented is None else "unknown"
     scaled = column.precision and abs(column.scale) <= MAX_ZEROS
