@@ -53,6 +53,11 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
         consumer._fetch_max_wait_ms = FETCH_WAIT_MS
         return consumer
 
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Do nothing: the lag metrics and the watchdog watch progress. Upstream logs a page about a possible bug for
+        every partition that waits or is stopped.
+        """
+
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
         """Do the same as upstream, and also set the metadata."""
         mine = self.assignment()

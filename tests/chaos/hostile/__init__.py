@@ -1,0 +1,1 @@
+"""Hostile messages through the whole product, next to tables that must not notice them."""
