@@ -51,7 +51,9 @@ class Deferred(Struct, frozen=True, tag=True):
 
 
 class Conflict(Struct, frozen=True, tag=True):
-    """The table contradicts the configuration: the operator must change one of them before the sink can continue."""
+    """The table contradicts the configuration. The check at the start covers the sink's own tables, so it is another
+    program's table, whose name came from an event.
+    """
 
     message: str
 

@@ -10,7 +10,7 @@ from typing import assert_never
 
 import msgspec
 
-from spark_sink.errors import ConfigError, FatalError
+from spark_sink.errors import FatalError
 from spark_sink.schema.evolution import Step
 from spark_sink.table_report import (
     Conflict,
@@ -46,12 +46,8 @@ class DriverWork:
 
     @classmethod
     def of(cls, reports: Iterable[TableReport]) -> DriverWork:
-        """Sort a run's reports by the work they request.
-
-        Raises:
-            ConfigError: some tables contradict the configuration; the message lists all of them.
-        """
-        work, conflicts = cls(), []
+        """Sort a run's reports by the work they request."""
+        work, conflicts = cls(), dict[str, str]()
         for report in reports:
             match report.outcome:
                 case Done() | Parked() | Deferred():
@@ -66,12 +62,10 @@ class DriverWork:
                     work.orders[report.table] = orders
                     work.again |= {report.route} if more else set()
                 case Conflict(message):
-                    conflicts.append(message)
+                    conflicts[report.table] = message
                 case _:
                     assert_never(report.outcome)
-        if conflicts:
-            raise ConfigError("; ".join(sorted(conflicts)))
-        return work
+        return replace(work, refused=conflicts)
 
     def without(self, repeated: Collection[str]) -> DriverWork:
         """Return the work without the tables that repeat a request. They are refused, because they would repeat it
@@ -81,11 +75,14 @@ class DriverWork:
             self,
             steps=[(table, step) for table, step in self.steps if table not in repeated],
             orders={table: orders for table, orders in self.orders.items() if table not in repeated},
-            refused=dict.fromkeys(repeated, "it requests the same change again after it was made"),
+            refused={
+                **self.refused,
+                **dict.fromkeys(repeated, "it requests the same change again after it was made"),
+            },
         )
 
     def __bool__(self) -> bool:
-        return bool(self.steps or self.orders or self.carried)
+        return bool(self.steps or self.orders or self.carried or self.refused)
 
 
 class SeenRequests:

@@ -207,7 +207,10 @@ class Task:
             segments = [incoming.events] if form.mode == Mode.CHANGELOG else segmented(incoming.events)
             plan = self._planned(table_id, table, incoming.events, form, filled)
         except ConfigError as error:
-            return Applied(Conflict(str(error)), name, counters, choice)
+            if name not in self.refused:
+                return Applied(Conflict(str(error)), name, counters, choice)
+            parked = rejects.refuse(0, Refused(Reason.TABLE_REFUSED, str(error)), incoming.events, incoming.rejected)
+            return Applied(parked, name, counters, choice)
         except Refused as refusal:
             if refusal.reason is Reason.TABLE_CLASH:
                 rejects = replace(rejects, name=str(table_id))
