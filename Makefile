@@ -8,12 +8,13 @@ DEMO_ARGS ?=
 LOCK_ARGS ?=
 CHAOS_ARGS ?=
 BENCH_ARGS ?=
+MUTANTS_ARGS ?=
 INTEROP_ARGS ?=
 CASE_ARGS ?= --help
 AUDIT_ARGS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-quick test-faults chart-check image-check interop chaos soak bench case fuzz lint fmt lock package sbom audit docs clean
+.PHONY: help setup demo test test-quick test-faults chart-check image-check interop chaos soak bench case fuzz mutants lint fmt lock package sbom audit docs clean
 
 help: ## Print this list.
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -65,6 +66,9 @@ fuzz: ## Fuzz the readers of the native path, a minute each (needs cargo-fuzz an
 
 bench: setup ## Measure the translator and its peers, about an hour (BENCH_ARGS=--short: some minutes), into build/bench.
 	@$(BIN)/python -m bench $(BENCH_ARGS)
+
+mutants: setup ## Change one expression at a time, and report what the tests do not notice (MUTANTS_ARGS="--room canal --count 50").
+	@$(BIN)/python -m dev.mutants $(MUTANTS_ARGS)
 
 lint: setup ## Check style, format and types; change nothing.
 	@$(BIN)/ruff check .

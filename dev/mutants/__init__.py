@@ -1,0 +1,1 @@
+"""Mutation testing: change one expression at a time, and see whether the tests of its room notice."""

@@ -1,0 +1,135 @@
+"""`make mutants`: change one expression at a time in a copy of the checkout, and run the tests of its room.
+
+It prints a table by room and the mutants that no test caught. It is a report and never a gate: some mutants cannot be
+caught, because they change nothing that can be seen.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from random import Random
+from typing import NamedTuple
+
+import click
+
+from dev.mutants.mutations import Mutant, mutants_of
+
+ROOT = Path(__file__).parents[2]
+_UNIT = ("-m", "not integration and not faults", "--hypothesis-profile=ci")
+_SECONDS = 900.0
+"""Seconds after which a mutant counts as caught, because it hangs."""
+
+
+class TestedRoom(NamedTuple):
+    """Source folders and the tests that guard them."""
+
+    sources: Sequence[str]
+    tests: Sequence[str]
+
+
+ROOMS: Mapping[str, TestedRoom] = {
+    "envelope": TestedRoom(["cdc_core"], ["tests/cdc_core"]),
+    "values": TestedRoom(["translator/values"], ["tests/translator/values"]),
+    "canal": TestedRoom(["translator/dialects/canal"], ["tests/translator/dialects", "tests/translator/native"]),
+    "dts_avro": TestedRoom(["translator/dialects/dts_avro"], ["tests/translator/dialects", "tests/translator/native"]),
+    "qlik": TestedRoom(["translator/dialects/qlik"], ["tests/translator/dialects", "tests/translator/native"]),
+    "shareplex": TestedRoom(
+        ["translator/dialects/shareplex"], ["tests/translator/dialects", "tests/translator/native"]
+    ),
+    "codecs": TestedRoom(["translator/codecs"], ["tests/translator/codecs", "tests/translator/dialects"]),
+    "translation": TestedRoom(
+        ["translator/translation", "translator/resolution", "translator/state"],
+        [
+            "tests/translator/translation",
+            "tests/translator/state",
+            "tests/translator/service",
+            "tests/translator/native",
+        ],
+    ),
+    "rust": TestedRoom(["translator/_native/src"], ["tests/translator/native"]),
+    "model": TestedRoom(
+        ["spark_sink/model", "spark_sink/events"], ["tests/spark_sink/model", "tests/spark_sink/events"]
+    ),
+    "apply": TestedRoom(["spark_sink/apply"], ["tests/spark_sink/apply"]),
+    "schema": TestedRoom(["spark_sink/schema"], ["tests/spark_sink/schema", "tests/spark_sink/apply"]),
+    "delta": TestedRoom(["spark_sink/tables/delta"], ["tests/spark_sink/tables/delta", "tests/spark_sink/apply"]),
+    "iceberg": TestedRoom(["spark_sink/tables/iceberg"], ["tests/spark_sink/tables/iceberg"]),
+}
+
+
+@click.command()
+@click.option("--seed", default=1, show_default=True, help="Seed for the sample.")
+@click.option("--count", default=20, show_default=True, help="Number of mutants in each room.")
+@click.option("--room", "rooms", multiple=True, type=click.Choice([*ROOMS]), help="TestedRoom to sample. Default: all.")
+def main(seed: int, count: int, rooms: Sequence[str]) -> None:
+    """Sample mutants, and report which ones the tests catch."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "copy"
+        subprocess.run(["git", "clone", "-q", "--shared", ROOT, copy], check=True)  # noqa: S607  the developer's git
+        for extension in (ROOT / "translator" / "_native").glob("*.so"):
+            shutil.copy(extension, copy / "translator" / "_native")
+        click.echo("| room | mutants | caught | share |\n|---|---|---|---|")
+        survivors: list[Mutant] = []
+        for name in rooms or ROOMS:
+            room = ROOMS[name]
+            if not _passes(copy, room):
+                sys.exit(f"the tests of {name} fail without a mutant")
+            sample = _sample(copy, room, Random(seed), count)
+            left = [mutant for mutant in sample if not _catches(copy, room, mutant)]
+            survivors += left
+            caught = len(sample) - len(left)
+            click.echo(f"| {name} | {len(sample)} | {caught} | {caught / max(len(sample), 1):.0%} |")
+    for mutant in survivors:
+        click.echo(f"- {mutant}")
+
+
+def _sample(copy: Path, room: TestedRoom, chance: Random, count: int) -> list[Mutant]:
+    folders = [copy / source for source in room.sources]
+    files = sorted(file for folder in folders for end in ("py", "rs") for file in folder.rglob(f"*.{end}"))
+    found = [mutant for file in files for mutant in mutants_of(str(file.relative_to(copy)), file.read_bytes())]
+    return chance.sample(found, min(count, len(found)))
+
+
+def _catches(copy: Path, room: TestedRoom, mutant: Mutant) -> bool:
+    """Return whether a test fails with a mutant. One that does not compile, or that hangs, is caught."""
+    file = copy / mutant.file
+    before = file.read_bytes()
+    file.write_bytes(mutant.apply(before))
+    try:
+        return not (_builds(copy, mutant) and _passes(copy, room))
+    finally:
+        file.write_bytes(before)
+        if mutant.file.endswith(".rs"):
+            _builds(copy, mutant)
+
+
+def _builds(copy: Path, mutant: Mutant) -> bool:
+    if not mutant.file.endswith(".rs"):
+        return True
+    return _run(copy, "-m", "dev.native", "--must")
+
+
+def _passes(copy: Path, room: TestedRoom) -> bool:
+    return _run(copy, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *_UNIT, *room.tests)
+
+
+def _run(copy: Path, *arguments: str) -> bool:
+    """Run Python in the copy, whose packages come before the installed ones."""
+    environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
+    try:
+        done = subprocess.run(
+            [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, timeout=_SECONDS, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return False
+    return done.returncode == 0
+
+
+if __name__ == "__main__":
+    main()
