@@ -40,6 +40,8 @@ PARTS = (
     ("tests/translator/service", "tests/translator/kafka"),
     ("tests/translator/operations", "tests/translator/commands"),
 )
+# Without Spark, whose start they share, the tests of the sink fit two parts.
+QUICK = (("tests/spark_sink",), ("tests/spark_sink/apply",), *PARTS[2:])
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
 
 SELECTIONS = {"": "not faults", "--quick": "not faults and not integration", "--faults": "faults"}
@@ -98,16 +100,17 @@ def parts(option: str, marks: Sequence[str] = ()) -> list[tuple[str, ...]]:
     """
     selected = " and ".join(f"({expression})" for expression in (SELECTIONS[option], *marks))
     if option == "--faults":
-        return [(*part, *_but_for_others(part), "-m", selected) for part in FAULTS]
-    apart = [*APART, *(folder for part in PARTS for folder in part)]
+        return [(*part, *_but_for_others(part, FAULTS), "-m", selected) for part in FAULTS]
+    chosen = QUICK if option == "--quick" else PARTS
+    apart = [*APART, *(folder for part in chosen for folder in part)]
     others = ("tests", *(f"--ignore={folder}" for folder in apart))
-    longest, second, *shorter = PARTS
+    longest, second, *shorter = ((*part, *_but_for_others(part, chosen)) for part in chosen)
     return [(*part, "-m", selected) for part in (longest, second, others, *shorter)]
 
 
-def _but_for_others(part: Sequence[str]) -> list[str]:
+def _but_for_others(part: Sequence[str], parts: Sequence[Sequence[str]]) -> list[str]:
     """Return arguments that exclude nested folders that are separate parts."""
-    folders = [folder for other in FAULTS for folder in other]
+    folders = [folder for other in parts for folder in other]
     return [f"--ignore={folder}" for folder in folders if any(folder.startswith(f"{own}/") for own in part)]
 
 

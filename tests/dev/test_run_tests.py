@@ -18,9 +18,10 @@ def _files(arguments: tuple[str, ...]) -> list[Path]:
     return [path for path in found if not any(path.is_relative_to(folder) for folder in ignored)]
 
 
-def test_every_file_is_in_one_part() -> None:
+@pytest.mark.parametrize("option", ["", "--quick"])
+def test_every_file_is_in_one_part(option: str) -> None:
     """Moving folders neither drops a file nor runs it twice."""
-    found = sorted(path for part in parts("") for path in _files(part))
+    found = sorted(path for part in parts(option) for path in _files(part))
     apart = {path for folder in APART for path in (ROOT / folder).rglob("test_*.py")}
     assert apart
     assert sorted(set((ROOT / "tests").rglob("test_*.py")) - apart) == found
