@@ -29,7 +29,7 @@ _COMMANDS = {
     "run": "Translate raw topics into the canonical topic until stopped.",
     "schema": "List and show table schemas and learned metadata.",
     "send": "Write the message in a file to a raw topic and show what the running service makes of it.",
-    "status": "Show positions, lag, dead letters, held tables and the newest schemas, by source, partition and table.",
+    "status": "Show positions, lag, stopped partitions, dead letters, held tables and the newest schemas.",
     "translate": "Translate files of messages.",
 }
 

@@ -28,9 +28,9 @@ PARTITIONS = 2
 TIMES = 1_700_000_000_000
 
 
-def row(number: int, table: str = "t") -> bytes:
+def row(number: int, table: str = "t", name: str = "a") -> bytes:
     """Return a Canal message with two rows, and so two events."""
-    rows = [{"id": str(number), "name": "a"}, {"id": str(-number), "name": "b"}]
+    rows = [{"id": str(number), "name": name}, {"id": str(-number), "name": "b"}]
     return json.dumps({**CANAL_ROW, "data": rows, "table": table}).encode()
 
 
