@@ -7,6 +7,8 @@ import sys
 
 import pytest
 
+from tests.translator.native import needs_extension
+
 # Reads messages that each describe a table of their own, and prints the growth of the resident memory in MiB after the
 # first tenth.
 _SCRIPT = """
@@ -66,3 +68,39 @@ def test_numbers_with_exponents(number: str) -> None:
     script = _NUMBERS.replace("NUMBER", number)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=True)
     assert int(done.stdout) < 200
+
+
+# Reads tables with long descriptions on the native path, and prints the growth of the memory in MiB after the first
+# tenth.
+_NATIVE = """
+import json, resource
+from translator.codecs.avro import AvroCodec
+from translator.dialects import build
+from translator.message import Limits, Message, Setup
+from translator.translation.native_path import native_path
+from translator.translation.translate import Translator
+
+def value(n):
+    types = {"id": "int"} | {f"c{n}_{m}" + "n" * 140: "int" for m in range(380)}
+    return json.dumps({"data": [dict.fromkeys(types, "1")], "database": "d", "es": 1700000000000, "id": 7,
+        "isDdl": False, "mysqlType": types, "old": None, "pkNames": ["id"], "sql": "", "table": f"t{n}",
+        "ts": 1700000000123, "type": "INSERT"}, separators=(",", ":")).encode()
+
+translator = Translator("source", build("canal", Setup("source"), {"profile": "oss"}), Limits())
+path = native_path(translator, [(AvroCodec(), 1_000_000)])
+taken = 0
+for n in range(1000):
+    (found,) = path.take([Message("raw", 0, n, 0, None, value(n))])
+    taken += not isinstance(found, str)
+    if n == 100:
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+assert taken == 1000, taken
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
+"""
+
+
+@needs_extension
+def test_tables_of_the_native_path() -> None:
+    """The extension keeps at most 2 MiB of descriptions. Limited by number alone, it took 198 MiB for these tables."""
+    done = subprocess.run([sys.executable, "-c", _NATIVE], capture_output=True, text=True, timeout=600, check=True)
+    assert int(done.stdout) < 60
