@@ -35,7 +35,7 @@ class TestedRoom(NamedTuple):
 
 ROOMS: Mapping[str, TestedRoom] = {
     "envelope": TestedRoom(["cdc_core"], ["tests/cdc_core"]),
-    "values": TestedRoom(["translator/values"], ["tests/translator/values"]),
+    "values": TestedRoom(["translator/values"], ["tests/translator/values", "tests/translator/native"]),
     "canal": TestedRoom(["translator/dialects/canal"], ["tests/translator/dialects", "tests/translator/native"]),
     "dts_avro": TestedRoom(["translator/dialects/dts_avro"], ["tests/translator/dialects", "tests/translator/native"]),
     "qlik": TestedRoom(["translator/dialects/qlik"], ["tests/translator/dialects", "tests/translator/native"]),
