@@ -54,7 +54,8 @@ ROOMS: Mapping[str, TestedRoom] = {
     ),
     "rust": TestedRoom(["translator/_native/src"], ["tests/translator/native"]),
     "model": TestedRoom(
-        ["spark_sink/model", "spark_sink/events"], ["tests/spark_sink/model", "tests/spark_sink/events"]
+        ["spark_sink/model", "spark_sink/events"],
+        ["tests/spark_sink/model", "tests/spark_sink/events", "tests/spark_sink/apply"],
     ),
     "apply": TestedRoom(["spark_sink/apply"], ["tests/spark_sink/apply"]),
     "schema": TestedRoom(["spark_sink/schema"], ["tests/spark_sink/schema", "tests/spark_sink/apply"]),
