@@ -56,7 +56,8 @@ class MetadataCatalog:
             MessageError: LIMIT_EXCEEDED. None is accepted.
         """
         known = self._schemas[source]
-        if len(known.union(topic_keys)) > allowed:
+        # Counted without a copy, because a source can have thousands of schemas.
+        if len(known) + sum(key not in known for key in topic_keys) > allowed:
             reason = f"the source has {len(known)} table schemas, and {allowed} are allowed (limits.schemas)"
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
         known.update(topic_keys)
