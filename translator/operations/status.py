@@ -15,7 +15,7 @@ from msgspec import Struct, field
 from cdc_core.table_id import joined_name
 from translator.config.settings import Settings
 from translator.kafka import client_config
-from translator.kafka.admin import GroupMember, TopicAdmin
+from translator.kafka.admin import GroupMember, TopicAdmin, TopicFacts
 from translator.kafka.offset_ranges import Partitions, Place, Range, places_of
 from translator.kafka.subscription import Subscribed, resolve
 from translator.operations.dlq.reader import Dead, LetterFilter, look
@@ -139,7 +139,8 @@ class StatusLooker:
         output = self._settings.output
         unwritten = [topic for topic in self._settings.written_topics if topic not in there]
         missing += [f"topic {topic} does not exist: the service has not run yet" for topic in unwritten]
-        partitions = list(self._partitions(known))
+        facts = self._admin.describe(known)
+        partitions = list(self._partitions(known, facts))
         dead = Dead("")
         if not {output.dead_letter_topic, output.metadata_topic} & set(unwritten):
             dead = look(self._settings, LetterFilter(), self._say, pending=True)
@@ -148,7 +149,7 @@ class StatusLooker:
         if not {output.schemas_topic, output.metadata_topic} & set(unwritten):
             state = read_state(self._settings, self._say)
             schemas = _newest_schemas(state)
-            stopped = list(self._standing(state.stops, partitions))
+            stopped = list(_standing(state.stops, partitions, facts))
         return Status(
             at_ms=time.time_ns() // 1_000_000,
             group=self._settings.group,
@@ -161,8 +162,7 @@ class StatusLooker:
             stopped=stopped,
         )
 
-    def _partitions(self, known: Subscribed) -> Iterator[PartitionStatus]:
-        facts = self._admin.describe(known)
+    def _partitions(self, known: Subscribed, facts: Mapping[str, TopicFacts]) -> Iterator[PartitionStatus]:
         places = [place for topic in known for place in places_of(topic, facts[topic], None)]
         if not places:
             return
@@ -188,16 +188,16 @@ class StatusLooker:
             )
         reader.close()
 
-    def _standing(
-        self, stops: Iterable[PartitionStop], partitions: Iterable[PartitionStatus]
-    ) -> Iterator[StoppedPartition]:
-        """Return the stops that the group has not passed."""
-        committed = {(partition.topic, partition.partition): partition.committed for partition in partitions}
-        facts = self._admin.describe({topic for topic, _ in committed})
-        for stop in sorted(stops, key=lambda stop: (stop.topic, stop.partition)):
-            place = stop.topic, stop.partition
-            if place in committed and stop.stands(facts[stop.topic].id, committed[place]):
-                yield StoppedPartition(stop.source, *place, stop.offset, stop.code, stop.reason)
+
+def _standing(
+    stops: Iterable[PartitionStop], partitions: Iterable[PartitionStatus], facts: Mapping[str, TopicFacts]
+) -> Iterator[StoppedPartition]:
+    """Return the stops that the group has not passed."""
+    committed = {(partition.topic, partition.partition): partition.committed for partition in partitions}
+    for stop in sorted(stops, key=lambda stop: (stop.topic, stop.partition)):
+        place = stop.topic, stop.partition
+        if place in committed and stop.stands(facts[stop.topic].id, committed[place]):
+            yield StoppedPartition(stop.source, *place, stop.offset, stop.code, stop.reason)
 
 
 def _newest_schemas(state: StateSnapshot) -> list[NewSchema]:

@@ -56,13 +56,13 @@ class Contradictions:
         return source
 
     def check(self) -> None:
-        """Reject to work at all while a source is stopped.
+        """Check that no source is stopped.
 
         Raises:
             ContradictionError: a mark is valid.
         """
-        for text in self.found.values():
-            raise ContradictionError(text)
+        if self.found:
+            raise ContradictionError(next(iter(self.found.values())))
 
     def _note(self, source: str, mark: _Mark) -> None:
         self.found[source] = f"{mark.text} (source {source} stays stopped until its options change)"
