@@ -56,7 +56,8 @@ class IcebergMaintenance:
             sizes = [task.file.file_size_in_bytes for task in table.scan().plan_files()]
             # The metadata contains everything, and lists a removed file as long as its snapshot exists.
             version, parts = version_of(table.metadata), buckets_of(table.metadata)
-            created = min(snapshot.timestamp_ms for snapshot in table.metadata.snapshots) / 1000 if sizes else None
+            snapshots = [snapshot.timestamp_ms for snapshot in table.metadata.snapshots]
+            created = min(snapshots) / 1000 if snapshots else None
             return TableFiles(version, sizes, unsaved=0, remembered_days=math.inf, parts=parts, created=created)
 
     def compact(self, name: str, target_bytes: int) -> Compacted:
