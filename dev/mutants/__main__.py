@@ -33,15 +33,15 @@ class TestedRoom(NamedTuple):
     tests: Sequence[str]
 
 
+_DIALECT_TESTS = ("tests/translator/dialects", "tests/translator/native")
+
 ROOMS: Mapping[str, TestedRoom] = {
     "envelope": TestedRoom(["cdc_core"], ["tests/cdc_core"]),
     "values": TestedRoom(["translator/values"], ["tests/translator/values", "tests/translator/native"]),
-    "canal": TestedRoom(["translator/dialects/canal"], ["tests/translator/dialects", "tests/translator/native"]),
-    "dts_avro": TestedRoom(["translator/dialects/dts_avro"], ["tests/translator/dialects", "tests/translator/native"]),
-    "qlik": TestedRoom(["translator/dialects/qlik"], ["tests/translator/dialects", "tests/translator/native"]),
-    "shareplex": TestedRoom(
-        ["translator/dialects/shareplex"], ["tests/translator/dialects", "tests/translator/native"]
-    ),
+    **{
+        name: TestedRoom([f"translator/dialects/{name}"], _DIALECT_TESTS)
+        for name in ("canal", "dts_avro", "qlik", "shareplex")
+    },
     "codecs": TestedRoom(["translator/codecs"], ["tests/translator/codecs", "tests/translator/dialects"]),
     "translation": TestedRoom(
         ["translator/translation", "translator/resolution", "translator/state"],
@@ -67,7 +67,7 @@ ROOMS: Mapping[str, TestedRoom] = {
 @click.command()
 @click.option("--seed", default=1, show_default=True, help="Seed for the sample.")
 @click.option("--count", default=20, show_default=True, help="Number of mutants in each room.")
-@click.option("--room", "rooms", multiple=True, type=click.Choice([*ROOMS]), help="TestedRoom to sample. Default: all.")
+@click.option("--room", "rooms", multiple=True, type=click.Choice([*ROOMS]), help="Room to sample. Default: all.")
 def main(seed: int, count: int, rooms: Sequence[str]) -> None:
     """Sample mutants, and report which ones the tests catch."""
     with tempfile.TemporaryDirectory() as folder:

@@ -9,6 +9,13 @@ import pytest
 
 from tests.translator.native import needs_extension
 
+
+def printed(script: str) -> int:
+    """Run a script in a process of its own, and return the number that it prints."""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=True)
+    return int(done.stdout)
+
+
 # Reads messages that each describe a table of their own, and prints the growth of the resident memory in MiB after the
 # first tenth.
 _SCRIPT = """
@@ -38,8 +45,7 @@ _MANY_COLUMNS = "{'id': 'int', **{f'c{n}_{m}': 'int' for m in range(1000)}}"
 def test_canal(columns: str, count: int) -> None:
     """With a limit on the number of entries, these messages kept 693 and 319 MiB. With one on their size, 19 and 23."""
     script = _SCRIPT.replace("COLUMNS(n)", columns).replace("COUNT", str(count))
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=True)
-    assert int(done.stdout) < 100
+    assert printed(script) < 100
 
 
 # Translates one message of 0.9 MB whose cells are short texts of large numbers, and prints the growth in MiB.
@@ -66,8 +72,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 def test_numbers_with_exponents(number: str) -> None:
     """When exponents could add 2 000 zeros, a message of 0.9 MB with `1e1999` took 317 MiB. Now `1e399` takes 76."""
     script = _NUMBERS.replace("NUMBER", number)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=600, check=True)
-    assert int(done.stdout) < 200
+    assert printed(script) < 200
 
 
 # Reads tables with long descriptions on the native path, and prints the growth of the memory in MiB after the first
@@ -102,5 +107,4 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024)
 @needs_extension
 def test_tables_of_the_native_path() -> None:
     """The extension keeps at most 2 MiB of descriptions. Limited by number alone, it took 198 MiB for these tables."""
-    done = subprocess.run([sys.executable, "-c", _NATIVE], capture_output=True, text=True, timeout=600, check=True)
-    assert int(done.stdout) < 60
+    assert printed(_NATIVE) < 60

@@ -5,7 +5,6 @@ import json
 import signal
 import subprocess
 import sys
-import time
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -18,6 +17,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from dev.servers.broker import Broker
+from dev.servers.stack import wait_until
 from tests.translator.operations._replay import update
 from translator.config import settings as settings_module
 from translator.kafka.admin import TopicAdmin
@@ -91,10 +91,7 @@ class Service:
 
 
 def wait_for(reached: Callable[[], bool]) -> None:
-    end = time.monotonic() + PATIENCE
-    while not reached():
-        assert time.monotonic() < end
-        time.sleep(0.2)
+    wait_until("the expected state", PATIENCE, reached)
 
 
 def rows(first: int, count: int) -> list[bytes]:
