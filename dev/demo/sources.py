@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from dev.demo.compare import differences
 from dev.demo.shop import TABLES, Shop, ShopChange, ShopTable
 from dev.demo.writers import Raw
 from dev.demo.writers.canal import DTS_LEGACY, CanalWriter
@@ -49,6 +50,21 @@ class ShopSource:
     """The prefix for the sink's table names: `<prefix>.<table>`."""
     can_grow: bool = True
     """Whether a column can be added. It cannot if the configuration declares the columns."""
+
+    def table(self, name: str) -> str:
+        """Return the sink's name for one of the shop's tables."""
+        return f"{self.prefix}.{name}"
+
+    def wrong(self, rows: Callable[[str], Iterable[Mapping[str, Any]]]) -> Iterator[str]:
+        """Return how the sink's tables differ from the shop's.
+
+        Args:
+            rows: returns the rows of a sink's table.
+        """
+        for name, expected in self.shop.rows.items():
+            table = self.table(name)
+            for line in differences(self.shop.shape(name), expected.values(), rows(table)):
+                yield f"{table}: {line}"
 
     def messages(self, changes: int, *, grow: bool) -> Iterator[Raw]:
         """Return the messages for this shop's next changes. If `grow` is true, add a column halfway."""

@@ -103,6 +103,14 @@ class Stack:
         self._write("translator.yaml", self._translator_settings())
         self._write("sink.yaml", self._sink_settings())
 
+    def change(self, program: str, **sections: Any) -> None:
+        """Change the configuration of `translator` or `sink`. Settings of a section that are not given stay."""
+        file = f"{program}.yaml"
+        settings = yaml.safe_load((self.directory / file).read_text(encoding="utf-8"))
+        for name, values in sections.items():
+            settings[name] = {**settings.get(name, {}), **values} if isinstance(values, Mapping) else values
+        self._write(file, settings)
+
     def _write(self, name: str, settings: Mapping[str, Any]) -> None:
         text = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True)
         (self.directory / name).write_text(text, encoding="utf-8")

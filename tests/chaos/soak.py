@@ -10,17 +10,16 @@ from __future__ import annotations
 
 import argparse
 import gc
-import os
 import statistics
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from dev.servers.broker import Broker
 from tests.chaos import verify
 from tests.chaos.cases import Case, Size
+from tests.chaos.memory import growth, resident
 from tests.chaos.run import Run
 
 LOAD = 0.8
@@ -44,8 +43,7 @@ class Soak:
 
     @property
     def growth(self) -> float:
-        third = len(self.memory) // 3
-        return statistics.median(self.memory[-third:]) / statistics.median(self.memory[third : 2 * third]) - 1
+        return growth(self.memory)
 
     @property
     def worst(self) -> list[float]:
@@ -95,7 +93,7 @@ def soak(broker: Broker, seconds: float) -> Soak:
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             time.sleep(_EVERY)
-            memory.append(_resident(worker.pid))
+            memory.append(resident(worker.pid))
         run.feeder.enough()
         run.wait_caught_up()
         ages = run.progress.commit_ages()[from_here:]
@@ -110,12 +108,6 @@ def _rate(run: Run, while_this: Callable[[], None]) -> float:
     began, before = time.monotonic(), sum(run.progress.committed().values())
     while_this()
     return (sum(run.progress.committed().values()) - before) / (time.monotonic() - began)
-
-
-def _resident(pid: int) -> float:
-    """Return the resident memory in MiB."""
-    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
 def _out_of_place(run: Run) -> int:

@@ -10,7 +10,6 @@ from pathlib import Path
 import yaml
 
 from dev.demo.bad_input import bad_input
-from dev.demo.compare import differences
 from dev.demo.sources import ShopSource, interleaved, shop_sources
 from dev.servers.broker import Broker, hold_port
 from dev.servers.stack import Stack, is_ready, wait_until
@@ -60,5 +59,4 @@ def _accounted(stack: Stack) -> int:
 
 def _wrong(stack: Stack, sources: list[ShopSource]) -> Iterator[str]:
     for source in sources:
-        for name, rows in source.shop.rows.items():
-            yield from differences(source.shop.shape(name), rows.values(), stack.rows(f"{source.prefix}.{name}"))
+        yield from source.wrong(stack.rows)

@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import yaml
 from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import OffsetAndMetadata
 from aiokafka.structs import TopicPartition as AIOTopicPartition
@@ -45,11 +44,7 @@ class Workers:
         self.stacks = [Stack(broker.bootstrap, directory / str(number), sources) for number in range(count)]
         self._admin = AdminClient({"bootstrap.servers": broker.bootstrap, "log_level": 0})
         for stack in self.stacks:
-            file = stack.directory / "translator.yaml"
-            config = yaml.safe_load(file.read_text(encoding="utf-8"))
-            for section, values in settings.items():
-                config[section] = {**config.get(section, {}), **values} if isinstance(values, Mapping) else values
-            file.write_text(yaml.safe_dump(config), encoding="utf-8")
+            stack.change("translator", **settings)
 
     def create(self, **partitions: int) -> None:
         """Create raw topics. A `_` in a name stands for a dot."""

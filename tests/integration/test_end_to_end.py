@@ -111,8 +111,7 @@ def _accounted(stack: Stack) -> int:
 
 def _wrong(stack: Stack, result: Run) -> Iterator[str]:
     for source in result.sources:
-        for name, rows in source.shop.rows.items():
-            yield from differences(source.shop.shape(name), rows.values(), stack.rows(f"{source.prefix}.{name}"))
+        yield from source.wrong(stack.rows)
 
 
 def _look(stack: Stack, result: Run) -> None:

@@ -69,11 +69,7 @@ class Bench:
 
     def change(self, program: str, **sections: Any) -> None:
         """Change the configuration of `translator` or `sink`."""
-        file = self.stack.directory / f"{program}.yaml"
-        settings = yaml.safe_load(file.read_text(encoding="utf-8"))
-        for name, values in sections.items():
-            settings[name] = {**settings.get(name, {}), **values} if isinstance(values, dict) else values
-        file.write_text(yaml.safe_dump(settings), encoding="utf-8")
+        self.stack.change(program, **sections)
 
     def change_spark(self, conf: dict[str, str]) -> None:
         """Add Spark settings to those of the sink."""

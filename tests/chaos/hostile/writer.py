@@ -272,5 +272,8 @@ _WRITERS: Mapping[str, Callable[[HostileWriter], tuple[str, bytes]]] = {
 }
 
 
+FORMATS = len(_WRITERS)
+
+
 def _json(body: Body) -> bytes:
     return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")
