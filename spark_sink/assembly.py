@@ -13,6 +13,7 @@ from spark_sink.apply.driver import Applier
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.apply.spark_runner import SparkRunner
 from spark_sink.config.settings import Settings
+from spark_sink.config.unmatched_patterns import unmatched_patterns
 from spark_sink.control_tables.batches import BatchTable, ControlTables
 from spark_sink.control_tables.requests import Requests, RequestTable
 from spark_sink.events.source import TopicRange
@@ -54,6 +55,8 @@ def run(settings: Settings, *, available_now: bool = False) -> None:
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)
     schemas.reach()
     schemas.refresh()
+    if unmatched := unmatched_patterns(settings.tables, schemas.catalog.tables()):
+        log.warning("patterns match no table; check the spelling", patterns=unmatched)
     topic_now = topic_id(librdkafka_options(settings.kafka), topic)
     check_topic(topic, topic_now, batches.topic_id())
     warehouse = settings.tables.warehouse
