@@ -9,7 +9,7 @@ from msgspec import Struct, field
 
 
 class BenchCase(Struct, frozen=True):
-    """What a measurement measures: one contestant with one kind of message."""
+    """The subject of a measurement: one contestant with one kind of message."""
 
     section: str
     """The section it belongs to: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`."""

@@ -23,6 +23,6 @@ def commands(group: str) -> Path:
             subprocess.run([sys.executable, "-m", "venv", "--clear", str(environment)], check=True)
             subprocess.run([*pip, "--require-hashes", "-r", str(lock)], check=True)
         except subprocess.CalledProcessError as error:
-            sys.exit(f"{group}: the parts of {lock.name} cannot be installed: {error}")
+            sys.exit(f"{group}: the packages in {lock.name} could not be installed: {error}")
         stamp.write_text(wanted)
     return environment / "bin"

@@ -238,7 +238,10 @@ class MaintenanceSettings(_Section):
     small_files: int = Field(default=16, ge=2, description="Number of small files in a table that triggers a merge.")
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
-        default=7, ge=7, le=30, description="How many days back cuts, sweeps and readers of old versions can go."
+        default=7,
+        ge=7,
+        le=30,
+        description="Number of days for which old versions remain available to cuts, sweeps and readers.",
     )
     commands_days: int = Field(default=30, ge=1, description="Number of days to keep finished commands.")
 

@@ -1,9 +1,9 @@
 """Read a record from bytes with a schema that arrived with the data, using fastavro after a strict walk.
 
 fastavro interprets a negative enum or union index as an index from the end, ignores bytes after the datum, and accepts
-integers of any length (facts/peers.md E3). The walk rejects all that, reports the position, and builds nothing. After
-it, only text encoding can fail in fastavro. fastavro never gets the original schema but one built from the checked
-types, with generated names and without logical types, which the caller interprets.
+integers of any length. The walk rejects all that, reports the position, and builds nothing. After it, only text
+encoding can fail in fastavro. fastavro never gets the original schema but one built from the checked types, with
+generated names and without logical types, which the caller interprets.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ def configure(log_format: str, log_level: str) -> bool:
         log_format: json, console, or auto (console if stderr is a terminal).
         log_level: info, warning or error. Less severe lines are not written.
 
-    The root logger stays at INFO, because at a higher level Faust would enable all debug lines (facts/faust.md 3.4).
+    The root logger stays at INFO, because at a higher level Faust would enable all debug lines.
     """
     console = log_format == "console" or (log_format == "auto" and sys.stderr.isatty())
     shared: list[Any] = [

@@ -102,7 +102,7 @@ def _integer(bits: int, type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _is_tinyint1(type_: MysqlType) -> bool:
-    """BOOL and BOOLEAN are names of tinyint(1)."""
+    """BOOL and BOOLEAN are synonyms for tinyint(1)."""
     return type_.name in ("bool", "boolean") or (
         type_.name == "tinyint" and type_.numbers == (1,) and not type_.unsigned
     )

@@ -56,6 +56,6 @@ _CELL_OF: Mapping[int, Callable[[bytes], Cell]] = {
     DECIMAL: lambda bare: bytes([DECIMAL, 2 * len(bare)]) + bare + bytes(2),
     CHARACTER: lambda bare: b"\x04\x0eutf8mb4" + bare,
 }
-"""Return a cell with that value. A bare value does not keep the precision, the scale and the name used for UTF-8, but
-none of these changes the value.
+"""Return a cell with that value. A bare value lacks the precision, the scale and the name of the character set, but
+none of these affects the value.
 """
