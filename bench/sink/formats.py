@@ -62,7 +62,7 @@ def formats(
     yield report(used)
     iceberg = runners[Format.ICEBERG]
     rows = compared(size, partial(_stored, FolderCatalog(str(iceberg.warehouse)), spark, iceberg))
-    yield f"{rows} rows in {size.tables} Iceberg tables match the generator's rows"
+    yield f"{rows} rows in {size.tables} Iceberg tables match the generator's"
     yield machine("pyspark", "deltalake", "pyiceberg", "pyarrow")
 
 

@@ -61,7 +61,7 @@ def full_size(
             work = partial(documented.run, warm, ends(bootstrap))
             used.append(meter.measured("pattern, changes", size.changes, came, copies, work))
     yield report(used)
-    yield f"{compared(size, partial(_stored, batches))} rows in {size.tables} tables match the generator's rows"
+    yield f"{compared(size, partial(_stored, batches))} rows in {size.tables} tables match the generator's"
     yield machine("pyspark", "deltalake", "pyarrow")
 
 

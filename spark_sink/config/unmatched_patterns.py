@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from fnmatch import fnmatchcase
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from cdc_core.table_id import TableId
 from spark_sink.config.settings import TablesSettings
+from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.table_spec import match_rule
 
 
@@ -19,17 +19,27 @@ def unmatched_patterns(tables: TablesSettings, known: Collection[TableId]) -> li
 
 
 def _unmatched(tables: TablesSettings, known: Collection[TableId]) -> Iterator[str]:
-    targets = {tables.pattern.target(table) for table in known}
-    for section in ("modes", "keys", "shared", "formats", "buckets", "engines"):
-        for pattern in getattr(tables, section):
+    by_name: Mapping[str, Iterable[str]] = {
+        "modes": tables.modes,
+        "keys": tables.keys,
+        "shared": tables.shared,
+        "formats": tables.formats,
+        "buckets": tables.buckets,
+        "engines": tables.engines,
+    }
+    naming = tables.pattern
+    targets = {naming.target(table) for table in known}
+    for section, patterns in by_name.items():
+        for pattern in patterns:
             if not any(match_rule(target, {pattern: True}) for target in targets):
                 yield f"tables.{section}: {pattern}"
-    for section in ("rename", "exclude"):
-        for pattern in getattr(tables, section):
+    by_source: Mapping[str, Iterable[str]] = {"rename": tables.rename, "exclude": tables.exclude}
+    for section, patterns in by_source.items():
+        for pattern in patterns:
             if not any(table.fits(pattern) for table in known):
                 yield f"tables.{section}: {pattern}"
-    sources = {str(table).lower() for table in known}
     for name, patterns in tables.shared.items():
         for pattern in patterns:
-            if not any(fnmatchcase(source, pattern.lower()) for source in sources):
+            sharing = TableRules(shared={name: (pattern,)})
+            if not any(sharing.shares(name, str(table)) for table in known):
                 yield f"tables.shared: {name}: {pattern}"

@@ -9,6 +9,7 @@ from spark_sink.schema.column_types import (
     arrow_type,
     has_statistics,
     holds,
+    iceberg_widens,
     is_known,
     sql_type,
     sql_type_of_delta,
@@ -147,3 +148,22 @@ def test_what_a_column_does_not_hold(sql: str, other: str) -> None:
 def test_types_that_delta_widens(sql: str, wanted: str, can: bool) -> None:
     """The table of docs/sink-design.md §5.1. A date is not widened, because its events would not read as times."""
     assert can == widens(sql, wanted)
+
+
+@pytest.mark.parametrize(
+    ("sql", "wanted", "can"),
+    [
+        ("int", "bigint", True),
+        ("bigint", "int", False),
+        ("float", "double", True),
+        ("double", "float", False),
+        ("int", "double", False),
+        ("decimal(9,2)", "decimal(12,2)", True),
+        ("decimal(12,2)", "decimal(9,2)", False),
+        ("decimal(9,2)", "decimal(9,2)", False),
+        ("decimal(9,2)", "decimal(12,3)", False),
+    ],
+)
+def test_types_that_iceberg_widens(sql: str, wanted: str, can: bool) -> None:
+    """Iceberg changes no scale."""
+    assert can == iceberg_widens(sql, wanted)
