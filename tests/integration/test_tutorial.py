@@ -180,6 +180,7 @@ def lend_packages(environment: Path) -> None:
     (folder / "lent.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
 
+@pytest.mark.integration  # its commands start a broker and Spark
 def test_every_step(reader: Reader, tmp_path: Path) -> None:
     """Every file and command of the page works, in order, and prints what the page shows."""
     last, shown = "", 0

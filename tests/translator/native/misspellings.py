@@ -33,19 +33,29 @@ def one_in_json(chance: Random, value: bytes) -> bytes:
 
 def in_avro(value: bytes) -> Iterator[bytes]:
     """Misspell each string of an Avro record of up to 63 bytes, whose length is the byte before it."""
-    for at in range(len(value)):
-        length, start = value[at] // 2, at + 1
-        if value[at] % 2 or not 0 < length < 64 or not _PRINTABLE.fullmatch(value[start : start + length]):
-            continue
-        for bad in BAD:
-            if length + len(bad) < 64:
-                longer = bytes([2 * (length + len(bad))])
-                yield value[:at] + longer + value[start : start + length] + bad + value[start + length :]
-            if len(bad) <= length:
-                yield value[: start + length - len(bad)] + bad + value[start + length :]
+    for at, length in _strings(value):
+        yield from _misspelled(value, at, length)
 
 
 def one_in_avro(chance: Random, value: bytes) -> bytes:
     """Misspell one string of an Avro record."""
-    all_of_them = [*in_avro(value)]
-    return chance.choice(all_of_them) if all_of_them else value
+    strings = [*_strings(value)]
+    return chance.choice([*_misspelled(value, *chance.choice(strings))]) if strings else value
+
+
+def _strings(value: bytes) -> Iterator[tuple[int, int]]:
+    """Return the index and the length of each string."""
+    for at in range(len(value)):
+        length, start = value[at] // 2, at + 1
+        if value[at] % 2 == 0 and 0 < length < 64 and _PRINTABLE.fullmatch(value[start : start + length]):
+            yield at, length
+
+
+def _misspelled(value: bytes, at: int, length: int) -> Iterator[bytes]:
+    start = at + 1
+    for bad in BAD:
+        if length + len(bad) < 64:
+            longer = bytes([2 * (length + len(bad))])
+            yield value[:at] + longer + value[start : start + length] + bad + value[start + length :]
+        if len(bad) <= length:
+            yield value[: start + length - len(bad)] + bad + value[start + length :]
