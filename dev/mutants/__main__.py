@@ -27,7 +27,7 @@ _SECONDS = 900.0
 
 
 class TestedRoom(NamedTuple):
-    """Source folders and the tests that guard them."""
+    """Source folders, and the folders and files with the tests that guard them."""
 
     sources: Sequence[str]
     tests: Sequence[str]
@@ -60,7 +60,10 @@ ROOMS: Mapping[str, TestedRoom] = {
     "apply": TestedRoom(["spark_sink/apply"], ["tests/spark_sink/apply"]),
     "schema": TestedRoom(["spark_sink/schema"], ["tests/spark_sink/schema", "tests/spark_sink/apply"]),
     "delta": TestedRoom(["spark_sink/tables/delta"], ["tests/spark_sink/tables/delta", "tests/spark_sink/apply"]),
-    "iceberg": TestedRoom(["spark_sink/tables/iceberg"], ["tests/spark_sink/tables/iceberg"]),
+    "iceberg": TestedRoom(
+        ["spark_sink/tables/iceberg"],
+        ["tests/spark_sink/tables", "tests/spark_sink/apply/test_model_delta.py"],
+    ),
 }
 
 

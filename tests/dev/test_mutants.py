@@ -53,6 +53,6 @@ def test_a_mutant_is_caught_by_the_test_of_its_edge(tmp_path: Path, asserted: st
     assert source == (tmp_path / "few.py").read_bytes()
 
 
-def test_every_folder_of_a_room_is_there() -> None:
-    folders = [folder for room in mutants.ROOMS.values() for folder in (*room.sources, *room.tests)]
-    assert [] == [folder for folder in folders if not (mutants.ROOT / folder).is_dir()]
+def test_everything_of_a_room_is_there() -> None:
+    paths = [path for room in mutants.ROOMS.values() for path in (*room.sources, *room.tests)]
+    assert [] == [path for path in paths if not (mutants.ROOT / path).exists()]

@@ -22,6 +22,7 @@ from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.table_spec import Format
 from spark_sink.spark import session as spark_session
 from tests.spark_sink.lake import Lake, MergingLake, SparkLake
+from tests.spark_sink.local_iceberg import LocalIcebergLake
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +38,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     yield running
     running.stop()
 
+
+SPARK_MARKS = (
+    pytest.mark.integration,
+    pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"),  # PySpark does not close its result sockets
+)
+"""Marks for a test that uses Spark. A parameter that gets the session by name needs them itself."""
 
 # These tests measure or concern the engine, so they use Spark even where a test could do without.
 ON_SPARK = frozenset({"BREADTH", "BROKEN", "DELTA_ENGINE"})
@@ -78,6 +85,8 @@ def each_lake(request: pytest.FixtureRequest) -> Lake:
 DELTA, ICEBERG = "without Spark", "on Spark, Iceberg"
 """Parameters of `lake_of_format`."""
 
+LOCAL_ICEBERG = "without Spark, Iceberg"
+
 
 @pytest.fixture(params=[DELTA, ICEBERG], ids=["Delta Lake", "Iceberg"])
 def lake_of_format(request: pytest.FixtureRequest) -> Lake:
@@ -86,6 +95,15 @@ def lake_of_format(request: pytest.FixtureRequest) -> Lake:
         delta: Lake = request.getfixturevalue("lake")
         return delta
     return _of_iceberg_tables(request)
+
+
+@pytest.fixture(params=[DELTA, LOCAL_ICEBERG, ICEBERG])
+def each_lake_of_rows(request: pytest.FixtureRequest, tmp_path: Path) -> Lake:
+    """Like `lake_of_format`, plus a lake of Iceberg tables without Spark."""
+    if request.param == LOCAL_ICEBERG:
+        return LocalIcebergLake(tmp_path / "warehouse")
+    found: Lake = _of_iceberg_tables(request) if request.param == ICEBERG else request.getfixturevalue("lake")
+    return found
 
 
 @pytest.fixture(params=[DELTA, _ON_SPARK, ICEBERG])
@@ -131,11 +149,11 @@ def rest_server() -> Iterator[RestCatalogServer]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Ignore warnings about result sockets, which PySpark does not close."""
+    """Mark every test that uses Spark."""
     for item in items:
         if isinstance(item, pytest.Function) and ("spark" in item.fixturenames or _on_spark(item)):
-            item.add_marker(pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning"))
-            item.add_marker(pytest.mark.integration)
+            for mark in SPARK_MARKS:
+                item.add_marker(mark)
 
 
 def _on_spark(item: pytest.Function) -> bool:

@@ -81,16 +81,10 @@ class IcebergDdl:
 
     def _create(self, statement: str, name: str, shape: TableShape) -> None:
         declared = _declared({**shape.types, **OWN_COLUMNS[shape.mode]}.items())
-        properties = {
-            **shape_properties(shape),
-            **_FIXED,
-            "format-version": str(self._traits().format_version),
-            **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {}),
-        }
-        if shape.built:
-            # A mirror usually has no such property, but the old table may have had one.
-            properties[MODE_PROPERTY] = shape.mode.value
-        parted = _parted(shape, match_rule(name, self._buckets))
+        properties = creation_properties(shape, self._traits().format_version)
+        buckets = match_rule(name, self._buckets)
+        column = bucket_column(shape)
+        parted = f"PARTITIONED BY (bucket({buckets}, `{column}`)) " if buckets is not None and column else ""
         self._spark.sql(
             f"{statement} {quoted(self._catalog, name)} ({declared}) USING iceberg {parted}"
             f"TBLPROPERTIES ({listed(properties)})"
@@ -118,16 +112,30 @@ class IcebergDdl:
         self._spark.sql(f"ALTER TABLE {quoted(self._catalog, name)} SET TBLPROPERTIES ({listed(properties)})")
 
 
-def _parted(shape: TableShape, buckets: int | None) -> str:
-    """Return the clause that partitions by buckets of the first key column that is a number or a text. The source
-    column is skipped, because it has the same value in many rows.
+def creation_properties(shape: TableShape, format_version: int) -> dict[str, str]:
+    """Return the properties that a new table gets."""
+    properties = {
+        **shape_properties(shape),
+        **_FIXED,
+        "format-version": str(format_version),
+        **(_OF_CHANGELOGS if shape.mode == Mode.CHANGELOG else {}),
+    }
+    if shape.built:
+        # A mirror usually has no such property, but the old table may have had one.
+        properties[MODE_PROPERTY] = shape.mode.value
+    return properties
+
+
+def bucket_column(shape: TableShape) -> str | None:
+    """Return the column whose values can be hashed into buckets: the first key column that is a number or a text.
+    Return None for a changelog, and for a table without such a column. The source column is skipped, because it has the
+    same value in many rows.
     """
-    if buckets is None or shape.mode == Mode.CHANGELOG:
-        return ""
+    if shape.mode == Mode.CHANGELOG:
+        return None
     # Iceberg names the bucket after the column, and no other column may have that name.
     fit = (n for n in shape.key if n != SOURCE and shape.types[n] in BOUNDED and f"{n}_bucket" not in shape.types)
-    column = next(fit, None)
-    return "" if column is None else f"PARTITIONED BY (bucket({buckets}, `{column}`)) "
+    return next(fit, None)
 
 
 def _declared(columns: Iterable[tuple[str, str]]) -> str:

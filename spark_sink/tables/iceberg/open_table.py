@@ -29,7 +29,7 @@ from pyiceberg.types import (
 from spark_sink.schema.column_types import arrow_type
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
-from spark_sink.tables.changes import LastSeen
+from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.meta_columns import OWN_COLUMNS
 from spark_sink.tables.mirror_reader import Reach
 from spark_sink.tables.spark_operations import Order
@@ -113,6 +113,19 @@ def copy_of_markers(metadata: TableMetadata) -> str | None:
         if told is not None:
             return json.dumps({"sequence_number": snapshot.sequence_number, "markers": json.loads(told)})
     return None
+
+
+def commit_properties(
+    metadata: TableMetadata | None, markers: Sequence[Marker], summary: Mapping[str, str]
+) -> dict[str, str] | None:
+    """Return the snapshot properties for a commit: all markers, and other metadata. Return None if the table already
+    has the first marker, because it then has the whole change.
+    """
+    stored = {} if metadata is None else markers_of(metadata)
+    fresh = {app: version for app, version in markers if stored.get(app, -1) < version}
+    if any(marker.app not in fresh for marker in markers[:1]):
+        return None
+    return {MARKERS_PROPERTY: json.dumps({**stored, **fresh}), **summary}
 
 
 def summary_property(metadata: TableMetadata, name: str) -> str | None:

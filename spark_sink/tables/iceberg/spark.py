@@ -18,7 +18,7 @@ from spark_sink.spark.session import session_settings
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
-from spark_sink.tables.iceberg.open_table import MARKERS_PROPERTY, NO_SNAPSHOT, markers_of, version_of
+from spark_sink.tables.iceberg.open_table import NO_SNAPSHOT, commit_properties, version_of
 from spark_sink.tables.meta_columns import CURRENT, DELETED_AT, END_OP, END_POS, END_SCOPE, END_TS, POS, SCOPE
 from spark_sink.tables.spark_operations import (
     Clear,
@@ -140,10 +140,8 @@ class _Table:
     def _commit(self, change: Callable[[], object], markers: Sequence[Marker], summary: Mapping[str, str]) -> None:
         """Make a change whose commit contains the markers. If the table already has the first marker, do nothing."""
         table = self._catalog.load(self._name)
-        stored = {} if table is None else markers_of(table.metadata)
-        fresh = {app: version for app, version in markers if stored.get(app, -1) < version}
-        if any(marker.app not in fresh for marker in markers[:1]):
+        stamped = commit_properties(None if table is None else table.metadata, markers, summary)
+        if stamped is None:
             return
-        stamped = {MARKERS_PROPERTY: json.dumps({**stored, **fresh}), **summary}
         with session_settings(self._session, {_SUMMARY + name: value for name, value in stamped.items()}):
             change()

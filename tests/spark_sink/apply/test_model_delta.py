@@ -26,28 +26,33 @@ ENGINE = Engine(os.environ.get("DELTA_ENGINE", "fused"))
 COLUMNS = {"id": "int64", "a": "string", "b": "string", "c": "string"}
 
 
-def test_any_delivery_gives_the_table(lake_of_format: Lake) -> None:
+def test_any_delivery_gives_the_table(each_lake_of_rows: Lake) -> None:
     """What test_model.py shows for tables in memory holds for real tables."""
-    lake = lake_of_format
+    lake = each_lake_of_rows
     rules = TableRules(all_scopes=True, engines=EngineRules({"*": ENGINE}))
     lake.use(TableRules(all_scopes=True) if lake.formats else rules)
-    histories = _delivered(lake, ICEBERG_COUNT if lake.formats else COUNT)
+    histories = _delivered(lake, _count(lake, COUNT))
     wrong = {made.seed for made in histories if not _right(lake, made)}
     assert set() == wrong
 
 
-def test_any_delivery_gives_the_versions(lake_of_format: Lake) -> None:
+def test_any_delivery_gives_the_versions(each_lake_of_rows: Lake) -> None:
     """What test_history_model.py shows for versions holds for real tables."""
-    lake = lake_of_format
+    lake = each_lake_of_rows
     lake.use(TableRules(all_scopes=True, modes={"*": Mode.HISTORY}))
     wrong = {}
-    for made in _delivered(lake, ICEBERG_COUNT if lake.formats else -(-COUNT // 4)):
+    for made in _delivered(lake, _count(lake, -(-COUNT // 4))):
         name = f"shop_sales.{made.table}"
         rows = lake.stored(name).to_pylist() if lake.tables.exists(name) else []
         what = difference(made, rows)
         if what is not None:
             wrong[made.seed] = what
     assert {} == wrong
+
+
+def _count(lake: Lake, of_delta: int) -> int:
+    """Return the number of histories for a lake."""
+    return ICEBERG_COUNT if lake.formats else of_delta
 
 
 def _delivered(lake: Lake, count: int) -> list[History]:

@@ -20,7 +20,10 @@ from spark_sink.schema.table_spec import Format
 from spark_sink.tables.changes import Deletion, Marker, TableChanges
 from spark_sink.tables.formats import FormatTables, spark_ddl, spark_writer
 from spark_sink.tables.meta_columns import META_COLUMNS
-from spark_sink.tables.protocols import MirrorTable
+from spark_sink.tables.protocols import MirrorTable, TableDdl
+from spark_sink.tables.spark_operations import OrderRunner
+from tests.spark_sink.conftest import SPARK_MARKS
+from tests.spark_sink.local_iceberg import LocalIcebergLake, LocalWriter
 
 COLUMNS = (
     TableColumn("id", "string"),
@@ -38,10 +41,10 @@ Stored = dict[str, Any]
 class Tables:
     """The tables of one engine and format. `done` brings a table to the state that a worker reads next."""
 
-    def __init__(self, spark: SparkSession, warehouse: str, engine: Engine, format: Format) -> None:
-        self._tables = FormatTables(warehouse, "app", EngineRules({"*": engine}), {"*": format})
-        self._writer = spark_writer(spark, self._tables)
-        spark_ddl(spark, self._tables).create(NAME, SHAPE)
+    def __init__(self, tables: FormatTables, ddl: TableDdl, writer: OrderRunner) -> None:
+        self._tables = tables
+        self._writer = writer
+        ddl.create(NAME, SHAPE)
 
     def open(self) -> MirrorTable:
         table = self._tables.open(NAME)
@@ -53,12 +56,24 @@ class Tables:
         return self.open()
 
 
+def _on_spark(spark: SparkSession, warehouse: str, engine: Engine, format: Format) -> Tables:
+    tables = FormatTables(warehouse, "app", EngineRules({"*": engine}), {"*": format})
+    return Tables(tables, spark_ddl(spark, tables), spark_writer(spark, tables))
+
+
 KINDS = ((Engine.FUSED, Format.DELTA), (Engine.SPARK, Format.DELTA), (Engine.SPARK, Format.ICEBERG))
+PARAMS = (
+    pytest.param(None, id="local iceberg"),
+    *(pytest.param(kind, id=" ".join(kind), marks=SPARK_MARKS) for kind in KINDS),
+)
 
 
-@pytest.fixture(params=KINDS, ids=" ".join)
-def tables(spark: SparkSession, tmp_path: Path, request: pytest.FixtureRequest) -> Tables:
-    return Tables(spark, str(tmp_path), *request.param)
+@pytest.fixture(params=PARAMS)
+def tables(tmp_path: Path, request: pytest.FixtureRequest) -> Tables:
+    if request.param is None:
+        lake = LocalIcebergLake(tmp_path)
+        return Tables(lake.tables, lake.ddl, LocalWriter(lake.tables))
+    return _on_spark(request.getfixturevalue("spark"), str(tmp_path), *request.param)
 
 
 def _changes(
