@@ -63,7 +63,8 @@ class IcebergTables:
         kept = list(ancestors(table.metadata))
         then = next((one for one in kept if one.timestamp_ms <= moment.timestamp() * 1000), None)
         if then is None:
-            if kept and kept[-1].parent_snapshot_id is not None:
+            # A program that expires snapshots can remove their ids from those that stay, but not their numbers.
+            if kept and (kept[-1].sequence_number or 0) > 1:
                 raise FatalError(f"the snapshots of {name} do not reach back to {moment.isoformat()}")
             return None
         shape = shape_of(table.metadata)

@@ -18,7 +18,7 @@ from pyiceberg.table.metadata import TableMetadata
 
 from cdc_core.envelope import ChangeEvent
 from cdc_core.table_id import TableId
-from spark_sink.errors import Refused
+from spark_sink.errors import FatalError, Refused
 from spark_sink.schema.engine_choice import Engine, EngineRules
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.schema.table_spec import SOURCE, Mode
@@ -193,6 +193,8 @@ class TestVersions:
         again = lake.tables.as_of(NAME, times[1])
         assert again is not None
         assert 2 == len(set(again.written()))
+        with pytest.raises(FatalError, match=rf"the snapshots of {NAME} do not reach back to "):
+            lake.tables.as_of(NAME, times[0])
 
     @pytest.mark.parametrize("mode", [Mode.CHANGELOG, Mode.HISTORY])
     def test_only_mirrors_are_read_as_of_a_time(self, lake: LocalIcebergLake, mode: Mode) -> None:
