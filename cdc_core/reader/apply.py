@@ -219,14 +219,14 @@ def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, 
     account.keyless += 1
 
 
-def _remove(change: Change, table: TableId, key: RowKey, store: RowStore) -> bool:
+def _remove(change: Change, table: TableId, key: RowKey, store: RowStore) -> None:
+    """Remove a row, unless a later change has already written it."""
     row, floor = _row(store, table, key), store.floor(table, change.event.pos_scope)
     if row.is_stale(change, floor):
-        return False
+        return
     row.enter(change, floor)
     row.remove(change)
     store.store(table, key, row, _types(change))
-    return True
 
 
 def _row(store: RowStore, table: TableId, key: RowKey) -> KeptRow:
