@@ -32,7 +32,7 @@ def check(config: Path, connect: bool) -> None:
     asked = checks.questions(loaded, java)
     wrong = 0
     for answer in checks.answers(asked):
-        wrong += not answer.ok
-        click.echo(f"{'ok   ' if answer.ok else 'WRONG'}  {answer.subject}: {answer.text}")
+        wrong += answer.state == "WRONG"
+        click.echo(f"{answer.state:<5}  {answer.subject}: {answer.text}")
     if wrong:
         raise FatalError(f"{wrong} of {len(asked)} checks failed; `spark-sink run` needs all of them to pass")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Container, Iterable, Iterator
 from contextlib import closing
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from deltalake.fs import DeltaStorageHandler
 from cdc_core.kafka_settings import librdkafka_options
 from spark_sink.apply.existing_tables import check_tables
 from spark_sink.config.settings import Settings
+from spark_sink.config.unmatched_patterns import unmatched_patterns
 from spark_sink.control_tables.batches import BatchTable
 from spark_sink.control_tables.requests import RequestTable
 from spark_sink.errors import ConfigError, FatalError
@@ -35,11 +36,19 @@ _SECONDS = 10.0
 _BROKERS = "brokers"
 
 
+State: TypeAlias = Literal["ok", "note", "WRONG"]
+"""A note is something for the operator to judge. `run` starts anyway."""
+
+
+class Note(Exception):
+    """The answer is a note."""
+
+
 class Question(NamedTuple):
     """A check for something that the sink needs.
 
     Args:
-        ask: returns what it found, or raises an error if that is wrong.
+        ask: returns what it found. It raises Note for a note, and any other exception if what it found is wrong.
         advice: what to do, in case the error comes from a library and does not say so.
         needs: the subject that this check depends on; "" for independent checks.
     """
@@ -54,7 +63,7 @@ class Answer(NamedTuple):
     """The answer to a check, as one line."""
 
     subject: str
-    ok: bool
+    state: State
     text: str
 
 
@@ -65,22 +74,23 @@ def answers(questions: Iterable[Question]) -> Iterator[Answer]:
     wrong: set[str] = set()
     for question in questions:
         answer = _answer(question, wrong)
-        if not answer.ok:
+        if answer.state == "WRONG":
             wrong.add(answer.subject)
         yield answer
 
 
 def _answer(question: Question, wrong: Container[str]) -> Answer:
     if question.needs in wrong:
-        return Answer(
-            question.subject, False, f"not checked, because it depends on a check that failed: {question.needs}"
-        )
+        why = f"not checked, because it depends on a check that failed: {question.needs}"
+        return Answer(question.subject, "WRONG", why)
     try:
-        return Answer(question.subject, True, question.ask())
+        return Answer(question.subject, "ok", question.ask())
+    except Note as note:
+        return Answer(question.subject, "note", str(note))
     except (ConfigError, FatalError) as error:
-        return Answer(question.subject, False, " ".join(str(error).split()))
+        return Answer(question.subject, "WRONG", " ".join(str(error).split()))
     except Exception as error:
-        return Answer(question.subject, False, f"{_told(error)}; {question.advice}")
+        return Answer(question.subject, "WRONG", f"{_told(error)}; {question.advice}")
 
 
 def questions(settings: Settings, check_java: Callable[[], None]) -> list[Question]:
@@ -95,6 +105,7 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
         Question(_BROKERS, partial(_brokers, settings), reading),
         Question(f"topic {topic}", partial(_topic, settings, topic), reading, _BROKERS),
         Question(f"topic {schemas}", partial(_schemas_topic, settings), reading, _BROKERS),
+        Question("patterns", partial(_patterns, settings), reading, f"topic {schemas}"),
         Question("Java and jars", partial(_java, check_java), "check spark.*, JAVA_HOME, jars (docs/sink/running.md)"),
         _store_question("tables.warehouse", settings, settings.tables.warehouse),
         _store_question("checkpoint", settings, settings.checkpoint),
@@ -140,6 +151,17 @@ def _schemas_topic(settings: Settings) -> str:
             f"it has {partitions} partitions, but schemas need the order of a single one: is input.schemas_topic right?"
         )
     return "1 partition, readable"
+
+
+def _patterns(settings: Settings) -> str:
+    """Compare the patterns in `tables` with the tables in the schemas topic."""
+    with closing(SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)) as reader:
+        known = reader.refresh().tables()
+    if unmatched := unmatched_patterns(settings.tables, known):
+        raise Note(f"no table matches {', '.join(unmatched)}; check the spelling")
+    if not known:
+        return "no table announced yet"
+    return f"{len(known)} table{'s' if len(known) > 1 else ''} announced, and every pattern matches one"
 
 
 def _partitions(settings: Settings, topic: str) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 import yaml
-from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka import KafkaError, KafkaException, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from cdc_core.table_id import TableId
@@ -25,6 +25,7 @@ from spark_sink.operations.checks import Question, answers, questions
 from spark_sink.schema.evolution import TableColumn, TableShape
 from spark_sink.spark import session as spark_session
 from spark_sink.tables.iceberg import served_catalog
+from tests.spark_sink.changes import announced, schema_of
 from tests.spark_sink.local import local_ddl
 from tests.spark_sink.records import report
 
@@ -75,7 +76,7 @@ def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         settings = Settings.model_validate(_settings(tmp_path, "nobody:1", iceberg_catalog=catalog))
         asked = [one for one in questions(settings, lambda: None) if one.subject == "tables.iceberg_catalog"]
         (answer,) = answers(asked)
-    assert not answer.ok
+    assert "WRONG" == answer.state
     assert answer.text.startswith(f"request to the Iceberg catalog ({url}) failed: ConnectionError")
     assert "hidden" not in answer.text
 
@@ -109,6 +110,14 @@ def test_all_is_well(asked: Asked, broker: Broker) -> None:
     assert [] == list((asked.folder / "warehouse").glob("_cdc_check*"))
 
 
+MISSED = {
+    "topic cdc.canonical": "brokers",
+    "topic cdc.canonical.schemas": "brokers",
+    "patterns": "topic cdc.canonical.schemas",
+}
+"""The checks that are skipped without a broker, and what each depends on."""
+
+
 def test_everything_is_wrong(asked: Asked) -> None:
     """Each question has an answer with advice, including the last one. Without a broker, its questions are skipped."""
     _written(asked.folder)
@@ -119,11 +128,12 @@ def test_everything_is_wrong(asked: Asked) -> None:
         settings["spark"] = {"jars": ["/nowhere/*.jar"]}
         code, lines, said = asked(settings, "--connect")
     assert 1 == code
-    assert "5 of 7 checks failed" in said
+    assert "6 of 8 checks failed" in said
     wrong = {subject: line for subject, line in lines.items() if line.startswith("WRONG")}
-    assert ["brokers", "topic cdc.canonical", "topic cdc.canonical.schemas", "checkpoint", "tables"] == list(wrong)
+    assert ["brokers", *MISSED, "checkpoint", "tables"] == list(wrong)
     assert "no broker answered" in wrong["brokers"]
-    assert wrong["topic cdc.canonical"].endswith("not checked, because it depends on a check that failed: brokers")
+    for subject, needs in MISSED.items():
+        assert wrong[subject].endswith(f"not checked, because it depends on a check that failed: {needs}")
     assert "check the folder" in wrong["checkpoint"]
     assert "tables do not match the configuration" in wrong["tables"]
 
@@ -135,6 +145,25 @@ def test_topics_that_are_not_right(asked: Asked, broker: Broker) -> None:
     assert 1 == code
     assert "the topic does not exist or is not visible" in lines["topic checked.two"]
     assert "it has 2 partitions" in lines["topic checked.two.schemas"]
+
+
+def test_patterns(asked: Asked, broker: Broker) -> None:
+    """Patterns are compared with the announced tables. One that matches none is a note, and the check passes."""
+    topic = "checked.patterns"
+    _create(broker, topic, 1)
+    _create(broker, f"{topic}.schemas", 1)
+    settings = _settings(asked.folder, broker.bootstrap, topic, name="{db}.{table}", modes={"sales.ordrs": "history"})
+    code, lines, _ = asked(settings, "--connect")
+    assert (0, "ok patterns: no table announced yet") == (code, lines["patterns"])
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(f"{topic}.schemas", announced(schema_of({"id": "int64"})))
+    assert 0 == producer.flush(180)
+    code, lines, _ = asked(settings, "--connect")
+    said = "note patterns: no table matches tables.modes: sales.ordrs; check the spelling"
+    assert (0, said) == (code, lines["patterns"])
+    settings["tables"]["modes"] = {"sales.orders": "history"}
+    code, lines, _ = asked(settings, "--connect")
+    assert (0, "ok patterns: 1 table announced, and every pattern matches one") == (code, lines["patterns"])
 
 
 @pytest.mark.parametrize(
@@ -164,8 +193,8 @@ def test_foreign_errors_are_answers(error: Exception, told: str) -> None:
         raise error
 
     first, second = answers([Question("a", fail, "do this"), Question("b", lambda: "fine", "")])
-    assert ("a", False, told) == first
-    assert ("b", True, "fine") == second
+    assert ("a", "WRONG", told) == first
+    assert ("b", "ok", "fine") == second
 
 
 def test_java() -> None:
