@@ -1,10 +1,9 @@
-"""Run the tests in parts, two at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
+"""Run the tests in parts, several at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
 
 Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
 A part's output is printed when the part has ended, with its wall-clock time and its CPU time, including its brokers and
-Spark processes. (With three parts at a time on two processors, each part was slower, and the whole run was not faster.)
-With `--faults`, only the tests with that mark run. Otherwise, all other tests run, or with `--quick` only those without
-a broker or Spark. `-m EXPRESSION` selects among them.
+Spark processes. With `--faults`, only the tests with that mark run. Otherwise, all other tests run, or with `--quick`
+only those without a broker or Spark. `-m EXPRESSION` selects among them.
 
 The exit code is 0 if all parts pass. A part passes if no test in it is selected, unless no test is selected in any
 part.
@@ -29,19 +28,17 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PYTEST = (sys.executable, "-m", "pytest")
 SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py")))
-AT_ONCE = 2
+AT_ONCE = {"": 2, "--quick": 3, "--faults": 2}
+"""Number of parts at a time, for two processors. With brokers and Spark, three at a time take as long as two."""
 NO_TESTS = 5
 
-# The longest part comes first. Tests outside these parts come third.
-PARTS = (
-    ("tests/integration",),
-    ("tests/spark_sink",),
-    # Tests that mostly talk to a broker.
-    ("tests/translator/service", "tests/translator/kafka"),
-    ("tests/translator/operations", "tests/translator/commands"),
-)
+# The longest part comes first. OTHERS is everything outside the other parts.
+OTHERS = ("tests",)
+_SERVICE = ("tests/translator/service", "tests/translator/kafka")
+_COMMANDS = ("tests/translator/operations", "tests/translator/commands")
+PARTS = (("tests/integration",), ("tests/spark_sink",), OTHERS, _SERVICE, _COMMANDS)
 # Without Spark, whose start they share, the tests of the sink fit two parts.
-QUICK = (("tests/spark_sink",), ("tests/spark_sink/apply",), *PARTS[2:])
+QUICK = (OTHERS, ("tests/spark_sink/apply",), _SERVICE, ("tests/spark_sink",), _COMMANDS)
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
 
 SELECTIONS = {"": "not faults", "--quick": "not faults and not integration", "--faults": "faults"}
@@ -99,17 +96,12 @@ def parts(option: str, marks: Sequence[str] = ()) -> list[tuple[str, ...]]:
         marks: further expressions of marks. A test must match all of them.
     """
     selected = " and ".join(f"({expression})" for expression in (SELECTIONS[option], *marks))
-    if option == "--faults":
-        return [(*part, *_but_for_others(part, FAULTS), "-m", selected) for part in FAULTS]
-    chosen = QUICK if option == "--quick" else PARTS
-    apart = [*APART, *(folder for part in chosen for folder in part)]
-    others = ("tests", *(f"--ignore={folder}" for folder in apart))
-    longest, second, *shorter = ((*part, *_but_for_others(part, chosen)) for part in chosen)
-    return [(*part, "-m", selected) for part in (longest, second, others, *shorter)]
+    chosen = {"": PARTS, "--quick": QUICK, "--faults": FAULTS}[option]
+    return [(*part, *_but_for_others(part, [*chosen, APART]), "-m", selected) for part in chosen]
 
 
 def _but_for_others(part: Sequence[str], parts: Sequence[Sequence[str]]) -> list[str]:
-    """Return arguments that exclude nested folders that are separate parts."""
+    """Return arguments that exclude nested folders that are not in this part."""
     folders = [folder for other in parts for folder in other]
     return [f"--ignore={folder}" for folder in folders if any(folder.startswith(f"{own}/") for own in part)]
 
@@ -137,7 +129,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
     others, marks = _without_marks(arguments)
     runner = Runner(others)
-    with ThreadPoolExecutor(AT_ONCE) as pool:
+    with ThreadPoolExecutor(AT_ONCE[option]) as pool:
         try:
             code = result(list(pool.map(runner.run, parts(option, marks))))
         except KeyboardInterrupt:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dev.run_tests import APART, FAULTS, NO_TESTS, PARTS, ROOT, Runner, main, parts, result
+from dev.run_tests import APART, FAULTS, NO_TESTS, PARTS, QUICK, ROOT, Runner, main, parts, result
 
 
 def _files(arguments: tuple[str, ...]) -> list[Path]:
@@ -29,7 +29,7 @@ def test_every_file_is_in_one_part(option: str) -> None:
 
 def test_every_folder_is_there() -> None:
     """Every folder exists. pytest would report a missing one only minutes later."""
-    assert [] == [folder for part in (*PARTS, *FAULTS) for folder in part if not (ROOT / folder).is_dir()]
+    assert [] == [folder for part in (*PARTS, *QUICK, *FAULTS) for folder in part if not (ROOT / folder).is_dir()]
 
 
 def test_every_fault_is_in_a_part() -> None:
