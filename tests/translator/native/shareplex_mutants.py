@@ -50,7 +50,9 @@ def _rewritten(chance: Random, value: bytes) -> bytes:
     body: Body = json.loads(value)
     for _ in range(chance.randint(1, 3)):
         chance.choice(_CHANGES)(chance, body)
-    text = json.dumps(body, separators=(",", ":"), ensure_ascii=chance.random() < 0.2)
+    style = chance.random()
+    separators = (", ", ": ") if 0.2 < style < 0.4 else (",", ":")
+    text = json.dumps(body, separators=separators, ensure_ascii=style < 0.2)
     ending = chance.choice(("}", "}", " }", "  }"))
     return (text[:-1] + ending).encode("utf-8", "surrogatepass")
 

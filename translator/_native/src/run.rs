@@ -8,11 +8,13 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::output::Taken;
 use crate::reason::{Read, Reason};
+use crate::scan::without_blanks;
 
 /// The maximum milliseconds whose microseconds fit into 64 bits.
 pub const MAX_MS: i64 = i64::MAX / 1000;
 
 /// A message as stored in its partition.
+#[derive(Clone, Copy)]
 pub struct Raw<'a> {
     /// Its offset.
     pub offset: i64,
@@ -52,6 +54,18 @@ pub fn take<'py>(
         }
     }
     Ok(results)
+}
+
+/// Translates a JSON message whose reader supports no white space. A message with white space is shortened first.
+pub fn translate_json(raw: &Raw<'_>, mut translate: impl FnMut(&Raw<'_>) -> Read<Taken>) -> Read<Taken> {
+    match translate(raw) {
+        // A reader that expects another token may have met white space.
+        Err(reason @ (Reason::Spelling | Reason::Shape)) => {
+            let value = without_blanks(raw.value).ok_or(reason)?;
+            translate(&Raw { value: &value, ..*raw })
+        }
+        translated => translated,
+    }
 }
 
 fn check(raw: &Raw<'_>, value_bytes: usize) -> Read<()> {

@@ -309,7 +309,7 @@ impl<'a> Scanner<'a> {
     /// Skips white space, if any.
     #[inline]
     pub fn blanks(&mut self) {
-        while matches!(self.bytes.get(self.at), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+        while self.bytes.get(self.at).is_some_and(|byte| is_blank(*byte)) {
             self.at += 1;
         }
     }
@@ -378,6 +378,47 @@ impl<'a> Scanner<'a> {
     }
 }
 
+/// Returns a JSON text without the white space around its structural characters, or None if there is none.
+///
+/// Other white space outside strings is not JSON, and stays for the reader to reject.
+pub fn without_blanks(text: &[u8]) -> Option<Vec<u8>> {
+    let mut short = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        let start = at;
+        match text[at] {
+            b'"' => at = end_of_string(text, at),
+            byte if is_blank(byte) => {
+                at += text[at..].iter().take_while(|byte| is_blank(**byte)).count();
+                let touches = |byte: Option<&u8>| byte.map_or(true, |byte| b"{}[]:,".contains(byte));
+                if touches(short.last()) || touches(text.get(at)) {
+                    continue;
+                }
+            }
+            _ => at += 1,
+        }
+        short.extend_from_slice(&text[start..at]);
+    }
+    (short.len() < text.len()).then_some(short)
+}
+
+/// Returns the position after a string that starts here, or the end of the text.
+fn end_of_string(text: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(found) = memchr::memchr2(b'"', b'\\', &text[at.min(text.len())..]) {
+        at += found + 1;
+        if text[at - 1] == b'"' {
+            return at;
+        }
+        at += 1; // an escaped character
+    }
+    text.len()
+}
+
+fn is_blank(byte: u8) -> bool {
+    matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
+}
+
 /// A JSON number with at most 18 digits before the point, no exponent, and no sign on zero.
 fn is_plain_number(text: &[u8]) -> bool {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
@@ -431,6 +472,21 @@ mod tests {
         }
         for text in [&b"\"a"[..], b"a", b"", b"\"a\\\"", b"\"a\nb\"", b"\"a\"b"] {
             assert!(scanned(text, |scanner| scanner.string()).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn only_white_space_around_structure_is_removed() {
+        for (text, short) in [
+            (&b" {\"a\" : [1, 2 ],\t\"b\":\r\nnull } "[..], &b"{\"a\":[1,2],\"b\":null}"[..]),
+            (b"{\"a b\" :\" , \\\" : \"}", b"{\"a b\":\" , \\\" : \"}"),
+            (b"[1 2, tru e]", b"[1 2,tru e]"),
+            (b" \"a", b"\"a"),
+        ] {
+            assert_eq!(without_blanks(text).as_deref(), Some(short));
+        }
+        for text in [&b""[..], b"{\"a b\":\" , \"}", b"\"a\\", b"1 2", b"\x0b1"] {
+            assert_eq!(without_blanks(text), None, "{text:?}");
         }
     }
 

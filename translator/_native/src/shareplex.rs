@@ -99,7 +99,9 @@ impl SharePlexRows {
     ) -> PyResult<Bound<'py, PyList>> {
         let place = self.form.place(topic, partition, topic_id);
         let (mut scratch, value_bytes) = (std::mem::take(&mut self.scratch), self.options.value_bytes);
-        let taken = run::take(py, messages, value_bytes, |raw| self.translated(py, &place, raw, &mut scratch));
+        let taken = run::take(py, messages, value_bytes, |raw| {
+            run::translate_json(raw, |raw| self.translated(py, &place, raw, &mut scratch))
+        });
         self.scratch = scratch;
         taken
     }
