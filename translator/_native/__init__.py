@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 SWITCH = "CDC_NATIVE"
 """The environment variable that turns it off with the value `off`."""
 
-SEAM = 7
+SEAM = 8
 """The version of the interface between Python and the extension. Increase it here and in `src/lib.rs` with each
 change.
 """

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from msgspec import Struct
 
-from cdc_core.envelope import TableSchema
+from cdc_core.envelope import ChangeEvent, Origin, TableSchema, Tx
 from translator.message import Finding, Guard, Message, TableName, Writer
 from translator.values.native_kinds import NativeKind
 from translator.values.scalar import Converter
@@ -232,6 +232,13 @@ class TableOperation(Struct, frozen=True):
     """The size of a canonical record without its key, value and id, as computed by `record_size`."""
 
     projections: tuple[ProjectedOperation, ...]
+    schema: TableSchema | None
+    """The schema to which the events refer."""
+
+    event_names: tuple[str | None, ...]
+    """The fields from `kind` to `table`, for events that Python encodes."""
+
+    event_schema_id: str | None
 
 
 class NativeTable(Struct, frozen=True):
@@ -284,6 +291,11 @@ class TakenMessage(Protocol):
         ...
 
     @property
+    def events(self) -> list[ChangeEvent]:
+        """Each row's event, if Python encodes an output."""
+        ...
+
+    @property
     def ts_commit_us(self) -> int | None: ...
     @property
     def ts_capture_us(self) -> int | None: ...
@@ -329,12 +341,23 @@ class ProjectionForm(Struct, frozen=True):
     """Returns what the records for one operation share, by source and dialect name."""
 
 
+class EventClasses(Struct, frozen=True):
+    """The classes of an event and of two of its fields. The extension calls them with all fields in order."""
+
+    event: type[ChangeEvent] = ChangeEvent
+    origin: type[Origin] = Origin
+    transaction: type[Tx] = Tx
+
+
 class RecordForm(Struct, frozen=True):
     """The layout of one source's records, in the extension's format."""
 
     source: str
-    header: bytes
-    """The header before a datum."""
+    header: bytes | None
+    """The header before a datum of the canonical topic. None if Python encodes that topic."""
+
+    events: EventClasses | None
+    """None if Python encodes no output."""
 
     max_record: int
     projections: tuple[ProjectionForm, ...]

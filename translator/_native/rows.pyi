@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from cdc_core.envelope import ChangeEvent
 from translator._native.layout import (
     CanalReading,
     DtsAvroReading,
@@ -26,6 +27,7 @@ class RowImages:
 class Taken:
     operation: TableOperation
     outputs: list[list[Any]]
+    events: list[ChangeEvent]
     ts_commit_us: int | None
     ts_capture_us: int | None
     images: list[RowImages]

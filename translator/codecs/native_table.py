@@ -80,6 +80,9 @@ def _operation(
         last,
         record_size(Record(None, None, [*first, (ID_HEADER, b""), *last])),
         tuple(form.operation(source, dialect, layout, operation) for form in projections),
+        schema,
+        ("row", op, source, dialect, *wrote, *name),
+        schema_id,
     )
 
 

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
@@ -20,12 +19,9 @@ from translator.config.settings import Settings
 from translator.config.unmatched_patterns import unmatched_sources
 from translator.errors import FatalError
 from translator.translation.metadata_catalog import MetadataCatalog
-from translator.translation.native_path import native_path
 
 if TYPE_CHECKING:
-    from translator.codecs import Codec
     from translator.operations.sample_checks import Check
-    from translator.translation.translate import Translator
 
 
 @runtime_checkable
@@ -75,7 +71,6 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     _, claimed_twice = resolve(settings, [topic for topic in settings.raw_topics if not is_pattern(topic)])
     warnings += [f"{claim}; `translator run` rejects this" for claim in claimed_twice]
     warnings += unmatched_sources(settings)
-    warnings += _slowed_by_projections(settings, translators, codecs)
     masked = [name for name, translator in translators.items() if translator.masks is not None]
     answers = _asked(settings, count) if connect else iter(())
     if as_json:
@@ -103,26 +98,6 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
             click.echo(f"{found.state:<5}  {found.subject}: {found.text}")
     if wrong:
         raise FatalError(f"{wrong} checks are WRONG; `translator run` requires all of them to pass")
-
-
-def _slowed_by_projections(
-    settings: Settings, translators: Mapping[str, Translator], codecs: Mapping[str, Codec]
-) -> list[str]:
-    """Return a warning if the projections, and nothing else, keep sources from the native path."""
-    if settings.native == "off":
-        return []
-    outputs = [(codec, sys.maxsize) for codec in codecs.values()]
-    reasons = {
-        name: reason
-        for name, translator in translators.items()
-        if not isinstance(native_path(translator, outputs[:1]), str)
-        and isinstance(reason := native_path(translator, outputs), str)
-    }
-    if not reasons:
-        return []
-    (reason,) = set(reasons.values())
-    text = f"the native path is off for {', '.join(reasons)}, because {reason}: translation takes about three times"
-    return [f"{text} the processor time (docs/native.md)"]
 
 
 def _asked(settings: Settings, count: int) -> Iterator[Check]:

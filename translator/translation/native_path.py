@@ -17,6 +17,7 @@ from msgspec import Struct
 
 from translator import _native
 from translator._native.layout import (
+    EventClasses,
     HasNativeRows,
     NativeGuard,
     NativeLayout,
@@ -31,7 +32,7 @@ from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec
 from translator.codecs.filtered import FilteredCodec
 from translator.codecs.native_table import native_table
-from translator.codecs.record import Record
+from translator.codecs.record import Record, record_size
 from translator.message import Guarded, Message
 from translator.translation.translate import Encoder, Events, Translator
 from translator.values.scalar import Converter
@@ -61,6 +62,22 @@ class PathDifference(Struct, frozen=True):
     plain: str
 
 
+class PathOutput(Struct, frozen=True):
+    """An output of the native path.
+
+    Args:
+        is_native: the extension writes its records. Otherwise, Python encodes the events.
+    """
+
+    codec: Encoder
+    max_bytes: int
+    is_native: bool
+
+
+# Reasons that the extension also gives.
+_REJECTED, _TOO_LARGE = "projection", "size"
+
+
 def _ignore(_: PathDifference) -> None:
     pass
 
@@ -69,7 +86,7 @@ class NativePath:
     """The native path from one source to all outputs.
 
     Args:
-        codecs: the outputs' codecs, with the canonical topic first.
+        outputs: the outputs, with the canonical topic first.
         reader: the extension's reader.
         report: called once, with the first difference that the self-check finds.
     """
@@ -77,12 +94,13 @@ class NativePath:
     def __init__(
         self,
         translator: Translator,
-        codecs: Sequence[Encoder],
+        outputs: Sequence[PathOutput],
         reader: NativeReader,
         report: Callable[[PathDifference], object] = _ignore,
     ) -> None:
         self._translator = translator
-        self._codecs = codecs
+        self._codecs = [output.codec for output in outputs]
+        self._in_python = [(number, output) for number, output in enumerate(outputs) if not output.is_native]
         self._reader = reader
         self._report = report
         self._until_check = SELF_CHECK_EVERY
@@ -96,6 +114,8 @@ class NativePath:
         if not self._is_off:
             first = messages[0]
             taken = self._reader.take(first.topic, first.partition, first.topic_id, messages)
+            if self._in_python:
+                taken = [one if isinstance(one, str) else self._with_all_outputs(one) for one in taken]
             self._until_check -= len(messages)
             difference = self._check(messages, taken) if self._until_check <= 0 else None
             if difference is None:
@@ -103,6 +123,24 @@ class NativePath:
             self._is_off = True
             self._report(difference)
         return [DIFFERENCE] * len(messages)
+
+    def _with_all_outputs(self, taken: TakenMessage) -> Taken:
+        """Add the records for the outputs that Python encodes.
+
+        If one of these outputs does not accept an event, return the reason, and the plain path decides what happens.
+        """
+        events, order, schema = taken.events, self._translator.order, taken.operation.schema
+        try:
+            if order is not None:
+                events = [*map(order.placed, events)]
+            for number, output in self._in_python:
+                records = [record for event in events for record in output.codec.encode(event, schema)]
+                if any(record_size(record) > output.max_bytes for record in records):
+                    return _TOO_LARGE
+                taken.outputs.insert(number, records)
+        except Exception:  # the plain path repeats the error and reports it
+            return _REJECTED
+        return taken
 
     def _check(self, messages: Sequence[Message], taken: Sequence[Taken]) -> PathDifference | None:
         for message, found in zip(messages, taken, strict=True):
@@ -137,17 +175,19 @@ def native_path(
         return absence
     (output, max_bytes), *others = outputs
     canonical = output.whole if isinstance(output, FilteredCodec) else output
-    if not isinstance(canonical, AvroCodec):
-        return "the canonical topic is not Avro"
-    projections = tuple(found for codec, size in others if (found := _projection(codec, size)) is not None)
-    if len(projections) < len(others):
-        return "a projection is not Debezium JSON"
+    # The extension only writes positions that are based on arrival.
+    by_arrival = translator.order is None
+    header = canonical.header if by_arrival and isinstance(canonical, AvroCodec) else None
+    forms = [_projection(codec, size) if by_arrival else None for codec, size in others]
+    projections = tuple(form for form in forms if form is not None)
+    written = [header is not None, *(form is not None for form in forms)]
     rows = _rows(translator)
     if isinstance(rows, str):
         return rows
     form = RecordForm(
         source=translator.source,
-        header=canonical.header,
+        header=header,
+        events=None if all(written) else EventClasses(),
         max_record=max_bytes,
         projections=projections,
         record=Record,
@@ -155,7 +195,8 @@ def native_path(
         convert_bytes=convert_bytes,
         table=partial(_table, translator, output, projections),
     )
-    return NativePath(translator, [codec for codec, _ in outputs], rows.open(form), report)
+    found = [PathOutput(codec, size, native) for (codec, size), native in zip(outputs, written, strict=True)]
+    return NativePath(translator, found, rows.open(form), report)
 
 
 def _table(
@@ -176,8 +217,6 @@ def _table(
 def _rows(translator: Translator) -> NativeRows | str:
     """Return the dialect's support for the native path, or the reason why it has none."""
     dialect = translator.dialect
-    if translator.native_order:
-        return "order: native"
     if not isinstance(dialect, HasNativeRows):
         return f"dialect {dialect.name} does not support it"
     if isinstance(dialect, Guarded) and not isinstance(dialect.guard(), (NativeGuard, NoneType)):

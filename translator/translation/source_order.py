@@ -12,6 +12,9 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 
+from msgspec.structs import replace
+
+from cdc_core.envelope import ChangeEvent
 from cdc_core.position import native_scope, position
 from translator.errors import ConfigError, ErrorCode, MessageError, quote
 from translator.message import Dialect, Message, RowChange, Sequenced
@@ -48,10 +51,26 @@ class NativeOrder:
         Raises:
             MessageError: the row's sequence is missing or irregular, or its task is unknown.
         """
-        epoch = bisect_right(self._epochs, message.timestamp_ms * 1000)
-        native = 0 if change.op == _SNAPSHOT else self._sequence(change.pos_native)
-        scope = native_scope(self._source, self._task_of(change))
-        return position(message.offset, n, native=native, epoch=epoch), scope
+        origin_us = message.timestamp_ms * 1000
+        return self._place(origin_us, message.offset, n, change.op, change.pos_native, change.writer.task)
+
+    def placed(self, event: ChangeEvent) -> ChangeEvent:
+        """Return a row's event, whose position is based on arrival, with its position by sequence.
+
+        Raises:
+            MessageError: the row's sequence is missing or irregular, or its task is unknown.
+        """
+        offset, n = event.origin.offset, int(event.id.rpartition("/")[2])
+        pos, scope = self._place(event.ts_origin_us, offset, n, event.op, event.pos_native, event.task)
+        return replace(event, pos=pos, pos_scope=scope)
+
+    def _place(
+        self, origin_us: int, offset: int, n: int, op: str | None, pos_native: str | None, task: str | None
+    ) -> tuple[str, str]:
+        epoch = bisect_right(self._epochs, origin_us)
+        native = 0 if op == _SNAPSHOT else self._sequence(pos_native)
+        scope = native_scope(self._source, self._task_of(task))
+        return position(offset, n, native=native, epoch=epoch), scope
 
     def _sequence(self, native: str | None) -> int:
         if native is None:
@@ -65,8 +84,7 @@ class NativeOrder:
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
         return int(native)
 
-    def _task_of(self, change: RowChange) -> str:
-        task = change.writer.task
+    def _task_of(self, task: str | None) -> str:
         if task is None and self._task is None:
             reason = "the task of the change is unknown, but order: native requires it; set `task` of the source"
             raise MessageError(ErrorCode.MISSING_FIELD, reason)

@@ -104,13 +104,8 @@ class Translator:
         self.dialect = dialect
         self.masks = masks
         self.limits = limits
-        self._order = order
+        self.order = order
         self._place_of = lru_cache(maxsize=_PLACES)(self._place)
-
-    @property
-    def native_order(self) -> bool:
-        """Return whether rows are ordered by the source's own sequence instead of arrival."""
-        return self._order is not None
 
     @property
     def shows_messages(self) -> bool:
@@ -253,8 +248,8 @@ class Translator:
         topic, partition, offset = message.topic, message.partition, message.offset
         id_prefix, pos_scope = self._place_of(topic, partition, message.topic_id)
         pos = position(offset, n)
-        if self._order is not None and isinstance(change, RowChange):
-            pos, pos_scope = self._order.place(message, n, change)
+        if self.order is not None and isinstance(change, RowChange):
+            pos, pos_scope = self.order.place(message, n, change)
         # The arguments are positional, in field order, for the same reason as in `_event` of the envelope.
         return Context(
             f"{id_prefix}{offset}/{n}",

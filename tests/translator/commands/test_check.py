@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from translator import _native
 from translator.commands import main
 
 Check = Callable[[str], tuple[int, str, str]]
@@ -246,19 +245,3 @@ def test_a_writer_or_time_zone_that_is_left_open(check: Check, options: str, war
 def test_a_shareplex_source_without_a_time_zone(check: Check) -> None:
     _, _, err = check(FINE.replace("    options: {timezone: UTC}\n", ""))
     assert "warning: source erp: options.timezone is not set" in err
-
-
-@pytest.mark.skipif(_native.absence() is not None, reason="the extension is not built")
-@pytest.mark.parametrize(
-    ("projections", "warned"),
-    [
-        ("[{topic: rows, codec: upsert}]", True),
-        ("[{topic: dbz, codec: debezium}]", False),
-        ("[{topic: dbz, codec: debezium}, {topic: rows, codec: upsert}]", True),
-    ],
-)
-def test_projections_that_turn_the_native_path_off(check: Check, projections: str, warned: bool) -> None:
-    code, _, err = check(f"{CRM}projections: {projections}\n")
-    text = "the native path is off for crm, because a projection is not Debezium JSON"
-    assert (0, warned) == (code, text in err)
-    assert text not in check(f"{CRM}native: off\nprojections: {projections}\n")[2]

@@ -23,6 +23,7 @@ from translator.codecs import Codec
 from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.json import JsonCodec
+from translator.codecs.upsert import UpsertCodec
 from translator.config.settings import Kafka, Output, Settings, Source
 from translator.dialects import build
 from translator.dialects.canal.native_rows import CanalNativeRows
@@ -39,7 +40,7 @@ from translator.service.pipeline import Pipeline, Route, Target
 from translator.state.contradiction_marks import Contradictions
 from translator.translation import native_path as module
 from translator.translation.metadata_catalog import MetadataCatalog
-from translator.translation.native_path import NativePath, PathDifference, native_path
+from translator.translation.native_path import NativePath, PathDifference, PathOutput, native_path
 from translator.translation.translate import Translator
 
 pytestmark = needs_extension
@@ -53,6 +54,12 @@ PROJECTIONS = (
     EventOutput(DROPPING, OutputTopic("small", 5, 1_500)),
 )
 """The second topic has no room for half of the records."""
+IN_PYTHON = (
+    EventOutput(JsonCodec(), OutputTopic("json", 3, ROOMY)),
+    PROJECTIONS[0],
+    EventOutput(UpsertCodec(), OutputTopic("rows", 5, 900)),
+)
+"""Python encodes the first and the last one, and the last topic has no room for some of the records."""
 SCHEMAS, METADATA, LETTERS = (OutputTopic(name, 1, ROOMY) for name in ("schemas", "metadata", "letters"))
 
 
@@ -114,7 +121,9 @@ def values(count: int) -> list[bytes]:
     return [message.value or b"" for message in feed("canal", 8, count).messages]
 
 
-@pytest.mark.parametrize("projections", [(), PROJECTIONS], ids=["canonical", "projections"])
+@pytest.mark.parametrize(
+    "projections", [(), PROJECTIONS, IN_PYTHON], ids=["canonical", "projections", "encoded in Python"]
+)
 @pytest.mark.parametrize("holds", [(), tuple(ErrorCode)], ids=["dead letters", "holds"])
 @pytest.mark.parametrize("seed", range(6))
 def test_batches_leave_the_same_behind(
@@ -226,16 +235,14 @@ def test_a_projection_gets_what_is_taken_in_its_own_partition() -> None:
     assert len(run.delivery.written("debezium", output_partition("raw", 0, 3))) == 80
 
 
-@pytest.mark.parametrize(
-    ("codec", "sources"), [(DebeziumCodec(), {"src"}), (JsonCodec(), set())], ids=["debezium", "json"]
-)
-def test_which_projections_a_source_may_have(codec: Codec, sources: set[str]) -> None:
+@pytest.mark.parametrize("codec", [DebeziumCodec(), JsonCodec()], ids=["debezium", "json"])
+def test_a_source_may_have_any_projection(codec: Codec) -> None:
     source = Source(name="src", dialect="canal", topics=("raw",))
     settings = Settings(kafka=Kafka(bootstrap_servers="none:1"), output=Output(topic="out"), sources=(source,))
     translators = {"src": Translator("src", build("canal", Setup("src"), {"profile": "oss"}), Limits())}
     beside = EventOutput(codec, PROJECTIONS[0].to)
     paths = build_native_paths(settings, translators, Outputs((CANONICAL, beside), SCHEMAS, METADATA), Metrics("0"))
-    assert paths.keys() == sources
+    assert paths.keys() == {"src"}
 
 
 def test_a_record_too_large_for_one_projection_is_left_to_the_plain_way() -> None:
@@ -260,13 +267,18 @@ def test_what_is_taken_and_why_not_is_a_metric() -> None:
     assert 'outcome="spelling",partition="0",source="src",topic="raw"} 2.0' in text
 
 
+def _natively(*codecs: Codec) -> list[PathOutput]:
+    """Return outputs that the extension writes."""
+    return [PathOutput(codec, ROOMY, is_native=True) for codec in codecs]
+
+
 def test_a_difference_turns_the_native_path_off(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every n-th message takes both paths. Here the plain path differs, because its source has another name."""
     monkeypatch.setattr(module, "SELF_CHECK_EVERY", 4)
     given = feed("canal", 8, 6)
     _, path = opened_path(given.dialect)
     found: list[PathDifference] = []
-    other = NativePath(Translator("other", given.dialect, Limits()), [AvroCodec()], path._reader, found.append)
+    other = NativePath(Translator("other", given.dialect, Limits()), _natively(AvroCodec()), path._reader, found.append)
     assert not any(isinstance(taken, str) for taken in other.take(given.messages[:3]))
     assert ["difference", "difference"] == other.take(given.messages[3:5])
     assert ["difference"] == other.take(given.messages[5:])
@@ -281,7 +293,7 @@ def test_a_difference_in_a_projection_alone_counts(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(module, "SELF_CHECK_EVERY", 1)
     given = feed("canal", 8, 1)
     translator, path = opened_path(given.dialect, codecs=(AvroCodec(), DebeziumCodec()))
-    other = NativePath(translator, [AvroCodec(), DebeziumCodec(Options(schema_block=True))], path._reader)
+    other = NativePath(translator, _natively(AvroCodec(), DebeziumCodec(Options(schema_block=True))), path._reader)
     assert len(path.take(given.messages)) == 1
     assert ["difference"] == other.take(given.messages)
 

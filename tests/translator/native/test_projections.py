@@ -33,7 +33,6 @@ from translator.codecs.avro import AvroCodec
 from translator.codecs.debezium import DebeziumCodec, Options
 from translator.codecs.debezium.envelope import OFFSET_LIMIT
 from translator.codecs.debezium.form import WithSchema
-from translator.codecs.json import JsonCodec
 from translator.dialects import build
 from translator.message import DeclaredTable, Limits, Message, Setup
 from translator.translation.native_path import NativePath, native_path
@@ -215,9 +214,3 @@ def test_a_block_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     _, path = opened_path(given.dialect, codecs=beside("schema_block"))
     assert not any(isinstance(taken, str) for taken in path.take(given.messages))
     assert len(asked) == 2
-
-
-def test_a_projection_that_is_not_debezium_leaves_all_to_the_plain_way() -> None:
-    translator = Translator("source", feed("canal", 5, 1).dialect, Limits())
-    path = native_path(translator, [(codec, ROOMY) for codec in (*beside("defaults"), JsonCodec())])
-    assert path == "a projection is not Debezium JSON"

@@ -8,7 +8,8 @@ use crate::row::{Before, Head, Images, Place, Row, ARRIVAL};
 use crate::table::{Operation, Table};
 
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
-const ENVELOPE_VERSION: i64 = 1;
+/// The version of the envelope.
+pub const ENVELOPE_VERSION: i64 = 1;
 
 /// The images of a row, for a guard: as JSON, with columns sorted by name.
 #[pyclass(frozen, get_all, module = "translator._native.rows")]

@@ -23,6 +23,7 @@ mod masks;
 mod notes;
 mod objects;
 mod output;
+mod python_event;
 mod qlik;
 mod qlik_frames;
 mod qlik_message;
@@ -40,7 +41,7 @@ mod times;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 7;
+const SEAM: u32 = 8;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

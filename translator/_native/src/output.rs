@@ -5,6 +5,7 @@ use pyo3::types::{PyBytes, PyList, PyString};
 
 use crate::debezium::{Projected, Projection};
 use crate::event::datum;
+use crate::python_event::Classes;
 use crate::reason::{Read, Reason};
 use crate::row::{Head, Place, Row};
 use crate::table::Operation;
@@ -19,8 +20,10 @@ const UNAVAILABLE_HEADER: &str = "cdc-unavailable";
 pub struct Taken {
     /// The `TableOperation` of its rows.
     operation: Py<PyAny>,
-    /// A list of `Record` for each output.
+    /// A list of `Record` for each output that is written here.
     outputs: Py<PyList>,
+    /// A `ChangeEvent` for each row, if Python encodes an output.
+    events: Py<PyList>,
     /// Microseconds since 1970, if known.
     ts_commit_us: Option<i64>,
     /// Microseconds since 1970, if known.
@@ -31,8 +34,10 @@ pub struct Taken {
 
 /// The parts that all records of a source share.
 pub struct Form {
-    /// The header before the datum.
-    header: Vec<u8>,
+    /// The header before the datum of the canonical topic. None if Python encodes that topic.
+    header: Option<Vec<u8>>,
+    /// Creates events, if Python encodes an output.
+    events: Option<Classes>,
     /// The name of the source.
     source: String,
     /// Maximum size of a record, as computed by `record_size`.
@@ -53,6 +58,7 @@ impl Form {
     pub fn of(form: &Bound<'_, PyAny>) -> PyResult<Self> {
         Ok(Self {
             header: form.getattr("header")?.extract()?,
+            events: form.getattr("events")?.extract()?,
             source: form.getattr("source")?.extract()?,
             max_record: form.getattr("max_record")?.extract()?,
             projections: form.getattr("projections")?.extract()?,
@@ -77,7 +83,16 @@ impl Form {
         operation: &'a Operation,
     ) -> Records<'a> {
         let projected = self.projections.iter().map(|_| PyList::empty(py)).collect();
-        Records { py, form: self, place, head, operation, canonical: PyList::empty(py), projected }
+        Records {
+            py,
+            form: self,
+            place,
+            head,
+            operation,
+            canonical: PyList::empty(py),
+            projected,
+            events: PyList::empty(py),
+        }
     }
 }
 
@@ -90,6 +105,7 @@ pub struct Records<'a> {
     operation: &'a Operation,
     canonical: Bound<'a, PyList>,
     projected: Vec<Bound<'a, PyList>>,
+    events: Bound<'a, PyList>,
 }
 
 /// The headers of a record, and its size without key and value.
@@ -103,14 +119,20 @@ impl<'a> Records<'a> {
     pub fn add(&self, row: &Row<'_>) -> Read<()> {
         let id = self.place.id(self.head, row);
         let headers = self.headers(&id)?;
-        let value = datum(&self.form.header, self.place, self.head, self.operation, row, &id);
-        let mut key = row.record_key.to_vec();
-        if let Some(own) = row.key {
-            key.push(b',');
-            key.extend_from_slice(own);
+        if let Some(header) = &self.form.header {
+            let value = datum(header, self.place, self.head, self.operation, row, &id);
+            let mut key = row.record_key.to_vec();
+            if let Some(own) = row.key {
+                key.push(b',');
+                key.extend_from_slice(own);
+            }
+            key.push(b']');
+            self.append(&self.canonical, Some(&key), Some(&value), &headers, self.form.max_record)?;
         }
-        key.push(b']');
-        self.append(&self.canonical, Some(&key), Some(&value), &headers, self.form.max_record)?;
+        if let Some(classes) = &self.form.events {
+            let event = classes.event(self.py, self.place, self.head, self.operation, row, &id)?;
+            self.events.append(event).map_err(|_| Reason::Panic)?;
+        }
         let projections = self.form.projections.iter().zip(&self.operation.projections);
         for ((projection, projected), records) in projections.zip(&self.projected) {
             self.project(projection, projected, row, &headers, records)?;
@@ -141,13 +163,15 @@ impl<'a> Records<'a> {
 
     /// Returns the result for the message. `images` are those of its rows that a guard needs.
     pub fn taken(self, images: Bound<'a, PyList>) -> Read<Taken> {
-        let outputs = PyList::new(self.py, [self.canonical]).map_err(|_| Reason::Panic)?;
+        let canonical = self.form.header.as_ref().map(|_| self.canonical);
+        let outputs = PyList::new(self.py, canonical).map_err(|_| Reason::Panic)?;
         for records in self.projected {
             outputs.append(records).map_err(|_| Reason::Panic)?;
         }
         Ok(Taken {
             operation: self.operation.python.clone_ref(self.py),
             outputs: outputs.unbind(),
+            events: self.events.unbind(),
             ts_commit_us: self.head.commit_us,
             ts_capture_us: self.head.capture_us,
             images: images.unbind(),

@@ -6,6 +6,10 @@ use crate::reason::{Read, Reason};
 
 /// The raw partition that messages come from.
 pub struct Place {
+    /// The raw topic.
+    pub topic: String,
+    /// The number of the partition.
+    pub partition: i64,
     id_prefix: Vec<u8>,
     /// In Avro.
     pub pos_scope: Vec<u8>,
@@ -185,7 +189,8 @@ impl Place {
         array.extend_from_slice(ARRIVAL);
         let mut sequence = b"\"".to_vec();
         json::inside(&mut sequence, &array);
-        Self { id_prefix: format!("{source}/{topic}/{partition}/").into_bytes(), pos_scope, origin, sequence }
+        let id_prefix = format!("{source}/{topic}/{partition}/").into_bytes();
+        Self { topic: topic.to_string(), partition, id_prefix, pos_scope, origin, sequence }
     }
 
     /// Appends scope and position of an event, an array as JSON in a text of JSON.

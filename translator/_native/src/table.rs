@@ -46,6 +46,10 @@ pub struct Operation {
     pub fixed_size: usize,
     /// The shared parts of the records for each projection.
     pub projections: Vec<Projected>,
+    /// The fields of an event from `kind` to `table`.
+    pub event_names: Vec<Py<PyAny>>,
+    /// The field `schema_id` of an event.
+    pub event_schema_id: Py<PyAny>,
 }
 
 impl<'py> FromPyObject<'py> for Operation {
@@ -63,6 +67,8 @@ impl<'py> FromPyObject<'py> for Operation {
             last_headers: list("last_headers")?,
             fixed_size: python.getattr("fixed_size")?.extract()?,
             projections: python.getattr("projections")?.extract()?,
+            event_names: list("event_names")?,
+            event_schema_id: python.getattr("event_schema_id")?.unbind(),
         })
     }
 }
