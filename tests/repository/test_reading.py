@@ -61,7 +61,7 @@ class TestPython:
 
     def test_members(self) -> None:
         """The table lists the members of a change."""
-        told = [name.partition("(")[0] for name in names(table(section(READING, "Python"), "of a `Change`"))]
+        told = [name.partition("(")[0] for name in names(table(section(READING, "Python"), "member of a `Change`"))]
         assert [] == [name for name in told if not hasattr(Change, name)]
 
 
