@@ -26,6 +26,10 @@ _SECONDS = 900.0
 """Seconds after which a mutant counts as caught, because it hangs."""
 
 
+_SHOWN = 4_000
+"""Number of characters of output to show if the tests fail without a mutant."""
+
+
 class TestedRoom(NamedTuple):
     """Source folders, and the folders and files with the tests that guard them."""
 
@@ -82,8 +86,8 @@ def main(seed: int, count: int, rooms: Sequence[str]) -> None:
         survivors: list[Mutant] = []
         for name in rooms or ROOMS:
             room = ROOMS[name]
-            if not _passes(copy, room):
-                sys.exit(f"the tests of {name} fail without a mutant")
+            if failure := _failure(copy, room):
+                sys.exit(f"the tests of {name} fail without a mutant:\n{failure}")
             sample = _sample(copy, room, Random(seed), count)
             left = [mutant for mutant in sample if not _catches(copy, room, mutant)]
             survivors += left
@@ -106,7 +110,7 @@ def _catches(copy: Path, room: TestedRoom, mutant: Mutant) -> bool:
     before = file.read_bytes()
     file.write_bytes(mutant.apply(before))
     try:
-        return not (_builds(copy, mutant) and _passes(copy, room))
+        return not _builds(copy, mutant) or _failure(copy, room) is not None
     finally:
         file.write_bytes(before)
         if mutant.file.endswith(".rs"):
@@ -116,23 +120,32 @@ def _catches(copy: Path, room: TestedRoom, mutant: Mutant) -> bool:
 def _builds(copy: Path, mutant: Mutant) -> bool:
     if not mutant.file.endswith(".rs"):
         return True
-    return _run(copy, "-m", "dev.native", "--must")
+    return _run(copy, "-m", "dev.native", "--must") is None
 
 
-def _passes(copy: Path, room: TestedRoom) -> bool:
+def _failure(copy: Path, room: TestedRoom) -> str | None:
+    """Return the end of the output of a room's tests if one of them fails."""
     return _run(copy, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", *_UNIT, *room.tests)
 
 
-def _run(copy: Path, *arguments: str) -> bool:
-    """Run Python in the copy, whose packages come before the installed ones."""
+def _run(copy: Path, *arguments: str) -> str | None:
+    """Run Python in the copy, whose packages come before the installed ones. If it fails, return the last output."""
     environment = {**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"}
     try:
         done = subprocess.run(
-            [sys.executable, *arguments], cwd=copy, env=environment, capture_output=True, timeout=_SECONDS, check=False
+            [sys.executable, *arguments],
+            cwd=copy,
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_SECONDS,
+            check=False,
         )
     except subprocess.TimeoutExpired:
-        return False
-    return done.returncode == 0
+        return f"no end after {_SECONDS:.0f} s"
+    return None if done.returncode == 0 else done.stdout[-_SHOWN:]
 
 
 if __name__ == "__main__":

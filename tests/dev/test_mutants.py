@@ -48,7 +48,7 @@ def test_a_mutant_is_caught_by_the_test_of_its_edge(tmp_path: Path, asserted: st
     (tmp_path / "pytest.ini").write_text("[pytest]\nmarkers =\n    integration\n    faults\n")
     room = mutants.TestedRoom(["."], ["test_few.py"])
     (mutant,) = mutants_of("few.py", source)
-    assert mutants._passes(tmp_path, room)
+    assert mutants._failure(tmp_path, room) is None
     assert caught == mutants._catches(tmp_path, room, mutant)
     assert source == (tmp_path / "few.py").read_bytes()
 
