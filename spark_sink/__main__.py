@@ -7,10 +7,11 @@ from spark_sink.commands import main
 
 
 def program() -> None:
-    """Run the command line. A command other than `run` ends without the interpreter's shutdown.
+    """Run the command line. Every command except `run` exits without shutting down the interpreter.
 
-    The native libraries of the tables keep threads for object stores. If the interpreter shuts down while one of them
-    is still working, it aborts a process whose command has succeeded. `run` needs the shutdown, which ends Spark.
+    The native table libraries keep threads for object stores. If the interpreter shuts down while one of these threads
+    is still working, it aborts the process, although the command has succeeded. `run` needs the shutdown, which ends
+    Spark.
     """
     try:
         main()

@@ -1,5 +1,5 @@
-"""Run a batch's task repeatedly: each run follows the driver work that the previous run requested. At the end, the
-reports from all runs are combined.
+"""Run a batch's task repeatedly. Between two runs, the driver does the work that the earlier run requested. At the end,
+the reports from all runs are combined.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ class DriverWork:
         steps: schema changes, each with its table.
         orders: the orders per table.
         carried: routes whose raw records must be sent along with their events.
-        again: routes whose tasks must run again afterwards.
-        refused: tables whose request is not carried out, with the reason.
+        again: routes whose tasks must run again after the driver's work.
+        refused: tables whose requests are not carried out, with the reason.
     """
 
     steps: list[tuple[str, Step]] = field(default_factory=list)
@@ -68,8 +68,8 @@ class DriverWork:
         return replace(work, refused=conflicts)
 
     def without(self, repeated: Collection[str]) -> DriverWork:
-        """Return the work without the tables that repeat a request. They are refused, because they would repeat it
-        forever.
+        """Return the work without the tables that repeat a request. Those tables are refused, because they would repeat
+        the request forever.
         """
         return replace(
             self,
@@ -111,9 +111,9 @@ class SeenRequests:
 
 
 def merge_reports(runs: Sequence[Sequence[TableReport]]) -> list[TableReport]:
-    """Return one report per table, with the state after its last run and the counts from all runs.
+    """Return one report per table, with the table's state after the last run and the counts from all runs.
 
-    If an earlier run of this batch applied a segment and a later run skips it, the segment does not count as a replay.
+    A segment that a later run skips because an earlier run of the same batch applied it does not count as a replay.
     """
     tables: dict[tuple[str, str], TableReport] = {}
     for reports in runs:
@@ -128,7 +128,7 @@ def _after(earlier: TableReport, report: TableReport) -> TableReport:
     # A task that requested a table change has not applied anything yet. If it skipped segments, an earlier attempt at
     # this batch had applied them.
     first = report if isinstance(earlier.outcome, NeedsDdl) else earlier
-    # Both runs counted the table's events, but only one of them counted what happened to the events.
+    # Both runs counted the table's events, but only one run counted what happened to those events.
     counters = msgspec.structs.replace(
         earlier.counters + report.counters,
         events=report.counters.events,

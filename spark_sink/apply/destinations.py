@@ -3,8 +3,8 @@
 Several source tables can map to the same lakehouse name. If the lakehouse table exists, the name belongs to the source
 table for which it was created. Otherwise it belongs to the source tables that tables.shared declares, then to the
 source table that already has parked events, then to the one whose first event has the lowest partition and offset in
-the batch. This rule makes the owner the same after a restart. Events from the other source tables are parked, each
-under a name of its own.
+the batch. This rule gives the same owner after a restart. Events from each of the other source tables are parked under
+that table's own name.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class Destination(NamedTuple):
     Args:
         table: None if the events have no table, or if their table is excluded.
         name: the lakehouse table's name, or the name under which the events are parked.
-        owner: the source table that owns the name. It differs from `table` if another source table has the name.
+        owner: the source table that owns the name; not the same as `table` if another source table has the name.
     """
 
     table: TableId | None
@@ -48,8 +48,8 @@ class Destinations:
     """Sorts one route's events by destination.
 
     Args:
-        parking: None if these are parked events that are being replayed.
-        spelled: names of tables that exist in another spelling.
+        parking: None while parked events are being replayed.
+        spelled: names of tables that exist in a different spelling.
     """
 
     tables: Tables
@@ -61,7 +61,7 @@ class Destinations:
     def of(
         self, by_table: Mapping[TableId | None, Intake], catalog: SchemaCatalog
     ) -> tuple[list[Destination], SchemaCatalog]:
-        """One route's events, and the catalog that resolves their tables."""
+        """Return one route's events sorted by destination, and the catalog that resolves their tables."""
         nowhere = by_table.get(None, Intake())
         waiting: list[Destination] = []
         applicable: dict[TableId | None, Intake] = {}
@@ -94,7 +94,9 @@ class Destinations:
     def _owners(
         self, names: Mapping[TableId, str], by_table: Mapping[TableId | None, Intake]
     ) -> dict[TableId, TableId]:
-        """Return who owns each table's name. Without opening tables, assume that the table itself is the owner."""
+        """Return the owner of each table's name. A lakehouse table is opened only if several source tables have its
+        name.
+        """
         by_name: dict[str, list[TableId]] = {}
         for table, name in names.items():
             by_name.setdefault(name.lower(), []).append(table)
@@ -117,7 +119,7 @@ class Destinations:
 def _first(
     several: Sequence[TableId], waiting: Sequence[TableId], by_table: Mapping[TableId | None, Intake]
 ) -> TableId:
-    """Return which of several source tables owns a shared name, for a table that does not exist yet."""
+    """Return the owner of a name that several source tables share, for a lakehouse table that does not exist yet."""
     declared = (table for table in several if table.source == SEVERAL)
     # Truncates and statements do not create a table.
     makers = (table for table in several if operations(by_table[table].events) - {*APART, GAP})

@@ -1,5 +1,5 @@
-"""Run one micro-batch on the driver: read the schemas, let the workers fold and write the events, and change the tables
-whose tasks request it.
+"""Run one micro-batch on the driver: read the schemas, let the workers fold and write the events, and make the table
+changes that tasks request.
 """
 
 from __future__ import annotations
@@ -82,12 +82,12 @@ class TaskRunner(Protocol[Records]):
         Args:
             carried: routes whose raw records are sent along with their events.
             weights: events per bucket in the previous batch, used to distribute the tables.
-            only: routes to run; None runs all of them.
+            only: routes to run; None runs all routes.
         """
 
     def turns(self, parked: ParkedTables, target: str, first: int, last: int, task: Task) -> list[TableReport]:
-        """Run the task on a name's parked turns, in order, and stop after the first one that fails. Return the reports
-        for the turns that ran.
+        """Run the task on the turns parked under a name, in order, and stop after the first turn that fails. Return the
+        reports for the turns that ran.
         """
 
 
@@ -95,7 +95,7 @@ class Fulfilment(NamedTuple):
     """The reports after the driver has done the requested work.
 
     Args:
-        reports: all reports from the run; those for changed tables have the new version.
+        reports: all reports from the run; reports on changed tables have the new version.
         again: routes whose tasks must run again.
         refused: tables that rejected the requested change, with the reason.
         spelled: tables that exist in a different spelling from the one to be created.
@@ -114,7 +114,7 @@ class Applier(Generic[Records]):
         app: pipeline and checkpoint, for the commit markers.
         runner: runs the tasks.
         writer: writes the tables whose engine is `spark`.
-        lag: the lag behind the topic that the batches come from; None if they come from elsewhere.
+        lag: computes the lag behind the topic that the batches come from; None if the batches come from elsewhere.
     """
 
     def __init__(
@@ -150,7 +150,7 @@ class Applier(Generic[Records]):
         self._spelled: dict[str, str] = {}
 
     def __call__(self, records: Records, batch: int) -> list[TableReport]:
-        """Apply a batch from the canonical topic. Afterwards each event is in its table, in quarantine, or parked."""
+        """Apply a batch from the canonical topic. Afterwards, each event is in its table, in quarantine, or parked."""
         watch = Stopwatch(Phase.LAG)
         log.info("batch begun", batch=batch, offsets=self._lag.taken(batch) if self._lag is not None else None)
         watch.enter(Phase.SCHEMAS)
@@ -235,14 +235,14 @@ class Applier(Generic[Records]):
         return any(part.source == wide.source and wide.db in (None, part.db) for part in parts)
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
-        """Log a table's engine when it is first known and whenever it changes."""
+        """Log a table's engine when the engine is first known and whenever it changes."""
         for report in reports:
             if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
                 self._engines[report.table] = report.choice.engine
                 log.info("engine chosen", table=report.table, **report.choice._asdict())
 
     def fulfil(self, work: DriverWork, reports: Sequence[TableReport], watch: Stopwatch | None = None) -> Fulfilment:
-        """Do the work that a run's reports request, and let the batch's stopwatch measure it."""
+        """Do the work that a run's reports request, and time that work with the batch's stopwatch."""
         watch = watch or Stopwatch(Phase.DDL)
         self._carried |= work.carried
         watch.enter(Phase.DDL)
@@ -266,7 +266,7 @@ class Applier(Generic[Records]):
         return Fulfilment(after, again, refused, spelled)
 
     def _after(self, report: TableReport, refused: Mapping[str, str]) -> TableReport:
-        """Return the table's report after its requested change was made or rejected."""
+        """Return the table's report after the requested change was made or rejected."""
         if not isinstance(report.outcome, NeedsSpark):
             return report
         counters = report.counters
@@ -286,9 +286,9 @@ class Applier(Generic[Records]):
         self._writer.discard()
 
     def _changed(self, wanted: tuple[str, Step]) -> str | Refused:
-        """Change a table, and return the name under which it exists, or why that failed twice.
+        """Change a table, and return the name under which it exists. If the change fails twice, return the reason.
 
-        The second attempt is for a storage that did not answer for a moment.
+        The second attempt covers storage that was briefly unavailable.
         """
         table, _ = wanted
         try:

@@ -34,16 +34,16 @@ class Shapes(Protocol):
         """Return a table's shape, or None if the table does not exist.
 
         Raises:
-            Refused: it is not one of the sink's tables.
-            ConfigError: its format differs from the configuration.
+            Refused: the table is not one of the sink's tables.
+            ConfigError: the table's format differs from the configuration.
         """
 
     def check_storage(self, name: str) -> None:
-        """Make sure that the storage answers, and the catalog of this table."""
+        """Make sure that the storage and this table's catalog answer."""
 
 
 def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> None:
-    """Before a pipeline's query starts, check all tables that it has written.
+    """Before a pipeline's query starts, check all tables that the pipeline has written.
 
     Raises:
         ConfigError: some tables contradict the configuration; the message lists all of them.
@@ -73,11 +73,11 @@ def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> No
     """Make sure that a table descends from the version in the manifest.
 
     Args:
-        table: None if it does not exist.
-        seen: None if no batch has written it yet.
+        table: None if the table does not exist.
+        seen: None if no batch has written the table yet.
 
     Raises:
-        Refused: the table was rolled back or removed, so no table contains the events since then.
+        Refused: the table was rolled back or removed, so no table contains the later events.
     """
     if seen is None:
         return
@@ -104,7 +104,7 @@ def changed_by_others(
     """Return the tables that were rolled back or removed after the manifest recorded them, keyed by name.
 
     Args:
-        held: tables that are parked; they are checked when their events are applied again.
+        held: parked tables, which are checked when their events are applied again.
     """
 
     def look(name: str) -> Refused | None:

@@ -1,4 +1,4 @@
-"""Histories: turn the events between two truncates into versions to write, and a truncate into versions to end."""
+"""Histories: convert the events between two truncates to versions to write, and a truncate to versions to end."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ def _in_images(key: Key) -> Key:
 
 
 def _of_types(key: tuple[Any, ...], shape: TableShape) -> tuple[Any, ...]:
-    """Convert a stored key to the format that images use, if a key column has changed its type since."""
+    """Convert a stored key to the format that images use, in case the type of a key column has changed since."""
     typed = (column([value], shape.types[name]) for name, value in zip(shape.key, key, strict=True))
     return tuple(image_value(array.to_pylist()[0]) for array in typed)
 
@@ -210,8 +210,8 @@ class _Timelines:
                 self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos, inserted=True)
 
     def _leave(self, event: Event, line: Timeline, key: Key) -> Version | None:
-        """End the row with this key, because it is deleted or gets another key. Return the ended row in the format of
-        `Row.leave`.
+        """End the row with this key, because the row is deleted or gets another key. Return the ended row under the
+        same rules as `Row.leave`.
         """
         turn = line.turn_of(event)
         if isinstance(turn, str):
@@ -223,12 +223,12 @@ class _Timelines:
         same = taken.transaction.includes(event.transaction) if taken is not None and is_open else False
         if taken is not None and last is not None and same is not False:
             under = line.before(last.turn, event.scope, taken.pos)
-            # If all values equal those in the older row, it is the same row, and its insert was sent twice.
+            # If all values equal those of the older row, both are the same row, and its insert was sent twice.
             if taken.inserted and under is not None and _told(under) == _told(last):
                 same = False
         if taken is not None and last is not None and same:
             left = line.before(last.turn, event.scope, taken.pos)
-            self._add(event, line, "u", (), {}, gap=False)  # the row above it stays unchanged
+            self._add(event, line, "u", (), {}, gap=False)  # the newer row stays unchanged
             return left
         if same is None:
             self.undecided += 1
@@ -244,12 +244,12 @@ class _Timelines:
         return self._taken.values()
 
     def _move(self, event: Event, old: Timeline, line: Timeline, values: Values) -> None:
-        """End the old row and begin the new one. If the event is partial, take missing values from the old row."""
+        """End the old row and begin the new row. If the event is partial, take missing values from the old row."""
         key, key_old = self._keys[event.key], self._keys[event.key_old or ""]
         before = self._leave(event, old, key_old)
         unsure = event.leaves_gaps
         if not event.resets:
-            # If events can arrive in any order, an earlier change to the old row can still arrive later.
+            # If events can arrive in any order, an earlier change to the old row may not have arrived yet.
             unsure = unsure or before is None or before.incomplete or not is_in_order(event.scope)
             values = {**(before.values if before else {}), **values}
         if line.outlives(event):
@@ -261,7 +261,7 @@ class _Timelines:
             self._taken[key] = TakenKey(_in_images(key), event.transaction, event.pos)
 
     def _miss(self, event: Event, line: Timeline) -> None:
-        """Mark the row as incomplete from a quarantined event on, until a later event sets the whole row."""
+        """Mark the row as incomplete, from a quarantined event until a later event sets the whole row."""
         turn = line.turn_of(event)
         if isinstance(turn, int) and line.before(turn, event.scope, event.pos) is not None:
             line.add(Version(turn, event.scope, event.pos, None, (), event.ts, gap=True))
@@ -281,8 +281,8 @@ class _Timelines:
 def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: Marker, *, all_scopes: bool) -> int:
     """End every version that a truncate affects, and return the number of commits.
 
-    The truncate is stored first, so that late events can see it. After a crash between the two steps, the repeated
-    batch ends the remaining versions.
+    The truncate is stored before the versions are ended, so that late events can see it. After a crash between the two
+    steps, the repeated batch ends the remaining versions.
 
     Raises:
         Refused: other scopes feed the table, and the configuration does not say whether the truncate affects their
@@ -304,7 +304,8 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
             for scope in others.keys() & one.floors.keys():
                 others[scope] = max(others[scope], one.floors[scope])
         truncate = Truncate(event.scope, event.pos, readable(event.ts), {**others, event.scope: event.pos})
-        # Truncates are stored in source order. A late one is inserted before the later ones in its scope.
+        # Truncates are stored in source order. A truncate that arrives late is inserted before the later truncates in
+        # its scope.
         later = [one for one in table.truncates if one.scope == event.scope and one.pos > event.pos]
         place = table.truncates.index(later[0]) if later else len(table.truncates)
         table.keep_truncates([*table.truncates[:place], truncate, *table.truncates[place:]])

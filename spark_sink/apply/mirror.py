@@ -57,7 +57,7 @@ class MirrorChanges:
 
     Args:
         stale: the number of events without effect, by reason; `late` counts events that arrived after a later one.
-        scope_changes: how often a row moved to another scope.
+        scope_changes: the number of times a row moved to another scope.
         deleted: the number of deleted rows.
         undecided: see `Folded`.
     """
@@ -82,14 +82,14 @@ OUTLIVED = "another scope has deleted the row since, by the commit times of the 
 
 
 class UnwritableRows(Exception):
-    """Rows that cannot be written, by key. Every image for such a row has a value that does not fit its column."""
+    """Rows that cannot be written, by key. Each of these rows has a value that does not fit its column."""
 
     def __init__(self, keys: set[Key]) -> None:
         self.keys = keys
 
 
 def fold_into_changes(events: Sequence[Event], table: MirrorTable, plan: Plan, *, soft: bool = False) -> MirrorChanges:
-    """Fold the events into the stored rows: column by column where possible, otherwise one by one.
+    """Fold the events into the stored rows, column by column where possible, and otherwise one by one.
 
     Args:
         soft: deleted rows keep their values.
@@ -129,12 +129,12 @@ def fold_one_by_one(
 ) -> MirrorChanges:
     """Fold the events into the stored rows one by one. This is the specification for `fold_in_columns`.
 
-    All values since a row's last reset are checked, even those that a later event replaces. A batch that ended in
-    between would have written them. If a value does not fit, every event for its row is examined. An invalid event is
-    reduced to its remaining values, which marks its row, and the segment is folded again.
+    All values since a row's last reset are checked, even values that a later event replaces, because a batch that ended
+    between the two events would have written them. If a value does not fit, every event for its row is examined. An
+    invalid event is reduced to the values that fit, which marks its row as incomplete, and the segment is folded again.
 
     Args:
-        reached: the position that each scope has reached, including events for other rows.
+        reached: the position that each scope has reached. Events for other rows count.
         soft: deleted rows keep their values.
 
     Raises:
@@ -175,7 +175,7 @@ def changes(
     table: MirrorTable,
     last: Mapping[Key, Row] = MappingProxyType({}),
 ) -> TableChanges:
-    """Return the folded rows as columns to write. `last` has the previous values of the deleted rows."""
+    """Return the folded rows as columns to write. `last` has the states of the deleted rows before their deletes."""
     shown = {**folded, **last} if last else folded
     contents = _contents(shown, reader, shape)
     rows = list(shown.items())
@@ -290,10 +290,10 @@ def _asides(folded: Mapping[Key, Row], reader: ImageReader, shape: TableShape, t
 
 
 def _values(row: Row, reader: ImageReader, shape: TableShape, bases: Mapping[Key, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return a row's values without its key, in the format that images use; NULL where a column has no value.
+    """Return a row's values without its key, in the format that images use. A column without a value is NULL.
 
     Raises:
-        Unreadable: one of its images does not match its schema.
+        Unreadable: one of the row's images does not match its schema.
         ValueError: a value does not fit its column.
     """
     stored = bases[row.stored] if row.stored is not None else {}
@@ -325,7 +325,7 @@ def _meta_columns(
             for name in shape.key:
                 content.columns.pop(name, None)
     rows_and_contents = zip(rows, contents, strict=True)
-    # A deleted row's columns have no positions. The values that it still shows are from before the delete.
+    # A deleted row's columns have no positions. Any values that the row still shows are from before the delete.
     marks = [
         row.mark(content.columns if row.exists else {}, asides.get(key)) for (key, row), content in rows_and_contents
     ]
@@ -341,7 +341,7 @@ def _meta_columns(
 
 
 def instant(times: Sequence[int | None]) -> pa.Array:
-    """Return event times as a column. A time that readers do not support becomes the nearest supported time."""
+    """Return event times as a column. A time that readers do not support is replaced by the nearest supported time."""
     clamped = [None if time is None else readable(time) for time in times]
     return pa.array(clamped, pa.timestamp("us", "UTC"))
 
@@ -359,13 +359,13 @@ def _state(mark: RowMark) -> str | None:
 
 
 def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
-    """Return the column. Moved rows whose image had no value for it get the stored value."""
+    """Return the column with the stored value for each moved row whose image has no value for this column."""
     mask = pa.array([i in stored for i in range(len(array))])
     return pc.if_else(mask, pa.array([stored.get(i) for i in range(len(array))], array.type), array)
 
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
-    """Return every event that can be the cause: events for the rows themselves, and for rows that moved into them."""
+    """Return every event that can be the cause: events for these rows, and events for rows that moved to their keys."""
     found = [folded.rows[key] for key in unfit]
     asides = [row.aside.row for row in found if row.aside is not None]
     rows = [*found, *(row.last for row in found if row.last is not None), *asides]

@@ -1,7 +1,8 @@
-"""Mirrors, column by column: find each row's last reset, then the last value in each column since that reset.
+"""Fold mirrors column by column: find each row's last reset, then the last value in each column since that reset.
 
 The result equals that of `mirror.fold_one_by_one`, which is the specification; test_mirror_columns.py compares the two.
-Rows that need more are folded one by one: those with a key change, a scope change, or scopes without an order.
+Rows that need more than this are folded one by one: rows with a key change, a scope change, or events from scopes that
+do not guarantee an order.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from spark_sink.tables.protocols import MirrorTable
 # The timestamp range that every reader supports: years 1 to 9999, in microseconds.
 EARLIEST, LATEST = -62135596800_000_000, 253402300799_999_999
 
-# The event fields that the fold compares. Images make up most of an event, so they are not copied. The ones that are
+# The event fields that the fold compares. Images make up most of an event, so they are not copied. The images that are
 # needed are fetched by index at the end.
 _LOOKED_AT = ("op", "pos", "full", "withholds", "schema_id", "ts", "committed")
 
@@ -55,7 +56,7 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
     """Fold the events for those rows that can be folded in columns.
 
     Raises:
-        NotInColumns: none of them can.
+        NotInColumns: no row can be folded in columns.
     """
     columns = _in_one_piece(events.columns)
     scopes = columns["scope"].dictionary_encode()
@@ -78,7 +79,7 @@ def fold_in_columns(events: EventColumns, table: MirrorTable, plan: Plan) -> Col
 
 class _Stored(NamedTuple):
     """The markers of stored rows, by row number; null for rows that are not stored. `scope` is an index into the
-    events' scopes, or -1 for any other scope. `whole`: the row needs no state except its position.
+    events' scopes, or -1 for any other scope. `whole` is true if the row needs no state except its position.
     """
 
     scope: pa.Int64Array
@@ -118,7 +119,7 @@ def _other_rows(rows: RowNumbers, scopes: pa.DictionaryArray, stored: _Stored) -
 
 
 def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> pa.Int64Array:
-    """Return the rows that an insert overwrites. The insert's transaction can still delete the older row later."""
+    """Return the rows that an insert overwrites. Later, the insert's transaction can still delete the older row."""
     number = rows.of_events
     is_told = pc.or_(pc.is_valid(columns["tx"]), pc.is_valid(columns["committed"]))
     inserts = pc.and_(pc.equal(columns["op"], "c"), is_told)
@@ -140,7 +141,7 @@ def _reused_keys(columns: pa.RecordBatch, rows: RowNumbers, stored: _Stored) -> 
 
 
 def _under(events: pa.RecordBatch, scopes: pa.StringArray, floors: Mapping[str, str]) -> pa.BooleanArray:
-    """Return for each event whether it is at or before the last truncate in its scope."""
+    """Return, for each event, whether it is at or before the last truncate in its scope."""
     under = pa.repeat(pa.scalar(False), events.num_rows)
     for number, scope in enumerate(scopes.to_pylist()):
         if scope in floors:
@@ -154,8 +155,8 @@ class _Timeline:
     """Events grouped by row, in order within each row.
 
     Args:
-        events: the fields that are compared. `row` is the row number, ascending; `in_scope` is the scope number;
-            `place` is the image index.
+        events: the fields that are compared. `row` is the row number, in ascending order; `in_scope` is the scope
+            number; `place` is the image index.
     """
 
     events: pa.RecordBatch
@@ -171,7 +172,7 @@ class _Timeline:
 
     @cached_property
     def _begins(self) -> pa.BooleanArray:
-        """Return for each event whether it is the first for its row."""
+        """Return, for each event, whether it is the first event for its row."""
         rows = self.rows
         first = pa.array([True][: len(rows)], pa.bool_())
         return pa.concat_arrays([first, pc.not_equal(rows.slice(1), rows.slice(0, max(0, len(rows) - 1)))])
@@ -193,12 +194,12 @@ class _Timeline:
         return pc.subtract(pc.cumulative_sum(self._begins.cast(pa.int64())), 1)
 
     def last_where(self, mask: pa.BooleanArray) -> pa.Int64Array:
-        """For each row, return the index of the last event that the mask selects; null if it selects none."""
+        """For each row, return the index of the last event that the mask selects; null if the mask selects none."""
         reached = pc.cumulative_max(pc.if_else(mask, counting(len(self)), -1)).take(self.last)
         return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
 
     def without_duplicates(self) -> _Timeline:
-        """Return the timeline without the events that are not newer than everything known about their row."""
+        """Return the timeline without events that are not newer than all that is known about their row."""
         if not len(self):
             return self
         positions = self.events["pos"]
@@ -219,7 +220,7 @@ class _Timeline:
 def _changes(
     timeline: _Timeline, images: pa.BinaryArray, keys: pa.RecordBatch, scopes: pa.StringArray, plan: Plan
 ) -> tuple[TableChanges, int]:
-    """Return the changes to write, and how many rows are deleted."""
+    """Return the changes to write, and the number of deleted rows."""
     events, stored = timeline.events, timeline.stored
     deletes = pc.equal(events["op"], "d")
     resets = pc.or_(pc.not_equal(events["op"], "u"), events["full"])
@@ -267,7 +268,7 @@ def _instants(times: pa.Int64Array) -> pa.TimestampArray:
 
 
 class _Begun(NamedTuple):
-    """For each event since its row's last reset, tell whether it is a reset and whether it is a delete."""
+    """For each event since its row's last reset, whether the event is a reset and whether it is a delete."""
 
     resets: pa.BooleanArray
     deletes: pa.BooleanArray
@@ -281,7 +282,7 @@ def _values(
 
     Args:
         images: each event's image; a delete's image has no effect.
-        stays: whether a row keeps the columns that no event contains.
+        stays: for each row, whether it keeps the columns that no event contains.
     """
     shape = plan.shape
     images = pc.if_else(begun.deletes, pa.scalar(b"{}", pa.binary()), images)
@@ -294,7 +295,7 @@ def _values(
         if name in shape.key:
             continue
         column = read.get(name, pa.nulls(len(images), arrow_type(sql)))
-        if is_plain:  # each row has one event, which has all of the row's columns
+        if is_plain:  # each row has one event, which contains all of the row's columns
             values[name] = column
             continue
         told = pc.or_(begun.resets, names_column(patched, name)) if name in read else begun.resets
@@ -335,12 +336,12 @@ def _types(plan: Plan, schema_id: str | None) -> dict[str, str]:
 
 
 def _where(events: pa.RecordBatch, mask: pa.BooleanArray) -> pa.RecordBatch:
-    """Return the events that the mask selects. Usually it selects all of them, and no copy is needed."""
+    """Return the events that the mask selects. Usually the mask selects all events, and no copy is needed."""
     return events if pc.all(mask, skip_nulls=False, min_count=0).as_py() else events.filter(mask)
 
 
 def _in_one_piece(table: pa.Table) -> pa.RecordBatch:
     pieces = table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
-    if len(pieces) > 1:  # more than an Arrow array can hold
+    if len(pieces) > 1:  # more data than an Arrow array can hold
         raise NotInColumns
     return pieces[0]

@@ -1,4 +1,4 @@
-"""The new tables that must not be created. Their names come from messages, so each of them is parked."""
+"""Find the new tables that must not be created. These tables are parked, because their names come from messages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def forbidden_tables(steps: Sequence[tuple[str, Step]], existing: Collection[str
 
 
 def _nested(new: Sequence[str], existing: dict[str, str]) -> dict[str, str]:
-    """Return the new tables that would be in another table's folder, or around it, with the reason.
+    """Return the new tables whose folder would be inside another table's folder, or contain it, with the reason.
 
-    Deleting unknown files of the outer table, as VACUUM does, would delete the inner one.
+    Deleting unknown files in the outer table's folder, as VACUUM does, would delete the inner table.
     """
     known = dict(existing)
     outer = {prefix: name for name in known.values() for prefix in _prefixes(name)}

@@ -8,17 +8,17 @@ from enum import StrEnum
 
 
 class Phase(StrEnum):
-    """Part of a batch, named after what the driver does or waits for."""
+    """A part of a batch, named after what the driver does or waits for."""
 
     SCHEMAS = "schemas"  # read the schemas topic
     BOOKS = "books"  # read and write the sink's own tables
     TASKS = "tasks"  # workers read, fold and write
     DDL = "ddl"  # create and change tables
     SPARK = "spark"  # merge staged files with Spark
-    LAG = "lag"  # ask brokers where the topic ends
+    LAG = "lag"  # ask the brokers where the topic ends
 
 
-# The total for all phases. Metrics and logs list it next to them.
+# The total for all phases. Metrics and logs list the total next to the phases.
 TOTAL = "total"
 
 

@@ -20,7 +20,7 @@ from spark_sink.table_report import Deferred, Done, Parked, TableCounters
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import Tables
 
-# The maximum number of commits to one table per batch. The marker numbers for the next batch start after it.
+# The maximum number of commits to one table per batch. The next batch's marker numbers start after this number.
 MAX_SEGMENTS = 4096
 
 
@@ -32,11 +32,11 @@ class RejectedEvents:
     anything.
 
     Args:
-        parking: the parked tables; None if these are parked events that are being replayed.
-        app: pipeline and checkpoint; together with the name they mark the commits.
+        parking: the parked tables; None while parked events are being replayed.
+        app: pipeline and checkpoint, which mark the commits together with the name.
         name: the lakehouse table's name, or the name under which its events are parked.
         table: the events' source table; None if unknown.
-        records: the records that the events were read from.
+        records: the records from which the events were read.
     """
 
     tables: Tables
@@ -70,11 +70,11 @@ class RejectedEvents:
         return Deferred(self._park(0, Reason(cause.reason), cause.detail, incoming.events, incoming.rejected))
 
     def refuse(self, number: int, refusal: Refused, events: Iterable[Event], rejected: Iterable[Rejected]) -> Parked:
-        """Park the table with all its remaining events, including invalid ones."""
+        """Park the table with all its remaining events, including invalid events."""
         return Parked(str(refusal), self._park(number, refusal.reason, str(refusal), events, rejected))
 
     def reject(self, number: int, rejected: Sequence[Rejected], before: int = 0) -> TableCounters:
-        """Append events to the quarantine and count them. Call this before the commit that omits them.
+        """Append events to the quarantine and count them. Call this method before the commit that omits these events.
 
         Args:
             before: the number of events that the table has already rejected in this batch.
@@ -104,7 +104,9 @@ class RejectedEvents:
     def _park(
         self, number: int, reason: Reason, detail: str, events: Iterable[Event], rejected: Iterable[Rejected]
     ) -> int:
-        """Append the events to the parked ones, and return how many there are. Replayed events are already parked."""
+        """Append the events to the parked events, and return how many were appended. Replayed events are already
+        parked.
+        """
         if self.parking is None:
             return 0
         places = sorted({event.index for event in events} | {one.event for one in rejected})

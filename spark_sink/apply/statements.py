@@ -1,7 +1,9 @@
-"""Statements that change existing rows. Each becomes a truncate, a refusal, or a patch for every existing row.
+"""Statements that change existing rows. Each statement becomes a truncate, a refusal, or a patch for every existing
+row.
 
-A patch is an update at the statement's position. Therefore positions decide which rows are older, a replay changes
-nothing, a history gets a version for each current row, and no table format needs special treatment.
+A patch is an update at the statement's position. Therefore, positions decide which rows are older than the statement,
+and a replay changes nothing. A history gets a version for each current row, and no table format needs special
+treatment.
 """
 
 from __future__ import annotations
@@ -33,8 +35,8 @@ from spark_sink.tables.protocols import HistoryTable, MirrorTable
 class Answered(NamedTuple):
     """The result of replacing the statements in a table's events.
 
-    It contains the events, the schemas for columns that statements fill, and the number of notes after which the table
-    differs from its source.
+    It contains the events and the schemas for columns that statements fill. It also counts the notes after which the
+    table differs from its source.
     """
 
     events: Sequence[Event]
@@ -48,7 +50,7 @@ def answered(
     """Replace each statement with its result.
 
     Args:
-        replayed: the events were parked until the operator resumed the table, which settles what parked it.
+        replayed: the events were parked until the operator resumed the table, which settles the cause of the parking.
     """
     found: list[Event] = []
     schemas: dict[str, TableSchema] = {}
@@ -79,7 +81,7 @@ def answered(
 
 
 def without_statements(events: Sequence[Event]) -> Sequence[Event]:
-    """Return only the row events. A changelog is not a copy of rows, so it does not show changes without events."""
+    """Return only the row events. A changelog is not a copy of rows, so it does not show changes without row events."""
     return [event for event in events if event.op != STATEMENT]
 
 
@@ -93,7 +95,7 @@ def _detail(reason: Reason, words: Iterable[str], event: Event) -> str:
 
 
 def _schema_of(fills: Mapping[str, str], table: TableId, latest: TableSchema | None) -> TableSchema:
-    """Return the schema for a statement's image. If a column's type was already announced, it is used."""
+    """Return the schema for a statement's image. If a column's type was already announced, that type is used."""
     types = {} if latest is None else latest.column_types
     columns = [Column(name, types.get(name, type_)) for name, type_ in fills.items()]
     return TableSchema.of(table.source, table.db, table.schema, table.table, columns, "statement")
@@ -146,8 +148,8 @@ def _patches(
     table's rows can arrive in different partitions. If that time is unknown, the row is marked and keeps its values.
 
     Args:
-        at: when the statement ran.
-        written: for each row, the scope that wrote it last, and when.
+        at: the time at which the statement ran.
+        written: for each row, the scope that wrote it last, and the time of that write.
     """
     patch = msgspec.structs.replace(event, op="u", key_old=None, full=False)
     undecided = msgspec.structs.replace(patch, after=NO_VALUES, withholds=True)

@@ -1,4 +1,4 @@
-"""Commit one table's events in a batch. Segments are committed in order, each at most once."""
+"""Commit one table's events in a batch. Segments are committed in order, and each segment at most once."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from spark_sink.tables.changes import Marker
 from spark_sink.tables.protocols import ChangelogTable, HistoryTable, MirrorTable
 from spark_sink.tables.table_errors import as_refusal
 
-# Marks the day up to which the table has dropped its tombstones. It does not depend on the checkpoint.
+# Marks the day up to which the table has dropped its tombstones. The mark does not depend on the checkpoint.
 FORGOTTEN = "cdc.forgotten"
 
 DAY = 24 * 60 * 60 * 1_000_000
@@ -41,13 +41,13 @@ DAY = 24 * 60 * 60 * 1_000_000
 
 @dataclass(frozen=True)
 class Commits:
-    """Writes one table, and counts what it writes.
+    """Writes one table, and counts what is written.
 
     Args:
         rejects: handles the events that the table rejects.
         now: the time of writing (microseconds, UTC).
-        refused_by_spark: why the table rejected its next commit, which the driver attempted in this batch.
-        parks_errors: an unexpected error parks the table, too, instead of being raised.
+        refused_by_spark: the reason why the table rejected its next commit, which the driver attempted in this batch.
+        parks_errors: whether an unexpected error also parks the table, instead of being raised.
     """
 
     table: MirrorTable | ChangelogTable | HistoryTable
@@ -61,7 +61,9 @@ class Commits:
     def write(
         self, segments: Sequence[Sequence[Event]], rejected: Iterable[Rejected]
     ) -> tuple[Done | NeedsRecords | NeedsSpark | Parked, TableCounters]:
-        """Continue after the table's last marker until the next step needs the driver, and count the results."""
+        """Continue after the table's last marker, until all segments are written or a step needs the driver. Count the
+        results.
+        """
         done = self.table.applied(self._marker(0).app)
         broken = _by_segment(rejected, segments)
         counters = TableCounters()
@@ -99,8 +101,9 @@ class Commits:
     def _refuse_ordered_commit(
         self, number: int, why: str, segments: Sequence[Sequence[Event]], broken: Sequence[Sequence[Rejected]]
     ) -> Parked:
-        """Park the table after the driver failed to make this commit. Its invalid events are already in quarantine.
-        Those that leave a gap in their row are parked too. Otherwise the row would look complete after a resume.
+        """Park the table after the driver failed to make this commit. The commit's invalid events are already in
+        quarantine. Invalid events that leave a gap in their row are parked as well. Otherwise, the row would look
+        complete after a resume.
         """
         segment = segments[number]
         keyless = typed_keys(segment, self.plan.shape)[1].keys() if segment and segment[0].op not in APART else set()
@@ -207,7 +210,8 @@ class Commits:
 
 
 def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
-    """Split the events at truncates and statements. Each of these forms its own group; the first group can be empty.
+    """Split the events at truncates and statements. Each truncate or statement forms its own group. The first group can
+    be empty.
 
     Raises:
         Refused: there are more groups than marker numbers.
@@ -227,8 +231,8 @@ def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
 
 
 def _by_segment(rejected: Iterable[Rejected], segments: Sequence[Sequence[Event]]) -> list[list[Rejected]]:
-    """Split the invalid events by segment. Each belongs to the segment it arrived in, or to the segment before a
-    truncate.
+    """Split the invalid events by segment. Each event belongs to the segment in which it arrived, or to the segment
+    before a truncate.
     """
     parts: list[list[Rejected]] = [[] for _ in segments]
     numbers = [0] + [number for number, segment in enumerate(segments) if number and segment[0].op not in APART]

@@ -1,4 +1,4 @@
-"""Truncates, stored as a floor per scope: the table ignores every event up to the floor (docs/sink-design.md, R14)."""
+"""Truncates, stored as one floor per scope. The table ignores all events up to the floor (docs/sink-design.md, R14)."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ def truncate(
 ) -> int:
     """Delete the rows that were written before the truncate, and return the number of commits.
 
-    The floors are stored first, then the rows below them are deleted. After a crash between the two steps, the repeated
-    batch finds the floors and deletes the rest. A repeated truncate deletes nothing, because its own floor covers it.
+    First the floors are stored, and then the rows below the floors are deleted. After a crash between the two steps,
+    the repeated batch finds the floors and deletes the rest. A repeated truncate deletes nothing, because its own floor
+    covers it.
 
     Args:
         now: the time of writing (microseconds, UTC).

@@ -69,7 +69,9 @@ _STATM = Path("/proc/self/statm")
 
 
 class Applied(NamedTuple):
-    """The result for one table's events. `name` is used in reports, and `version` is the table version afterwards."""
+    """The result for one table's events. `name` is the table's name in reports, and `version` is the table version
+    afterwards.
+    """
 
     outcome: Outcome
     name: str
@@ -83,13 +85,13 @@ class Task:
     """The task that processes one batch. An instance is sent to the workers and called once per task.
 
     Args:
-        app: pipeline and checkpoint; together with the table's name they mark the commits.
-        parking: the parked tables, whose events are not examined; None if these are parked events being replayed.
-        refused: tables whose next commit the driver attempted in this batch, and why they rejected it.
-        spelled: tables that exist in another spelling than the requested one.
-        last_seen: each table's state in the manifest; the table must descend from it.
+        app: pipeline and checkpoint, which mark the commits together with the table's name.
+        parking: the parked tables, whose events are not examined; None while parked events are being replayed.
+        refused: tables that rejected their next commit, which the driver attempted in this batch, with the reason.
+        spelled: tables that exist in a different spelling from the requested one.
+        last_seen: each table's state in the manifest. The table must descend from this state.
         began: when the batch began (microseconds, UTC), by the driver's clock.
-        last_attempt: an error of a table parks it at the commit that failed.
+        last_attempt: whether an error that concerns one table parks that table at the failed commit.
     """
 
     tables: Tables
@@ -106,14 +108,14 @@ class Task:
     last_attempt: bool = False
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process records that are sorted by route, partition and offset, and return one report per table."""
+        """Process records sorted by route, partition and offset, and return one report per table."""
         for records in routes(batches):
             with _gc_paused():
                 encoded = [msgspec.msgpack.encode(report) for report in self.route(records)]
             yield pa.RecordBatch.from_pydict({"report": pa.array(encoded, pa.binary())})
 
     def route(self, records: pa.Table) -> Iterator[TableReport]:
-        """Return the tables for one route. Usually there is exactly one."""
+        """Return the reports for the tables on one route, which usually has exactly one table."""
         places = Destinations(self.tables, self.pattern, self.rules, self.parking, self.spelled)
         found, catalog = places.of(intake(records), self.catalog)
         task = replace(self, catalog=catalog)
@@ -148,9 +150,10 @@ class Task:
         return True
 
     def _applied(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
-        """Bring the table up to date. If that fails twice although the storage answers, park the table.
+        """Bring the table up to date. If this fails twice although the storage answers, park the table.
 
-        The second attempt is for a storage that did not answer for a moment. It skips the commits of the first one.
+        The second attempt covers storage that was briefly unavailable. It skips the commits that the first attempt
+        made.
         """
         try:
             return self._apply(place, records, counters)
@@ -164,7 +167,7 @@ class Task:
             return Applied(rejects.refuse(0, damaged, incoming.events, incoming.rejected), place.name, counters)
 
     def _apply(self, place: Destination, records: pa.Table, counters: TableCounters) -> Applied:
-        """Bring the table up to date, or report why that is not possible."""
+        """Bring the table up to date, or report why this is not possible."""
         table_id, incoming, name = place.table, place.incoming, place.name
         if table_id is not None and place.owner is not None and not is_same(place.owner, table_id):
             name = str(table_id)  # the other source table may also be parked under this name
@@ -239,7 +242,7 @@ class Task:
         """Return the table version for the manifest, so that it includes commits from an earlier attempt at the
         batch.
         """
-        with suppress(Exception):  # it cannot be opened, so its newest version stays unknown
+        with suppress(Exception):  # if the table cannot be opened, its newest version stays unknown
             table = self.tables.open(name)
             return table.version if table is not None else None
         return None
@@ -251,7 +254,7 @@ class Task:
         """Return the table, or None if it does not exist.
 
         Raises:
-            Refused: it belongs to another source table, or cannot be written.
+            Refused: the table belongs to another source table, or cannot be written.
         """
         table = self.tables.open(place.name)
         owner = table.shape.table if table is not None else place.owner
@@ -261,8 +264,8 @@ class Task:
         return table
 
     def _with_known_schemas(self, table_id: TableId, incoming: Intake) -> Intake:
-        """Reject events whose schema is missing from the catalog. The translator announces a schema before its first
-        row.
+        """Reject events whose schema is missing from the catalog. The translator announces each schema before the first
+        row that uses it.
         """
         named = schema_ids(incoming.events)
         missing = {schema_id for schema_id in named if self.catalog.find(table_id, schema_id) is None}
@@ -301,8 +304,8 @@ class Task:
 
 @contextmanager
 def _gc_paused() -> Iterator[None]:
-    """Pause the garbage collector. Its repeated scans took 30 % of the time and freed nothing, because events are not
-    part of reference cycles.
+    """Pause the garbage collector. Repeated scans took 30 % of the time and freed nothing, because events are not part
+    of reference cycles.
     """
     gc.disable()
     try:
