@@ -37,19 +37,19 @@ log = structlog.get_logger()
 
 
 def run(settings: Settings, *, available_now: bool = False) -> None:
-    """Write the canonical topic to tables until a signal (SIGTERM, SIGINT), or with `available_now` until the topic
-    ends.
+    """Write the canonical topic to tables until a signal arrives (SIGTERM, SIGINT), or with `available_now`, until the
+    topic ends.
 
     Raises:
-        FatalError: a batch could not be applied. It is not acknowledged, and the next start repeats it.
+        FatalError: a batch could not be applied. The batch is not acknowledged, and the next start repeats it.
     """
     rules, topic = settings.tables.rules, settings.input.topic
-    # Checked before Spark starts, because Spark is slow to start and its error for an unreachable broker is less
-    # specific. This client only reads, so it needs no checkpoint.
+    # Check the brokers before Spark starts, because Spark is slow to start, and its error for an unreachable broker is
+    # less specific. This client only reads, so it needs no checkpoint.
     batches = BatchTable(settings.tables.warehouse, settings.pipeline, "", topic)
     written = batches.tables()
     catalog = settings.iceberg_catalog
-    # A rebuild makes these match the configuration.
+    # A pending rebuild makes these tables match the configuration.
     written -= RequestTable(settings.tables.warehouse, settings.pipeline).open_targets("rebuild")
     check_tables(written, FormatTables(settings.tables.warehouse, formats=rules.formats, catalog=catalog), rules)
     schemas = SchemaReader(librdkafka_options(settings.kafka), settings.input.schemas)

@@ -1,8 +1,8 @@
-"""Limit the number of records in the next batch: fewer after an expensive batch, more after a cheap one.
+"""Limit the number of records in the next batch: fewer records after an expensive batch, and more after a cheap batch.
 
-Each change to the limit restarts the query. Therefore the limit changes by factors, and there is a gap between "too
-much" and "little": a halved cost is never "little", and a doubled one is never "too much". With a constant cost, the
-limit settles.
+Each change to the limit restarts the query. Therefore, the limit changes by factors, and there is a gap between "too
+much" and "little": half of too much is never "little", and twice a little is never "too much". If costs are constant,
+the limit settles.
 """
 
 from __future__ import annotations
@@ -10,19 +10,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-# The limit for the first batch, whatever `batches.max_offsets` is. A batch that exceeds the memory stays the same size
+# The limit for the first batch, regardless of `batches.max_offsets`. A batch that exceeds the memory has the same size
 # when it is repeated, because Spark has recorded its content. This number of records takes a few hundred MiB.
 BEGIN = 50_000
 
-# Below this number, fewer records hardly cost less, because most of the cost is beginning and committing a batch.
+# Below this number, a smaller batch hardly costs less, because most of the cost comes from beginning and committing a
+# batch.
 FLOOR = 1_000
 
-# A batch that reaches this share of the limit counts as full, because Spark divides a limit among partitions and
-# rounds.
+# A batch that reaches this share of the limit counts as full, because Spark divides the limit among the partitions and
+# rounds the results.
 FULL = 0.9
 _STALE = 1.1
 
-# A cost below this share of a bound is "little". The next batch is twice as large and would reach half the bound.
+# A cost below this share of a bound is "little". The next batch is then twice as large and would reach at most half of
+# the bound.
 _LITTLE_TIME = 0.25
 _LITTLE_MEMORY = 0.5
 
@@ -46,7 +48,9 @@ class _Bound:
     last: float | None = None
 
     def exceeded(self, cost: float) -> bool:
-        """Return whether the limit must shrink. It need not if a smaller batch cost about the same."""
+        """Return whether the limit must shrink. The limit need not shrink if its last reduction hardly changed the
+        cost.
+        """
         if self.last is not None and cost < _HELPED * self.last:
             self.last = None
         if cost <= self.most or (self.last is not None and cost <= self.last / _HELPED):
@@ -56,10 +60,10 @@ class _Bound:
 
 
 class Pace:
-    """Computes the limit for the next batch from what the last one cost.
+    """Computes the limit for the next batch from the cost of the last batch.
 
     Args:
-        most: the highest limit. The lowest is 1 000, or `most` if that is lower.
+        most: the highest limit. The lowest limit is 1 000, or `most` if that is lower.
         seconds: if a batch takes longer, the following ones are smaller.
         megabytes: if a worker process uses more memory, the following batches are smaller.
     """
@@ -74,8 +78,8 @@ class Pace:
         """Return how the limit changes after a batch, or None if it does not change.
 
         Args:
-            taken: the number of records in the batch. The batch's duration only counts if this reached the limit.
-                Memory always counts, so that the limit shrinks before a larger batch arrives.
+            taken: the number of records in the batch. The batch's duration only counts if this number reached the
+                limit. The memory always counts, so that the limit shrinks before a larger batch arrives.
             megabytes: 0 if unknown.
         """
         if taken > _STALE * self.limit:  # planned before the limit changed

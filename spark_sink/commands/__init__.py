@@ -1,6 +1,6 @@
-"""The command line: only wiring and exit codes.
+"""The command line, which contains only wiring and exit codes.
 
-Exit codes: 0 success, 1 failed while working, 2 wrong usage or configuration.
+Exit codes: 0 for success, 1 if the work failed, 2 for a wrong command line or configuration.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ _EXTRA = frozenset({"pyspark", "py4j", "deltalake", "pyiceberg", "pandas", "pyar
 
 _COMMANDS = {
     "run": "Write the canonical topic to tables until stopped.",
-    "check": "Check a configuration file, and with --connect everything else that `run` needs.",
+    "check": "Check a configuration file and, with --connect, everything else that `run` needs.",
     "health": "Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.",
-    "status": "Show the tables, which of them are parked and why, and the newest batch.",
-    "batches": "List the newest batches: when each ended, the offsets it applied, and the tables it changed.",
+    "status": "Show all tables, the reason for each parked table, and the newest batch.",
+    "batches": "List the newest batches, each with its end time, applied offsets and changed tables.",
     "cut": "Print a consistent cut as JSON: table versions and topic offsets that belong together.",
-    "view": "Print the SQL of a view of TABLE with the columns of its source and its live rows.",
+    "view": "Print the SQL for a view of TABLE with its source columns and its live rows.",
     "quarantine": "Show events that could not be applied.",
     "resume": "Replay the events of a parked TABLE and resume it.",
     "discard": "Discard the events of a parked TABLE that tables.exclude now excludes.",

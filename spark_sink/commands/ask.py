@@ -1,4 +1,6 @@
-"""Commands that the running sink executes between batches, such as `spark-sink resume`, `rebuild` and `sweep`."""
+"""Commands for the running sink, which executes them between batches: `spark-sink resume`, `rebuild`, `sweep` and
+others.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +52,8 @@ def park(config: Path, table: str, seconds: float | None) -> None:
 def rebuild(config: Path, table: str, seconds: float | None) -> None:
     """Rebuild TABLE from the canonical topic into a new, empty table, and resume it.
 
-    Events that arrive in the meantime wait. Other tables are not affected. The old rows stay readable as the previous
-    version. The configuration may have changed the mode, the key and the sources of the table.
+    Events that arrive during the rebuild are stored until it ends. Other tables are not affected. The old rows stay
+    readable as the table's previous version. The table's mode, key and sources may have changed in the configuration.
     """
     _ask(config, "rebuild", table, None, seconds)
 
@@ -72,7 +74,7 @@ def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
-@click.option("--before", required=True, help="A time with its UTC offset, an epoch (0003), or a position.")
+@click.option("--before", required=True, help="Time with its UTC offset, epoch (such as 0003), or position.")
 @wait
 def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
     """Delete the rows of TABLE that were missing from a reload."""
@@ -85,7 +87,7 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table", required=False)
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and request nothing.")
+@click.option("--dry-run", is_flag=True, help="Show what would be done, without requesting it.")
 @wait
 def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | None) -> None:
     """Compact, checkpoint and vacuum TABLE, or all tables."""

@@ -13,14 +13,14 @@ from spark_sink.errors import FatalError
 
 @click.command()
 @config_option
-@click.option("--connect", is_flag=True, help="Also contact the brokers, Java, the stores and the tables.")
+@click.option("--connect", is_flag=True, help="Also check the brokers, Java, the stores and the tables.")
 def check(config: Path, connect: bool) -> None:
-    """Check a configuration file, and with --connect everything else that `run` needs.
+    """Check a configuration file and, with --connect, everything else that `run` needs.
 
     Each check prints one line.
     """
     loaded = configured(config)
-    loaded.kafka.spark_options()  # also reads the files that the configuration refers to
+    loaded.kafka.spark_options()  # also reads the files to which the configuration refers
     click.echo(f"ok     settings: {config}")
     if not connect:
         return

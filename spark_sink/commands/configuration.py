@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from spark_sink.tables.formats import FormatTables
 
 
-# The environment variable and the file name to use if the option is missing.
+# The environment variable and the file name that are used if the option is missing.
 VARIABLE, FILE = "CDC_SINK_CONFIG", "sink.yaml"
 
 config_option = command_line.config_option(FILE, VARIABLE)

@@ -16,7 +16,7 @@ from spark_sink.errors import ConfigError, FatalError
 _ANSWER_SECONDS = 10.0
 _PAUSE_SECONDS = 1.0
 
-# Every sink has this metric from its start.
+# Every sink has this metric from startup on.
 _BATCHES = "cdc_sink_batches_total"
 
 
@@ -26,15 +26,15 @@ _BATCHES = "cdc_sink_batches_total"
     default=0.0,
     show_default=True,
     type=click.FloatRange(0),
-    help="Seconds to wait until the sink is healthy.",
+    help="Seconds to wait for the sink to become healthy.",
 )
 @click.argument("url")
 def health(url: str, timeout: float) -> None:
     """Ask a running sink at URL (http://HOST:PORT, its `metrics.port`) whether it is healthy.
 
-    A sink is healthy if it is alive and has planned its first batch, or if the topic has nothing to read. The output
-    shows its newest batch, its lag and the number of parked tables. Exit code 1: the sink does not answer, or it
-    reports a problem. Exit code 2: something else answers at URL.
+    A sink is healthy if it is alive and either has planned its first batch or has nothing to read in the topic. The
+    output shows the newest batch, the lag and the number of parked tables. Exit code 1 means that the sink does not
+    answer, or that it reports a problem. Exit code 2 means that a program other than a sink answers at URL.
     """
     base = url.rstrip("/")
     if not base.startswith(("http://", "https://")):
@@ -48,7 +48,7 @@ def health(url: str, timeout: float) -> None:
 
 
 def _wrong(base: str) -> str | None:
-    """Return the problem, or None if the sink is healthy."""
+    """Return the sink's problem, or None if the sink is healthy."""
     for page in ("/livez", "/readyz"):
         try:
             _asked(base + page)
@@ -69,7 +69,7 @@ def _summary(url: str, metrics: str) -> str:
     """Describe the sink.
 
     Raises:
-        ConfigError: the metrics are not those of a sink.
+        ConfigError: the metrics do not come from a sink.
     """
     told = {
         sample.name: sample.value

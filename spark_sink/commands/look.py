@@ -19,7 +19,7 @@ from spark_sink.schema.table_spec import Format
 @config_option
 @json_option
 def status(config: Path, as_json: bool) -> None:
-    """Show the tables, which of them are parked and why, and the newest batch."""
+    """Show all tables, the reason for each parked table, and the newest batch."""
     loaded = configured(config)
     from spark_sink.operations import status
 
@@ -63,12 +63,15 @@ def _counts(counts: dict[str, int]) -> str:
 
 @click.command()
 @config_option
-@click.option("--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of batches, newest first.")
+@click.option(
+    "--limit", default=20, show_default=True, type=click.IntRange(1), help="Number of batches to list, newest first."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each batch.")
 def batches(config: Path, limit: int, as_json: bool) -> None:
-    """List the newest batches: when each ended, the offsets it applied, and the tables it changed.
+    """List the newest batches, each with its end time, applied offsets and changed tables.
 
-    A change of tables between batches (a resume, a sweep) is a line that has neither a batch number nor offsets.
+    If tables changed between two batches (through a resume or a sweep), the line for that change has neither a batch
+    number nor offsets.
     """
     loaded = configured(config)
     from spark_sink.operations import status
@@ -88,8 +91,8 @@ def batches(config: Path, limit: int, as_json: bool) -> None:
 
 @click.command()
 @config_option
-@click.option("--batch", type=int, help="Print the cut after this batch. The newest one by default.")
-@click.option("--checkpoint", help="Id of the batch's checkpoint. Defaults to that of the newest batch.")
+@click.option("--batch", type=int, help="Print the cut after this batch. Defaults to the newest batch.")
+@click.option("--checkpoint", help="ID of the batch's checkpoint. Defaults to the checkpoint of the newest batch.")
 def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     """Print a consistent cut as JSON: table versions and topic offsets that belong together."""
     loaded = configured(config)
@@ -111,12 +114,12 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     show_default=True,
     help="Engine that will read the view.",
 )
-@click.option("--name", help="Name of the view. Defaults to the name of the table, with _ instead of dots.")
+@click.option("--name", help="Name of the view. Defaults to the table name, with _ in place of dots.")
 @click.option(
-    "--from", "relation", help="Name of the table in the engine, for engines that do not find it by its folder."
+    "--from", "relation", help="Name of the table in the engine, for engines that cannot find a table by its folder."
 )
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
-    """Print the SQL of a view of TABLE with the columns of its source and its live rows."""
+    """Print the SQL for a view of TABLE with its source columns and its live rows."""
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Refused
     from spark_sink.operations import status
@@ -131,7 +134,8 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
     if shape is None:
         raise ConfigError(f"table {table!r} does not exist yet, and its events wait: `spark-sink status` shows why")
     named = name or table.replace(".", "_")
-    # No engine reliably finds an Iceberg table by its folder, because it would have to guess the newest metadata file.
+    # No engine reliably finds an Iceberg table by its folder, because the engine would have to guess the newest
+    # metadata file.
     folder = location(tables.warehouse, table) if tables.format(table) is Format.DELTA else None
     click.echo(create_view(ReaderEngine(engine), named, shape, folder, relation))
 
@@ -143,12 +147,12 @@ def quarantine() -> None:
 
 @quarantine.command()
 @config_option
-@click.option("--table", help="Show only events of this table, by its name in the lakehouse.")
+@click.option("--table", help="Show only events for the table with this lakehouse name.")
 @click.option("--reason", help="Show only events with this reason.")
 @click.option("--limit", default=100, show_default=True, help="Maximum number of events.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line for each event.")
 def ls(config: Path, table: str | None, reason: str | None, limit: int, as_json: bool) -> None:
-    """List events in quarantine: reason, table, offset in the topic, id and detail, without row data."""
+    """List events in quarantine, each with its reason, table, topic offset, ID and detail, but without row data."""
     loaded = configured(config)
     from spark_sink.errors import ConfigError, Reason, unknown
     from spark_sink.operations import status

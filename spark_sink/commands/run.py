@@ -1,4 +1,4 @@
-"""`spark-sink run`: run the service, or read to the end of the topic once and exit."""
+"""`spark-sink run`: run the service, or read the topic once, up to the current end, and exit."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from spark_sink.commands.configuration import config_option, configured
 
 @click.command()
 @config_option
-@click.option("--available-now", is_flag=True, help="Stop at the current end of the topic.")
+@click.option("--available-now", is_flag=True, help="Stop after reading up to the current end of the topic.")
 def run(config: Path, available_now: bool) -> None:
     """Write the canonical topic to tables until stopped."""
-    # A container's process 1 ignores signals for which it has no handler, so without this one it could not be stopped
-    # while Spark starts. The job sets its own handler once the query runs.
+    # A container's process 1 ignores signals for which it has no handler. Without this handler, the sink could not be
+    # stopped while Spark starts. The job sets its own handler once the query runs.
     signals.end_at_once()
     loaded = configured(config)
     # Imported here because help and configuration errors need no Spark.

@@ -1,8 +1,8 @@
 """The catalog for the Iceberg tables, configured once for two clients. Spark writes the tables, and workers and
 commands read them with pyiceberg.
 
-Properties with the same name in both clients are passed on, and the others are translated here. Properties can contain
-tokens and passwords, so they are never shown.
+Properties that have the same name in both clients are passed on, and all others are translated here. Property values
+are never shown, because they can contain tokens and passwords.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ class CatalogAccess:
     """A catalog's connection settings for both clients. It is sent to the workers.
 
     Args:
-        name: its name in Spark. In a jdbc catalog, also the name under which it stores the tables.
-        address: the address for messages, without secrets.
+        name: the catalog's name in Spark. A jdbc catalog also stores its tables under this name.
+        address: the address to use in messages, without secrets.
         spark: Spark settings that define the catalog.
         reader: properties for pyiceberg's catalog.
     """
@@ -61,30 +61,31 @@ class CatalogAccess:
 
 
 class IcebergCatalog(BaseModel):
-    """The catalog of the Iceberg tables. If unset, they are folders in `tables.warehouse`."""
+    """The catalog for Iceberg tables. If unset, the tables are folders in `tables.warehouse`."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: CatalogType = Field(description="Catalog type. `other` is configured with spark.conf and `properties`.")
+    type: CatalogType = Field(description="Catalog type. Configure the type `other` in spark.conf and `properties`.")
     name: CatalogName = Field(
         default=FOLDERS,
-        description="Catalog name in Spark. With jdbc, also the name under which it stores the tables.",
+        description="Catalog name in Spark. A jdbc catalog also stores its tables under this name.",
     )
     uri: str | None = Field(
         default=None,
         min_length=1,
-        description="Address: `https://HOST:PORT/PATH`, `jdbc:postgresql://HOST:PORT/DATABASE`, or `thrift://HOST:PORT`.",
+        description="Address: `https://HOST:PORT/PATH`, `jdbc:postgresql://HOST:PORT/DATABASE`, or "
+        "`thrift://HOST:PORT`.",
     )
     warehouse: str | None = Field(
         default=None,
         min_length=1,
-        description="With rest, the name of a warehouse in the catalog. Otherwise, the folder or URL for its tables. "
+        description="With rest, the name of a warehouse in the catalog. Otherwise, the folder or URL for the tables. "
         "Defaults to tables.warehouse.",
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Additional properties for both clients, such as `credential`. With `other` only "
-        "pyiceberg gets them.",
+        description="Additional properties for both clients, such as `credential`. With `other`, only "
+        "pyiceberg gets these properties.",
     )
 
     @model_validator(mode="after")
@@ -126,7 +127,7 @@ class IcebergCatalog(BaseModel):
         """
         given = {name: value.get_secret_value() for name, value in self.properties.items()}
         prefix = f"spark.sql.catalog.{self.name}"
-        # Always ask the catalog for the table, not a session's cache.
+        # Always look up a table in the catalog, not in a session's cache.
         spark = {f"{prefix}.cache-enabled": "false"}
         reader = {**store, **given}
         if self.type is not CatalogType.OTHER:
@@ -144,16 +145,16 @@ class IcebergCatalog(BaseModel):
 
 
 def whole_place(folder: str) -> str:
-    """Return a folder or URL that every reader can use, because the metadata contains every file's location."""
+    """Return a folder or URL in a form that all readers can use. The metadata contains the location of every file."""
     return folder if urlsplit(folder).scheme else str(Path(folder).absolute())
 
 
-# The files are accessed with Spark's file systems, like those in the other tables.
+# Spark's file systems access these files, as they do for all other tables.
 _HADOOP_IO = {"io-impl": "org.apache.iceberg.hadoop.HadoopFileIO"}
 _SPARK_DEFAULTS: Mapping[CatalogType, Mapping[str, str]] = {
     CatalogType.REST: _HADOOP_IO,
     CatalogType.HIVE: _HADOOP_IO,
-    # The newer of its two layouts, which pyiceberg also uses.
+    # The newer of the two database layouts. pyiceberg uses it as well.
     CatalogType.JDBC: {**_HADOOP_IO, "jdbc.schema-version": "V1"},
 }
 
@@ -162,7 +163,7 @@ def _postgres(uri: str) -> tuple[str, dict[str, str]]:
     """Return the host, database and TLS parameters from a PostgreSQL address.
 
     Raises:
-        ValueError: it is not a PostgreSQL address.
+        ValueError: the address is not a PostgreSQL address.
     """
     if not uri.startswith(_POSTGRES + "//"):
         raise ValueError("uri: expected jdbc:postgresql://HOST:PORT/DATABASE; use type other for any other catalog")

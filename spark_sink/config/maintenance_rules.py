@@ -11,8 +11,8 @@ class MaintenanceRules:
 
     Args:
         enabled: maintain tables automatically between batches.
-        every_seconds: pause between the end of one run and the start of the next.
-        budget_seconds: after this time a run does not start another step.
+        every_seconds: pause between the end of one run and the start of the next run.
+        budget_seconds: time after which a run starts no further step.
         small_files: number of small files in a table that triggers a merge.
         keep_days: how far back cuts, sweeps and readers of old versions can go.
         commands_days: how long finished commands are kept.

@@ -1,6 +1,6 @@
-"""All of the sink's settings, as types. cdc_core.config reads the file.
+"""The types for all of the sink's settings. cdc_core.config reads the file.
 
-An unknown name is an error at startup, which suggests the most similar known name.
+An unknown name is an error at startup. The error suggests the most similar known name.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from spark_sink.schema.table_spec import Format, Mode, match_rule
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,128}$")]
 TopicName = Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,249}$")]
 
-# Spark also unpacks other archives, but files from a .zip are not executable, and a .tar cannot link to the machine's
-# Python.
+# Spark also unpacks other kinds of archives, but files from a .zip are not executable, and a .tar cannot link to the
+# machine's Python.
 Archive = Annotated[str, Field(pattern=r"^[^#,]+\.(tar\.gz|tgz)#[A-Za-z0-9._-]+$")]
 
 ColumnName = Annotated[str, Field(min_length=1)]
@@ -47,13 +47,16 @@ class Input(_Section):
     """The input topics."""
 
     topic: TopicName = Field(default="cdc.canonical", description="Canonical topic.")
-    schemas_topic: TopicName | None = Field(default=None, description="Schemas topic. By default `<topic>.schemas`.")
+    schemas_topic: TopicName | None = Field(default=None, description="Schemas topic. Defaults to `<topic>.schemas`.")
 
     starting_offsets: Literal["earliest", "latest"] | dict[int, Annotated[int, Field(ge=0)]] = Field(
         default="earliest",
-        description="Where a new pipeline begins: earliest, latest, or offsets by partition (otherwise earliest).",
+        description="Where a new pipeline begins: earliest, latest, or offsets by partition. Partitions without an "
+        "offset are read from earliest.",
     )
-    fail_on_data_loss: bool = Field(default=True, description="Stop if the topic has lost the next records to read.")
+    fail_on_data_loss: bool = Field(
+        default=True, description="Stop if the next records to read are no longer in the topic."
+    )
 
     @property
     def schemas(self) -> str:
@@ -66,14 +69,15 @@ class TablesSettings(_Section):
     warehouse: Location = Field(description="Folder or object store URL for the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern for table names. Parts that a table lacks are omitted, along with the text before them.",
+        description="Pattern for table names. A part that the source table lacks is omitted, together with the text "
+        "before it.",
     )
 
     rename: dict[SourcePattern, TableName] = Field(
-        default_factory=dict, description="Names of individual tables, keyed by a pattern of `source/db/schema/table`."
+        default_factory=dict, description="Explicit table names, keyed by a pattern for `source/db/schema/table`."
     )
     exclude: tuple[SourcePattern, ...] = Field(
-        default=(), description="Source tables to ignore, as patterns of `source/db/schema/table`."
+        default=(), description="Source tables to ignore, as patterns for `source/db/schema/table`."
     )
 
     @field_validator("name")
@@ -100,11 +104,12 @@ class TablesSettings(_Section):
     max_tables: int = Field(
         default=10_000,
         ge=1,
-        description="Maximum number of tables. Further ones are parked, because their names come from events.",
+        description="Maximum number of tables. Further tables are parked, because table names come from events.",
     )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
-        description="If a table fed by several scopes is truncated: park it, or delete the rows of all scopes.",
+        description="If a table that several scopes feed is truncated: park the table, or delete the rows from all "
+        "scopes.",
     )
     statements: Literal["park", "count"] = Field(
         default="park",
@@ -112,7 +117,8 @@ class TablesSettings(_Section):
     )
     drops: Literal["park", "keep", "empty"] = Field(
         default="park",
-        description="If the source table is dropped: park the table, keep its rows, or empty it as a truncate does.",
+        description="If the source table is dropped: park the table, keep its rows, or delete its rows like a "
+        "truncate.",
     )
     rewrites: Literal["park", "mark"] = Field(
         default="mark",
@@ -120,7 +126,8 @@ class TablesSettings(_Section):
     )
     cascades: Literal["warn", "park"] = Field(
         default="warn",
-        description="If a foreign key changes rows that are not logged: log a warning, or park the table.",
+        description="If a foreign key changes rows, and the source does not log these changes: log a warning, or park "
+        "the table.",
     )
     tombstone_days: int = Field(
         default=7, ge=1, description="Number of days to remember deleted rows, measured in event time."
@@ -128,15 +135,16 @@ class TablesSettings(_Section):
     park_rejected: int | None = Field(
         default=None,
         ge=0,
-        description="Number of quarantined events in one batch above which a table is parked. No limit if unset.",
+        description="Number of quarantined events in one batch above which their table is parked. No limit if unset.",
     )
     times: Literal["exact", "microseconds"] = Field(
         default="exact",
-        description="How to store times finer than a microsecond: as text, or truncated.",
+        description="How to store times that are finer than a microsecond: as text, or truncated to the microsecond.",
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="Deleted rows in mirrors: set to NULL and removed later (hard), or kept with their values (soft).",
+        description="How mirrors store deleted rows: with NULL values until they are removed later (hard), or "
+        "permanently, with their values (soft).",
     )
     changes: dict[ShapeChange, Policy] = Field(
         default_factory=dict, description="Policy for each kind of schema change; see docs/sink/schema-changes.md."
@@ -147,12 +155,13 @@ class TablesSettings(_Section):
         description="Mode of each table, keyed by table name or pattern. All other tables are mirrors.",
     )
     keys: dict[str, Annotated[tuple[ColumnName, ...], Field(min_length=1)]] = Field(
-        default_factory=dict, description="Key columns as named in the events, keyed by table name or pattern."
+        default_factory=dict, description="Key columns, by their names in the events, keyed by table name or pattern."
     )
 
     shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Patterns of source tables (`source/db/schema/table`) that share a table, by its name or pattern.",
+        description="Patterns for source tables (`source/db/schema/table`) that share a table, keyed by that table's "
+        "name or pattern.",
     )
 
     formats: dict[str, Format] = Field(
@@ -161,10 +170,11 @@ class TablesSettings(_Section):
     )
     buckets: dict[str, Annotated[int, Field(ge=2, le=4096)]] = Field(
         default_factory=dict,
-        description="Number of hash partitions of the key for new Iceberg tables, keyed by table name or pattern.",
+        description="Number of buckets for new Iceberg tables, which are partitioned by a hash of the key, keyed by "
+        "table name or pattern.",
     )
     iceberg_catalog: IcebergCatalog | None = Field(
-        default=None, description="Catalog for Iceberg tables. If unset, they are folders in the warehouse."
+        default=None, description="Catalog for Iceberg tables. If unset, Iceberg tables are folders in the warehouse."
     )
     engines: dict[str, Engine] = Field(
         default_factory=dict, description="Engine that writes mirrors, keyed by table name or pattern."
@@ -172,7 +182,7 @@ class TablesSettings(_Section):
     fused_megabytes: int = Field(
         default=1000,
         ge=0,
-        description="Total size of a table's files, in MB, above which Spark writes the table instead of deltalake.",
+        description="Total size of a table's files, in MB, above which Spark instead of deltalake writes the table.",
     )
 
     @field_validator("changes")
@@ -211,14 +221,15 @@ class TablesSettings(_Section):
 
 
 class Batches(_Section):
-    """The size of batches, and the time between them."""
+    """The batch size, and the time between batches."""
 
     trigger_seconds: float = Field(default=10, ge=0, description="Seconds between the starts of two batches.")
     max_offsets: int = Field(default=500_000, ge=1, description="Maximum number of Kafka records in one batch.")
     target_seconds: float = Field(
         default=60,
         gt=0,
-        description="Target duration of a batch in seconds. After a longer batch, the following ones are smaller.",
+        description="Target duration of a batch in seconds. If a batch takes longer, the following batches are "
+        "smaller.",
     )
     worker_megabytes: int = Field(
         default=1024,
@@ -231,17 +242,19 @@ class MaintenanceSettings(_Section):
     """Maintenance of table files between batches."""
 
     enabled: bool = Field(
-        default=True, description="Maintain all tables. If false, only the sink's own tables are maintained."
+        default=True, description="Whether to maintain all tables. If false, only the sink's own tables are maintained."
     )
-    every_seconds: float = Field(default=60, gt=0, description="Seconds between two maintenance runs.")
-    budget_seconds: float = Field(default=5, gt=0, description="Seconds after which a run starts no further step.")
+    every_seconds: float = Field(default=60, gt=0, description="Seconds between maintenance runs.")
+    budget_seconds: float = Field(
+        default=5, gt=0, description="Seconds after which a maintenance run starts no further step."
+    )
     small_files: int = Field(default=16, ge=2, description="Number of small files in a table that triggers a merge.")
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
         default=7,
         ge=7,
         le=30,
-        description="Number of days for which old versions remain available to cuts, sweeps and readers.",
+        description="Number of days for which old table versions remain available for cuts, sweeps and readers.",
     )
     commands_days: int = Field(default=30, ge=1, description="Number of days to keep finished commands.")
 
@@ -251,7 +264,7 @@ class MaintenanceSettings(_Section):
 
 
 class CatalogSettings(_Section):
-    """A catalog in which Delta tables are registered. Iceberg tables are in tables.iceberg_catalog."""
+    """A catalog in which Delta tables are registered. The setting for Iceberg tables is tables.iceberg_catalog."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
         default="spark_catalog", description="Name of the catalog in Spark; see docs/sink/tables.md."
@@ -263,13 +276,15 @@ class MetricsSettings(_Section):
 
     host: str = Field(default="127.0.0.1", description="Address to listen on. Use 0.0.0.0 in a container.")
     port: int | None = Field(
-        default=None, ge=0, le=65535, description="Driver port for metrics and probes. Disabled when unset."
+        default=None, ge=0, le=65535, description="Port on the driver for metrics and probes. Disabled when unset."
     )
     max_tables: int = Field(
-        default=100, ge=0, description="Number of tables with a label of their own. All other tables share `other`."
+        default=100,
+        ge=0,
+        description="Number of tables that have their own label in metrics. All other tables share the label `other`.",
     )
     otlp: Otlp | None = Field(
-        default=None, description="Receiver of OpenTelemetry metrics. If unset, metrics are only available at /metrics."
+        default=None, description="OpenTelemetry metrics receiver. If unset, metrics are only available at /metrics."
     )
 
 
@@ -279,7 +294,7 @@ class Spark(_Section):
     master: str | None = Field(
         default=None,
         pattern=r"^(local(\[(\*|[1-9][0-9]*)(, *[0-9]+)?\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn)$",
-        description="Spark master, such as `local[2]`. Defaults to the master that spark-submit uses.",
+        description="Spark master, such as `local[2]`. Defaults to the master from spark-submit.",
     )
     memory: str | None = Field(default=None, description="Driver memory, such as `4g`, if this process starts Spark.")
     python: str | None = Field(
@@ -287,13 +302,15 @@ class Spark(_Section):
         description="Path to Python on the worker machines. Defaults to the path of the sink's own Python.",
     )
     archives: tuple[Archive, ...] = Field(
-        default=(), description="Archives that every executor unpacks, each as `FILE#FOLDER`."
+        default=(), description="Archives for every executor to unpack, each written as `FILE#FOLDER`."
     )
     jars: tuple[str, ...] = Field(
-        default=(), description="Jar files or patterns. Not needed if Spark has the jars, as in the image."
+        default=(),
+        description="Jar files, or patterns for them. Not needed if Spark already has the jars, as in the image.",
     )
     conf: dict[str, str] = Field(
-        default_factory=dict, description="Additional Spark settings. They take precedence over those of the sink."
+        default_factory=dict,
+        description="Additional Spark settings, which take precedence over the sink's Spark settings.",
     )
 
     @field_validator("conf")
@@ -352,7 +369,7 @@ class Settings(_Section):
 
     @property
     def iceberg_catalog(self) -> CatalogAccess | None:
-        """The connection to the catalog for the Iceberg tables; None if they are folders."""
+        """The connection to the catalog for the Iceberg tables; None if the tables are folders."""
         catalog, warehouse = self.tables.iceberg_catalog, self.tables.warehouse
         if catalog is None:
             return None
@@ -361,7 +378,7 @@ class Settings(_Section):
 
     @property
     def store(self) -> Mapping[str, str]:
-        """Return the settings that Spark needs to find the object store. They are empty if everything is in folders."""
+        """Return the settings that Spark needs to find the object store; empty if everything is in folders."""
         catalog = self.tables.iceberg_catalog
         if catalog is None:
             return self.storage.spark_conf(self.tables.warehouse, self.checkpoint)

@@ -1,4 +1,4 @@
-"""The connection to the brokers, configured once for two clients: Spark reads events with the Java client, and the sink
+"""The connection to the brokers, configured once for two clients. Spark reads events with the Java client, and the sink
 reads schemas with librdkafka.
 """
 
@@ -51,11 +51,11 @@ class SparkKafka(kafka_settings.Kafka):
 
     options: dict[str, str] = Field(
         default_factory=dict,
-        description="Additional options of Spark's Kafka source, such as `kafka.request.timeout.ms`.",
+        description="Additional options for Spark's Kafka source, such as `kafka.request.timeout.ms`.",
     )
 
     def spark_options(self) -> dict[str, str]:
-        """Return the options for Spark's Kafka source; they contain secrets.
+        """Return the options for Spark's Kafka source, which contain secrets.
 
         Raises:
             ConfigError: the certificate or the key cannot be read.
@@ -64,7 +64,8 @@ class SparkKafka(kafka_settings.Kafka):
         if self.ssl_ca_file is not None:
             options["ssl.truststore.type"] = "PEM"
         if self.ssl_certificate_file is not None and self.ssl_key_file is not None:
-            # Passed as text. Otherwise Java expects both in one file that exists on every machine in the Spark cluster.
+            # Pass the certificate and the key as text. Otherwise, Java expects both in one file that exists on every
+            # machine in the Spark cluster.
             options["ssl.keystore.type"] = "PEM"
             chain = _read(self.ssl_certificate_file, "ssl_certificate_file")
             options["ssl.keystore.certificate.chain"] = chain.decode("ascii", "replace")
@@ -81,7 +82,7 @@ class SparkKafka(kafka_settings.Kafka):
         return {f"kafka.{name}": value for name, value in options.items()} | self.options
 
     def _java_key(self, pem: bytes) -> str:
-        """Return the key in the only format that Java reads: PKCS 8, without modern encryption."""
+        """Return the key in PKCS 8 without modern encryption, the only format that Java reads."""
         password = None if self.ssl_key_password is None else self.ssl_key_password.get_secret_value().encode()
         try:
             key = load_pem_private_key(pem, password)

@@ -1,4 +1,4 @@
-"""The object store for tables and checkpoint, configured once for two clients: deltalake reads environment variables,
+"""The object store for tables and checkpoint, configured once for two clients. deltalake reads environment variables,
 and Spark reads its S3A settings.
 
 Credentials are not settings, because Spark's web UI shows settings. Both clients read them from the environment, or use
@@ -19,11 +19,11 @@ _SCHEMES: Mapping[str, str] = {"s3": "s3a", "s3n": "s3a"}
 # Most stores other than Amazon's ignore the region, but both clients require one.
 _REGION_ELSEWHERE = "us-east-1"
 
-# This class is in the sink's own jar (spark_sink/_java). The classes of Spark and Delta would overwrite what another
-# process wrote.
+# These classes are in the sink's own jar (spark_sink/_java). The corresponding classes in Spark and Delta would
+# overwrite another process's files.
 LOG_STORE, CHECKPOINT_FILES = "cdc.sink.ConditionalLogStore", "cdc.sink.ConditionalCheckpointFiles"
 
-# Use S3A for locations that a catalog writes as s3://.
+# Use S3A for locations that a catalog stores as s3:// URLs.
 S3_BY_ITS_OTHER_NAME: Mapping[str, str] = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"}
 
 
@@ -33,7 +33,7 @@ def _one_scheme(location: str) -> str:
 
 
 Location = Annotated[str, AfterValidator(_one_scheme)]
-"""A folder, or a folder URL in an object store, in a format that both clients understand."""
+"""A folder, or the URL of a folder in an object store, in a format that both clients understand."""
 
 
 def _address(value: str) -> str:
@@ -50,21 +50,22 @@ def _address(value: str) -> str:
 
 
 class Storage(BaseModel):
-    """The object store of tables and checkpoint. Credentials come from the environment, or from a role."""
+    """The object store for tables and checkpoint. Credentials come from the environment or from a role."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     endpoint: Annotated[str, AfterValidator(_address)] | None = Field(
-        default=None, description="Address of an S3 server other than Amazon's, such as `https://minio:9000`."
+        default=None, description="Address of a non-Amazon S3 server, such as `https://minio:9000`."
     )
     region: str | None = Field(default=None, min_length=1, description="Region of the bucket.")
     path_style: bool | None = Field(
         default=None,
-        description="Put the bucket into the path instead of the host name. Defaults to true if an endpoint is set.",
+        description="Whether to put the bucket name into the path instead of the host name. Defaults to true if an "
+        "endpoint is set.",
     )
 
     def enter(self, warehouse: str, environment: MutableMapping[str, str]) -> None:
-        """Make the store accessible to deltalake in this process. This overrides the environment."""
+        """Make the store accessible to deltalake in this process. The settings override the environment."""
         environment.update(self.environment(warehouse))
 
     def environment(self, warehouse: str) -> Mapping[str, str]:

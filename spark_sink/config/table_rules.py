@@ -18,20 +18,21 @@ class TableRules:
     """The configured table rules. The defaults are those of the settings.
 
     Args:
-        all_scopes: a truncate deletes the rows from every scope. Otherwise it parks a table that several scopes feed.
+        all_scopes: whether a truncate deletes the rows from every scope. Otherwise, a truncate parks a table that
+            several scopes feed.
         tombstone_days: how long deleted rows are remembered.
         policies: the policy for each kind of schema change.
-        park_rejected: park a table if more of its events in one batch are invalid; None: never.
-        statements: what happens after statements that change existing rows without row events.
-        soft_deletes: deleted rows keep their values and are never removed.
-        truncated_times: times are truncated to the microsecond. Otherwise columns with finer times are text.
-        modes, keys: the table types, and their declared key columns, keyed by table name or pattern.
-        shared: patterns for the source tables that share a table, keyed by its name or pattern.
+        park_rejected: the number of invalid events in one batch above which their table is parked; None for no limit.
+        statements: the rules for statements that change existing rows without row events.
+        soft_deletes: whether deleted rows keep their values and are never removed.
+        truncated_times: whether times are truncated to the microsecond. Otherwise, columns with finer times are text.
+        modes, keys: the table modes and the declared key columns, keyed by table name or pattern.
+        shared: patterns for the source tables that share a table, keyed by that table's name or pattern.
         exclude: patterns for source tables to ignore.
         engines: the engine for each table.
-        formats: the table formats, keyed by name or pattern.
-        buckets: the number of buckets for new Iceberg tables, keyed by name or pattern.
-        max_tables: the number of tables beyond which no table is created.
+        formats: the table formats, keyed by table name or pattern.
+        buckets: the number of buckets for new Iceberg tables, keyed by table name or pattern.
+        max_tables: the number of tables above which no further table is created.
     """
 
     all_scopes: bool = False

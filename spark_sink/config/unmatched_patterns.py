@@ -1,4 +1,4 @@
-"""Patterns in `tables` that match no table: a misspelled one would leave a table with the default rules."""
+"""Find patterns in `tables` that match no table. A misspelled pattern would leave a table with the default rules."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from spark_sink.schema.table_spec import match_rule
 def unmatched_patterns(tables: TablesSettings, known: Collection[TableId]) -> list[str]:
     """Return each pattern that matches no known source table, such as `tables.modes: shop.ordrs`.
 
-    There are none before the first table is known: a new pipeline's configuration comes before its tables.
+    As long as no table is known, the result is empty, because a new pipeline's configuration comes before its tables.
     """
     return list(_unmatched(tables, known)) if known else []
 
