@@ -6,7 +6,8 @@ FatalError       continuing would lose or invent data: the batch is not acknowle
 Refused          one table cannot accept its events: it is parked with them, and other tables continue
 Reason           one event cannot be applied: it goes to quarantine, and its table continues
 
-An unexpected error from one table also parks that table, as long as the storage answers (`tables/table_errors.py`).
+An unexpected error that concerns one table also parks that table, as long as the storage answers
+(`tables/table_errors.py`).
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ class Refused(Exception):
 
 
 class Reason(StrEnum):
-    """The reasons for a quarantined event or a parked table. This list is complete. Those tables store it in the column
-    `reason`.
+    """The reasons for a quarantined event or a parked table. This list is complete. The quarantine table and
+    `_cdc.parked` store the reason in the column `reason`.
     """
 
-    UNDECODABLE = "UNDECODABLE"  # not Avro in this envelope version
+    UNDECODABLE = "UNDECODABLE"  # not an Avro record in this envelope version
     TABLE_UNKNOWN = "TABLE_UNKNOWN"  # a row event without a table
     OPERATION_UNKNOWN = "OPERATION_UNKNOWN"
     KEY_UNKNOWN = "KEY_UNKNOWN"  # no key, or a key column that is null
@@ -58,20 +59,20 @@ class Reason(StrEnum):
     IMAGE_MISSING = "IMAGE_MISSING"  # the operation needs an `after` image, which is missing
     IMAGE_INVALID = "IMAGE_INVALID"  # `after` is not one JSON object
     COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` has a column that its own schema does not have
-    SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # its schema id is missing from the schemas topic
+    SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # the event's schema id is missing from the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly
     ROW_OUTLIVED = "ROW_OUTLIVED"  # another scope deleted the row later, according to the source's commit times
-    # The table cannot accept more events. It is parked with all events that follow:
-    TABLE_CLASH = "TABLE_CLASH"  # another source table has its name in the lakehouse
+    # In all cases below, the table cannot accept more events, and is parked with all following events:
+    TABLE_CLASH = "TABLE_CLASH"  # another source table has this table's name in the lakehouse
     TABLE_REFUSED = "TABLE_REFUSED"  # the sink cannot write such a table
     SCHEMA_REFUSED = "SCHEMA_REFUSED"  # a schema change that the policy or the key forbids
-    TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # truncates a table that several scopes feed
+    TRUNCATE_SCOPES = "TRUNCATE_SCOPES"  # a truncate of a table that several scopes feed
     RELOAD_UNANNOUNCED = "RELOAD_UNANNOUNCED"  # the table was loaded again under native order, without a new epoch
     ROWS_UNACCOUNTED = "ROWS_UNACCOUNTED"  # a statement changed rows without events
-    TABLE_DROPPED = "TABLE_DROPPED"  # its source table was dropped
+    TABLE_DROPPED = "TABLE_DROPPED"  # the source table was dropped
     TABLE_SET_BACK = "TABLE_SET_BACK"  # the table was restored to a state before the one in the manifest
-    TABLE_GONE = "TABLE_GONE"  # the manifest has the table, but it no longer exists
-    TABLE_DAMAGED = "TABLE_DAMAGED"  # it cannot be opened, read, written or changed
-    REJECTED_MANY = "REJECTED_MANY"  # more of its events would go to quarantine in one batch than tables.park_rejected
-    REBUILD = "REBUILD"  # it is being rebuilt from the topic
-    COMMAND = "COMMAND"  # an operator parked it
+    TABLE_GONE = "TABLE_GONE"  # the manifest has the table, but the table no longer exists
+    TABLE_DAMAGED = "TABLE_DAMAGED"  # the table cannot be opened, read, written or changed
+    REJECTED_MANY = "REJECTED_MANY"  # in one batch, more events than tables.park_rejected would go to quarantine
+    REBUILD = "REBUILD"  # the table is being rebuilt from the topic
+    COMMAND = "COMMAND"  # an operator parked the table

@@ -42,7 +42,7 @@ class BatchTable(ControlTable):
     """The table `_cdc.batches`, with one row per batch.
 
     The row is written after the batch's commits and before the batch is acknowledged. If tables change between batches
-    (a resume, a sweep), the change is a row without offsets.
+    (through a resume or a sweep), the change gets a row without offsets.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
@@ -53,10 +53,10 @@ class BatchTable(ControlTable):
         self._last_seen: dict[str, LastSeen] | None = None
 
     def write(self, batch: int | None, reports: Sequence[TableReport], parked: int = 0) -> None:
-        """Write a batch's row. Tables and partitions without changes are omitted.
+        """Write a batch's row, without the tables and partitions that did not change.
 
         Args:
-            reports: if a table has several, the last one counts.
+            reports: if a table has several reports, the last report counts.
             parked: the version of `_cdc.parked` after the batch; 0 if nothing was ever parked.
         """
         versions = {report.table: report.version for report in reports if report.version is not None}
@@ -79,14 +79,14 @@ class BatchTable(ControlTable):
             self._last_seen |= _seen(versions, row["ended_at"] if batch is not None else 0)
 
     def last_seen(self) -> Mapping[str, LastSeen]:
-        """Return each table's newest state. Only this process writes rows, so it reads them once."""
+        """Return each table's newest state. Only this process writes rows, so one read is enough."""
         if self._last_seen is None:
             self._last_seen = {}
             rows = self.read(["batch", "ended_at", "versions"]).sort_by("ended_at")
             times = rows.column("ended_at").cast(pa.int64()).to_pylist()
             batches, versions = rows.column("batch").to_pylist(), rows.column("versions").to_pylist()
             for batch, at, named in zip(batches, times, versions, strict=True):
-                # A row without a batch can summarize many rows. Its time comes from the last one.
+                # A row without a batch can summarize many rows. Its time comes from the last of these rows.
                 self._last_seen |= _seen(dict(named), at if batch is not None else 0)
         return self._last_seen
 
@@ -108,8 +108,8 @@ class BatchTable(ControlTable):
         return f"cdc.topic_id.{self.pipeline}/{self._topic}"
 
     def _now(self) -> int:
-        """Return a time later than every existing row's, whatever the clock says, because rows are ordered only by
-        time.
+        """Return a time that is later than the times of all existing rows, whatever the clock says, because rows are
+        ordered only by time.
         """
         if self._ended_at is None:
             ended = self.read(["ended_at"]).column("ended_at").cast(pa.int64())
@@ -128,8 +128,8 @@ class BatchTable(ControlTable):
     def fold_before(self, moment: float) -> int:
         """Merge old rows into one row per topic, and return the number of removed rows.
 
-        Old rows ended before a moment (seconds since 1970) and before the newest batch. Cuts after the merged batches
-        are no longer available; all later cuts stay the same.
+        Old rows are rows that ended before a moment (seconds since 1970) and before the newest batch. Cuts after the
+        merged batches are no longer available, and all later cuts stay the same.
         """
         rows = sorted(self.read(self._schema.names).to_pylist(), key=lambda row: row["ended_at"])
         newest = next((row for row in reversed(rows) if row["batch"] is not None and row["topic"] == self._topic), None)
@@ -150,7 +150,7 @@ class BatchTable(ControlTable):
         return names - {parking.NAME}
 
     def rows(self) -> list[ManifestRow]:
-        """Return the rows that a cut is computed from, in any order."""
+        """Return the rows from which a cut is computed, in any order."""
         found = self.read(["checkpoint", "batch", "ended_at", "topic", "to_offsets", "versions"]).to_pylist()
         maps = ("to_offsets", "versions")
         return [ManifestRow(**{**row, **{name: dict(row[name]) for name in maps}}) for row in found]
@@ -161,8 +161,8 @@ def _seen(versions: Mapping[str, int], at: int) -> dict[str, LastSeen]:
 
 
 def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
-    """Return one row per topic that replaces these ordered rows. The last one has all versions, because a table's
-    versions increase with time, whatever their topic.
+    """Return one row per topic, which together replace these ordered rows. The last row has all versions, because a
+    table's versions increase with time, whatever the topic.
     """
     reached: dict[str, dict[int, int]] = {}
     positions: dict[str, dict[str, str]] = {}
@@ -170,7 +170,7 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     versions: dict[str, int] = {}
     for row in rows:
         topic = row["topic"]
-        # Ordered by where their last rows appear.
+        # Keep the topics in the order of their last rows.
         last.pop(topic, None)
         last[topic] = row
         offsets, places = reached.setdefault(topic, {}), positions.setdefault(topic, {})
@@ -191,8 +191,8 @@ def _folded(rows: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
 
 
 class ControlTables:
-    """The sink's own tables for one pipeline. `begin` and `end` enclose a batch; `changed` records changes between
-    batches.
+    """The sink's own tables for one pipeline. Call `begin` and `end` around a batch, and `changed` after changes
+    between batches.
     """
 
     def __init__(self, warehouse: str, pipeline: str, checkpoint: str, topic: str) -> None:
@@ -210,7 +210,7 @@ class ControlTables:
             control_table.create()
 
     def held(self) -> dict[str, Cause]:
-        """Return the parked tables. Only this process parks tables, so it reads them only when its copy may be
+        """Return the parked tables. Only this process parks tables, so it reads the stored list only if its copy may be
         outdated.
         """
         if self._held is None:
@@ -230,7 +230,7 @@ class ControlTables:
         return not done
 
     def begin(self, batch: int) -> Parking:
-        # After a start or a failure, the batch may be a repeated one.
+        # After a start or a failure, this may be a repeated batch.
         again = self._ended is None or batch != self._ended + 1
         if again:
             self.changed()

@@ -1,8 +1,9 @@
-"""Consistent cuts through all tables and the topic: the version of each table, and the offset of its next event in each
+"""Consistent cuts through all tables and the topic: each table's version, and the offset of the next event in each
 partition.
 
-A cut is computed from the rows in `_cdc.batches`, and describes the state after a batch. A resume or a sweep is only
-included from the next batch on. Until then, another batch may have started and written more than the rows show.
+A cut is computed from the rows in `_cdc.batches`, and describes the state after a batch. A resume or a sweep is
+included only from the next batch on, because until then, another batch may have started and written more than the rows
+show.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from spark_sink.errors import FatalError
 
 @dataclass(frozen=True)
 class ManifestRow:
-    """The manifest row fields that a cut needs. `batch` is missing for changes between batches."""
+    """The fields of a manifest row that a cut needs. A row for a change between batches has no `batch`."""
 
     checkpoint: str
     batch: int | None
@@ -38,16 +39,16 @@ class Cut:
 
 
 def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, checkpoint: str | None = None) -> Cut:
-    """Return the cut after a batch. Without a number, use the newest batch, under the checkpoint that ended it.
+    """Return the cut after a batch. Without a batch number, use the newest batch, under the checkpoint that ended it.
 
-    Earlier batches under other checkpoints count as well. A table gets its last recorded version, because a table that
-    is created again counts from the beginning. A partition gets its highest offset, because one checkpoint may have
-    read the same records again as another one.
+    Earlier batches under other checkpoints count as well. A table gets its last recorded version, because the versions
+    of a table that is created again start from the beginning. A partition gets its highest offset, because one
+    checkpoint may have read records that another checkpoint had already read.
 
     Raises:
         FatalError: the batch does not exist.
     """
-    # The times increase from row to row, whichever process wrote them: see BatchTable.
+    # The times increase from row to row, whichever process wrote the rows: see BatchTable.
     ordered = sorted(rows, key=lambda row: row.ended_at)
     ends = {(row.checkpoint, row.batch): row for row in ordered if row.batch is not None and row.topic == topic}
     if not ends:

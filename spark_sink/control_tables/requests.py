@@ -1,7 +1,7 @@
 """Operator commands, stored as rows in `_cdc.commands`.
 
-The running job executes them between batches, because only the job writes the tables. It answers with more rows that
-have the same id.
+The running job executes commands between batches, because only the job writes the tables. It answers with further rows
+that have the command's id.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class RequestTable(ControlTable):
         self._say({**fields, "state": state.value, "result": result, "error": error})
 
     def requests(self) -> list[Request]:
-        """Return all commands, in the order they were requested."""
+        """Return all commands, in the order in which they were requested."""
         rows = sorted(self.read([*_TEXTS, "at"]).to_pylist(), key=lambda row: _ORDER.get(row["state"], 0))
         queued = {row["id"]: row["at"] for row in reversed(rows)}
         latest = {row["id"]: Request(**{name: row[name] for name in _TEXTS}) for row in rows}
@@ -101,8 +101,8 @@ class RequestTable(ControlTable):
         return {one.target for one in self.requests() if one.command == command and not one.ended}
 
     def forget_before(self, moment: float) -> int:
-        """Delete rows for finished commands from before a moment (seconds since 1970), and return how many were
-        deleted. Open commands stay.
+        """Delete the rows that finished commands wrote before a moment (seconds since 1970), and return how many were
+        deleted. While any command is open, delete nothing.
         """
         if any(not request.ended for request in self.requests()):
             return 0
@@ -120,13 +120,13 @@ class RequestAnswer:
     ended: bool = True
 
 
-# Executes a command on a table with its argument. It may be called again after a crash.
+# Executes a command on a table, with the command's argument. An action may be called again after a crash.
 Action = Callable[[str, str | None], RequestAnswer]
 
 
 @dataclass
 class Requests:
-    """Executes commands in order. Commands for one table run one after the other."""
+    """Executes commands in order. Commands for the same table run one after the other."""
 
     control_table: RequestTable
     actions: Mapping[str, Action]
@@ -134,7 +134,7 @@ class Requests:
     _open: list[Request] = field(default_factory=list)
 
     def run(self) -> bool:
-        """Run one round over all open commands; return whether some are still open."""
+        """Run one round over all open commands. Return whether some commands are still open."""
         version = self.control_table.version()
         if version != self._seen:
             self._open = [request for request in self.control_table.requests() if not request.ended]
@@ -147,14 +147,14 @@ class Requests:
         return bool(waiting)
 
     def _execute(self, request: Request) -> bool:
-        """Execute a command, and return whether it has finished."""
+        """Execute a command, and return whether the command has finished."""
         fields = {"command": request.command, "table": request.target, "id": request.id}
         try:
             if request.command not in self.actions:
                 raise FatalError(unknown("command", request.command, self.actions))
             answer = self.actions[request.command](request.target, request.argument)
         except Exception as error:
-            # Catches any exception. Otherwise a failing command would stop the sink again at every start.
+            # Catch any exception. Otherwise, a failing command would stop the sink at every start.
             known = isinstance(error, FatalError | Refused)
             why = str(error) if known else f"{type(error).__name__}: {str(error).strip().partition(chr(10))[0]}"
             log.error("command failed", **fields, error=why)

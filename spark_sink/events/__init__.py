@@ -1,1 +1,1 @@
-"""Turn Kafka records into typed events for one table."""
+"""Convert Kafka records to typed events for one table."""

@@ -1,4 +1,5 @@
-"""Convert JSON values in images to Arrow columns exactly. Values are never rounded; one that does not fit is an error.
+"""Convert JSON values in images to Arrow columns exactly. Values are never rounded. A value that does not fit is an
+error.
 
 Conversion is vectorized by column. If a column fails, the caller tries its values one by one to find the invalid ones.
 """
@@ -30,7 +31,7 @@ def image(text: str | bytes) -> dict[str, Any]:
     """Return the columns in a row image.
 
     Raises:
-        ValueError: it is not exactly one JSON object.
+        ValueError: the text is not exactly one JSON object.
     """
     try:
         return _IMAGE.decode(text)
@@ -43,7 +44,7 @@ def without_members(text: bytes, names: Collection[str]) -> bytes:
     """Return the row image without some of its columns. The text of the other columns does not change.
 
     Raises:
-        ValueError: it is not exactly one JSON object.
+        ValueError: the text is not exactly one JSON object.
     """
     try:
         members = _MEMBERS.decode(text)
@@ -56,7 +57,7 @@ def column(values: Values, sql: str) -> pa.Array:
     """Return the values as a column of the given type. None becomes null.
 
     Raises:
-        ValueError: some value does not fit exactly. The message contains no value.
+        ValueError: a value does not fit exactly. The message does not contain the value.
     """
     arrow = arrow_type(sql)
     convert = _BY_TYPE[sql.split("(")[0]]
@@ -87,17 +88,17 @@ def counting(count: int) -> pa.Int64Array:
 
 
 def text_column(texts: pa.StringArray, sql: str) -> pa.Array:
-    """Convert these texts like `column`, but faster.
+    """Convert texts like `column`, but faster.
 
     Raises:
-        ValueError: some text does not fit exactly.
+        ValueError: a text does not fit exactly.
     """
     convert = _BY_TYPE_OF_TEXT.get(sql.split("(")[0])
     if convert is not None:
         try:
             return convert(texts, arrow_type(sql))
         except pa.ArrowException:
-            pass  # a spelling that needs the slower conversion
+            pass  # some spelling needs the slower conversion
     return column(texts.to_pylist(), sql)
 
 
@@ -182,10 +183,10 @@ def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Ar
     """Convert digits to decimals.
 
     Raises:
-        pa.ArrowInvalid: some are not plain digits, or have too many of them.
+        pa.ArrowInvalid: some texts are not plain digits, or have too many digits.
     """
     whole, scale = arrow.precision - arrow.scale, arrow.scale
-    # Arrow's cast does not detect every overflow, so it only receives digits that certainly fit.
+    # Arrow's cast does not detect every overflow, so it only receives texts whose digits certainly fit.
     fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
     if not pc.all(fits, min_count=0).as_py():
         raise pa.ArrowInvalid("not plain digits")

@@ -1,5 +1,5 @@
-"""Event fields that few tables need. They are decoded on demand from the raw record, so that other tables do not pay
-for them.
+"""Event fields that few tables need. These fields are decoded from the raw record on demand, so that other tables do
+not pay for the decoding.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Details(NamedTuple):
 
 
 def details(records: pa.Table, events: Sequence[Event]) -> list[Details]:
-    """Return each event's requested fields.
+    """Return the fields in `Details` for each event.
 
     Raises:
         RawRecordMissing: the records were not sent along.
@@ -52,7 +52,7 @@ def image_columns(image: str | bytes | None) -> dict[str, msgspec.Raw]:
 
 
 def with_full_after_image(event: Event, before: str | None) -> Event:
-    """Return the event with everything known about its row in `after`: the key, and for a delete also the before
+    """Return the event with all that is known about its row in `after`: the key and, for a delete, also the before
     image.
     """
     image: str | bytes | None = before if event.op == "d" else event.after

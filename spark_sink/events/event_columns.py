@@ -1,4 +1,4 @@
-"""One table's valid events as columns, so that operations on all events need no object per event."""
+"""One table's valid events as columns, so that operations on all events do not need one object per event."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spark_sink.model.event import APART, GAP, STATEMENT, Event, Latest
 
 
 class EventColumns(Sequence[Event]):
-    """Events in canonical order, without invalid events, gaps and statements. Access by index or iteration returns
+    """Events in canonical order, without invalid events, gaps and statements. Indexing and iteration return `Event`
     objects.
 
     Args:

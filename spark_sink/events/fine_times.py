@@ -22,13 +22,13 @@ _is_fine = re.compile(_FINE).search
 
 
 def times_of(schemas: Sequence[TableSchema]) -> list[str]:
-    """Return the time columns, by their names in the events."""
+    """Return the names that the time columns have in the events."""
     found = (column.name for schema in schemas for column in schema.columns if column.type in TIMES)
     return list(dict.fromkeys(found))
 
 
 def fine_columns(events: Sequence[Event], names: Collection[str]) -> frozenset[str]:
-    """Return the columns that have a value with more than six significant fraction digits."""
+    """Return those columns that contain a value with more than six significant fraction digits."""
     if not names:
         return frozenset()
     images = [image for image in _images(events) if _is_fine(image.decode(errors="replace"))]
@@ -37,7 +37,7 @@ def fine_columns(events: Sequence[Event], names: Collection[str]) -> frozenset[s
         try:
             sent = msgspec.json.decode(image, type=dict[str, object])
         except (msgspec.DecodeError, UnicodeError, RecursionError):
-            continue  # quarantined when its values are read
+            continue  # quarantined when the event's values are read
         values = ((name, sent.get(name)) for name in names if name not in found)
         found |= {name for name, value in values if isinstance(value, str) and _is_fine(value)}
     return frozenset(found)
@@ -61,7 +61,8 @@ class Truncated(NamedTuple):
 def truncated(events: Sequence[Event], names: Collection[str]) -> Truncated:
     """Truncate the times in these columns to the microsecond by removing digits.
 
-    If a column name cannot be found as text in an image, the image does not change, and the value is quarantined.
+    If a column's name cannot be searched for as text in an image, the image does not change, and the value is
+    quarantined.
     """
     count = 0
     for name in names:

@@ -1,4 +1,4 @@
-"""Group a task's records by table: row events that can be folded, other records, and invalid ones."""
+"""Group a task's records by table: row events that can be folded, other records, and invalid records."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ EXCLUDED = "excluded"
 
 @dataclass(slots=True)
 class Intake:
-    """One table's records: events in canonical order, records that cannot become events, and how many records of other
-    kinds there are.
+    """One table's records: events in canonical order, records that cannot become events, and the number of records of
+    each other kind.
 
-    `statements` counts statement notes. `wide` has the notes from statements that have no table: source, database and
-    note.
+    `statements` counts statement notes. `wide` has the notes from statements that have no table, each as source,
+    database and note.
     """
 
     events: Sequence[Event] = field(default_factory=list)
@@ -56,7 +56,7 @@ class Intake:
 
 
 def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """Group the records by route. They arrive sorted by route, in Arrow batches that can end anywhere."""
+    """Group the records by route. The records arrive sorted by route, in Arrow batches that can end anywhere."""
     held: list[pa.RecordBatch] = []
     current: str | None = None
     for batch in batches:
@@ -74,10 +74,10 @@ def routes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
 
 
 def intake(records: pa.Table) -> dict[TableId | None, Intake]:
-    """Group one route's records by source table. Records without a table are under None.
+    """Group one route's records by source table. Records without a table have the key None.
 
-    Usually all of them are valid row events for one table. In that case, the common parts are checked once instead of
-    per event, and the events stay in columns.
+    Usually, all records are valid row events for one table. In that case, the parts that the records share are checked
+    once instead of per event, and the events stay in columns.
     """
     table = _one_table(records)
     return plain_intake(records) if table is None else {table: Intake(_sound(records))}
@@ -163,7 +163,7 @@ _NOTES = msgspec.json.Decoder(list[str])
 
 
 def _one_table(records: pa.Table) -> TableId | None:
-    """Return the table if all records are valid events for a single table, else None."""
+    """Return the table if all records are valid events for a single table, or None otherwise."""
     distinct = [pc.unique(records.column(name)) for name in ("kind", "source", "db", "schema", "table")]
     if any(len(values) != 1 for values in distinct):
         return None
@@ -189,7 +189,7 @@ def _sound(records: pa.Table) -> EventColumns:
 
 
 def _fields(records: pa.Table) -> dict[str, pa.ChunkedArray]:
-    """Return an event's columns, by name."""
+    """Return the columns that make up an event, by name."""
     fields = {name: records.column(name) for name in (*PLAIN_FIELDS, "withholds", "notes", "ts", "committed", "tx")}
     return fields | {"after": fields["after"].cast(pa.binary())}
 
@@ -212,7 +212,7 @@ def _wrong(
 
 def key_columns(events: Sequence[Event]) -> tuple[str, ...]:
     """Return the key columns from the first event with a key, in key order."""
-    # Search one by one, because usually the first event has a key.
+    # Read the events one by one, because the first event usually has a key.
     for event in (events[place] for place in range(len(events))):
         if event.op not in APART:
             try:
@@ -234,7 +234,7 @@ def named_columns(events: Sequence[Event]) -> list[str]:
 
 
 def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Key], dict[str, tuple[Reason, str]]]:
-    """Return the typed key for every key text, and the errors for the invalid texts."""
+    """Return the typed key for every valid key text, and the error for every invalid key text."""
     texts = dict.fromkeys([event.key for event in events])
     texts.update(dict.fromkeys([event.key_old for event in events if event.key_old is not None]))
     wrong: dict[str, tuple[Reason, str]] = {}
@@ -266,11 +266,11 @@ def _typed(raw: dict[str, tuple[object, ...]], types: Sequence[str]) -> dict[str
 
 
 def _comparable(array: pa.Array) -> list[object]:
-    """Normalize key values, so that each key has one representation. Tables and Python disagree about NaN and the sign
-    of zero.
+    """Normalize key values, so that each key has a single representation. Tables and Python disagree about NaN and the
+    sign of zero.
 
     Raises:
-        ValueError: some value is NaN.
+        ValueError: a value is NaN.
     """
     if not pa.types.is_floating(array.type):
         return list(array.to_pylist())

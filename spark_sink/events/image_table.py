@@ -1,9 +1,9 @@
-"""Read the images of many events together with Arrow's JSON reader. The result equals that of `images`, or the call
-fails.
+"""Read the images of many events in one call of Arrow's JSON reader. The result equals the result of `images`, or the
+call fails.
 
-Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore it only gets images
-that are flat, compact objects without escapes in their names. In these images, every quote inside a text is escaped. So
-`"name":` occurs only where the image contains the column.
+Arrow accepts more than JSON, and does not distinguish an absent column from a null one. Therefore, Arrow only gets
+images that are flat, compact objects without escapes in their names. In these images, every quote inside a text is
+escaped, so `"name":` occurs only where the image contains the column.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, p
     """Return the columns in the images, with a value or null for each image. No image may be null.
 
     Args:
-        types: Spark SQL type by column. An image can omit columns, but must not have others.
+        types: Spark SQL type by column. An image can omit some of these columns, but must not have other columns.
 
     Raises:
         NotInColumns: this function cannot read an image or a value.
@@ -69,10 +69,11 @@ def read_images(images: pa.BinaryArray, types: Mapping[str, str]) -> dict[str, p
 
 
 def names_column(images: pa.BinaryArray, name: str) -> pa.BooleanArray:
-    """Return which images contain a column. The images must be readable by `read_images`, or empty.
+    """Return, for each image, whether it contains a column. `read_images` must be able to read the images, unless they
+    are empty.
 
     Raises:
-        NotInColumns: the name cannot be searched for.
+        NotInColumns: the name cannot be searched for as text.
     """
     if HIDDEN_NAME.search(name):
         raise NotInColumns
@@ -90,7 +91,7 @@ def _typed(read: pa.Array, sql: str) -> pa.Array:
         return text_column(read, sql)
     if not pa.types.is_floating(read.type):
         return read
-    # Single values are also converted through a double.
+    # The conversion of single values goes through a double as well.
     array = read.cast(arrow_type(sql), safe=False)
     if pc.any(pc.is_inf(array), min_count=0).as_py():
         raise NotInColumns

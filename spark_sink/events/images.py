@@ -13,7 +13,7 @@ from spark_sink.schema.evolution import Plan
 
 
 class Unreadable(Exception):
-    """An image does not match its schema. The message gives the reason without values."""
+    """An image that does not match its schema. The message gives the reason without values."""
 
     def __init__(self, reason: Reason, message: str) -> None:
         super().__init__(message)
@@ -21,7 +21,7 @@ class Unreadable(Exception):
 
 
 class Examined(NamedTuple):
-    """A rejected event that goes to quarantine, and the event to apply in its place."""
+    """A rejected event that goes to quarantine, and the event that is applied in its place."""
 
     rejected: Rejected
     instead: Event
@@ -32,7 +32,7 @@ class ImageReader:
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
-        # Usually a value goes to the column with the same name, and need not be moved.
+        # Usually, a value goes to the column with the same name and need not be moved.
         self._unmoved = {
             schema_id: frozenset(places)
             for schema_id, places in plan.places.items()
@@ -43,7 +43,7 @@ class ImageReader:
         """Return the values that an event writes, by table column.
 
         Raises:
-            Unreadable: the event has no image, or its image has columns that are not in its schema.
+            Unreadable: the event has no image, or the image has columns that are not in the event's schema.
         """
         try:
             sent = image(event.after or b"")
@@ -57,7 +57,7 @@ class ImageReader:
             place = self._place(event, name, value)
             if place is not None:
                 values[place] = value
-                # The value is stored in one of its column's versions.
+                # The value is stored in only one of its column's versions.
                 values.update(dict.fromkeys(self._plan.versions.get(place, ())))
         return values
 
@@ -77,7 +77,8 @@ class ImageReader:
     def examined(self, event: Event) -> Examined | None:
         """Check each value in an event's image. Return None if all values can be written.
 
-        If only some values fit, the event is applied without the others. An unreadable image leaves its row incomplete.
+        If only some values fit, the event is applied without the other values. An unreadable image leaves its row
+        incomplete.
         """
         if event.after is None or event.op == "d":
             return None

@@ -1,4 +1,4 @@
-"""The range of a batch: its offsets in the topic, and its positions in each scope."""
+"""The range of a batch: offsets in the topic, and positions in each scope."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from msgspec import Struct
 
 
 class OffsetSpan(Struct, frozen=True):
-    """The range of some records: in each partition, the first offset and the one after the last; in each scope, the
-    greatest position.
+    """The range that some records cover: for each partition, the first offset and the offset after the last record, and
+    for each scope, the greatest position.
     """
 
     begin: Mapping[int, int] = {}
@@ -20,13 +20,13 @@ class OffsetSpan(Struct, frozen=True):
 
     @property
     def offsets(self) -> int:
-        """Return the number of offsets between the first and the last, summed over all partitions."""
+        """Return the number of offsets that the range covers, summed over all partitions."""
         return sum(self.end.values()) - sum(self.begin.values())
 
     @classmethod
     def of(cls, records: pa.Table) -> OffsetSpan:
-        """Return what the records cover. Each has a partition and an offset, and row events also have pos and
-        pos_scope.
+        """Return the range that the records cover. Each record has a partition and an offset, and row events also have
+        pos and pos_scope.
         """
         offsets = records.select(["partition", "offset"]).group_by("partition")
         reach = offsets.aggregate([("offset", "min"), ("offset", "max")]).to_pylist()
@@ -40,7 +40,7 @@ class OffsetSpan(Struct, frozen=True):
 
 
 def merge_spans(extents: Iterable[OffsetSpan]) -> OffsetSpan:
-    """Return the span that covers all of these."""
+    """Return the span that covers all of the given spans."""
     begin: dict[int, int] = {}
     end: dict[int, int] = {}
     positions: dict[str, str] = {}

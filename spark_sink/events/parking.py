@@ -1,12 +1,12 @@
 """Parked tables. A parked table does not change, and its events are stored in order until it is resumed.
 
-They are stored in the table `_cdc.parked`, and a table is parked as long as it has rows there. Nothing else records
-this, so there is nothing that can disagree. One append parks a table together with its first events, and deleting its
-last row ends the parking.
+The events are stored in the table `_cdc.parked`, and a table is parked as long as it has rows in `_cdc.parked`. Nothing
+else records that a table is parked, so no two records can disagree. One append parks a table together with its first
+events. When the table's last row is deleted, the table is no longer parked.
 
 Parked rows are grouped in *turns*, one per batch. A turn's number is the version that `_cdc.parked` had when the batch
-began. It rises with every turn, whatever checkpoint or clock is used. A turn never changes, so its number can mark the
-commits that replay it.
+began. The number rises with every turn, regardless of checkpoints and clocks. A turn never changes, so its number can
+mark the commits that replay the turn.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ ARROW = pa.schema(
 
 
 class Cause(NamedTuple):
-    """The cause for parking a table: `errors.Reason`, a sentence without row data, the time, the number of parked
-    events, and their source tables.
+    """The reason why a table is parked: `errors.Reason`, a sentence without row data, the time, the number of parked
+    events, and the source tables of these events.
     """
 
     reason: str
@@ -56,8 +56,9 @@ class Parking:
     Args:
         turn: the turn under which this batch parks events.
         at: when the batch began, in microseconds.
-        held: the parked tables by name. If another table owns a name, events are under the source table's name.
-        again: the batch may be a repeated one, and may have parked tables that have been resumed since.
+        held: the parked tables by name. If another table owns the name, the events are parked under the source table's
+            name.
+        again: whether this may be a repeated batch, which may have parked tables that have been resumed since.
     """
 
     pipeline: str = ""
@@ -79,13 +80,13 @@ class Parking:
         return self._names.get(table)
 
     def sources(self, name: str) -> tuple[TableId, ...]:
-        """Return the source tables with parked events for a lakehouse table. Case is ignored."""
+        """Return the source tables that have parked events for a lakehouse table. Case is ignored."""
         return self._sources.get(name.lower(), ())
 
     def rows(
         self, records: pa.Table, table: TableId | None, target: str, batch: int, parked: Sequence[Rejected]
     ) -> pa.Table:
-        """Convert these `records` to rows for `_cdc.parked`."""
+        """Convert those `records` that are listed in `parked` to rows for `_cdc.parked`."""
         rows = quarantine.rows(records, table, parked)
         ours = {
             "pipeline": self.pipeline,

@@ -42,7 +42,7 @@ ARROW = pa.schema(
 
 
 class Rejected(NamedTuple):
-    """An event that cannot be applied: its index among the records and the reason, without row data."""
+    """An event that cannot be applied: its index among the records, and the reason, without row data."""
 
     event: int
     reason: Reason
@@ -50,7 +50,7 @@ class Rejected(NamedTuple):
 
 
 def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected]) -> pa.Table:
-    """Return the quarantine rows for those `records` that were rejected.
+    """Return the quarantine rows for the `records` that were rejected.
 
     Raises:
         RawRecordMissing: the records were not sent along.
@@ -67,7 +67,7 @@ def rows(records: pa.Table, table: TableId | None, rejected: Sequence[Rejected])
         "value": values,
     }
     for name in ("source", "db", "schema", "table"):
-        # Taken from the record, because several source tables can share a table.
+        # Take these values from the record, because several source tables can share a table.
         columns[name] = taken.column(name) if table else [None] * len(rejected)
     return pa.table([columns[field.name] for field in ARROW], schema=ARROW)
 
@@ -79,6 +79,6 @@ def _event_id(value: bytes | None) -> str | None:
     try:
         event = fastavro.schemaless_reader(io.BytesIO(body), WRITER_SCHEMA, None)
     except Exception:
-        # The event may be here because it is not Avro. fastavro's errors have no common base class.
+        # The event may be in quarantine because it is not Avro. fastavro's errors have no common base class.
         return None
     return str(event["id"]) if isinstance(event, dict) else None

@@ -1,4 +1,4 @@
-"""Each event's row key: its own key, or the columns that `tables.keys` declares."""
+"""Determine each event's row key: the event's own key, or the columns that `tables.keys` declares."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NULL = msgspec.Raw(b"null")
 def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: bool) -> Intake:
     """Return a table's events with the row key that the table requires. Events for unknown rows are rejected.
 
-    A changelog needs no key, but everything that an event contains about its row.
+    A changelog needs no key, but it needs everything that an event contains about its row.
 
     Raises:
         Refused: a new table has no key that identifies its rows.
@@ -55,7 +55,7 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
 
 
 def _removal(event: Event) -> Event:
-    """Return the delete for the old key when a key changes to NULL (docs/envelope/applying.md)."""
+    """Return the delete for the old key of an event that changes the key to NULL (docs/envelope/applying.md)."""
     return msgspec.structs.replace(event, op="d", key=event.key_old, key_old=None, after=None, schema_id=None)
 
 
@@ -85,13 +85,15 @@ def _names_no_row(key: str, form: TableSpec) -> bool:
 
 
 def _by_commit(events: Sequence[Event]) -> Iterator[Event]:
-    """Return the events with the time at which the source committed them, if known, because readers need it."""
+    """Return the events with the source's commit time as their time, if the commit time is known, because readers need
+    it.
+    """
     for event in events:
         yield event if event.committed is None else msgspec.structs.replace(event, ts=event.committed)
 
 
 def _text(image: dict[str, msgspec.Raw], key: Sequence[str]) -> str | None:
-    """Return the key columns, if the image has a value for each of them."""
+    """Return the key columns as text if the image has a value for each of them, or None otherwise."""
     if not all(image.get(name, _NULL) != _NULL for name in key):
         return None
     return msgspec.json.encode({name: image[name] for name in key}).decode()

@@ -1,4 +1,4 @@
-"""Number the rows in a batch, so that events are matched by integers instead of keys."""
+"""Number the rows in a batch, so that events can be matched by integers instead of keys."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class RowNumbers(NamedTuple):
 
     Args:
         of_events: each event's row.
-        before: the row that the event removes by changing a key; null for all other events.
+        before: the row that the event removes by changing its key; null for all other events.
         keys: each row's typed key, by table column.
     """
 
@@ -44,7 +44,7 @@ def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShap
     """Number the events' rows by the texts of their current and previous keys.
 
     Raises:
-        NotInColumns: some key cannot be read in columns.
+        NotInColumns: a key cannot be read in columns.
     """
     texts = pa.concat_arrays([keys, keys_old]) if keys_old.null_count < len(keys_old) else keys
     coded = texts.dictionary_encode()
@@ -55,7 +55,7 @@ def number_rows(keys: pa.StringArray, keys_old: pa.StringArray, shape: TableShap
 
 
 def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, pa.RecordBatch]:
-    """Return each text's row number, and the keys by row number. Several texts can be the same key."""
+    """Return each text's row number, and the keys by row number. Several texts can represent the same key."""
     types = {sent: shape.types[name] for sent, name in zip(shape.key_sent_as, shape.key, strict=True)}
     read = read_images(texts.cast(pa.binary()), types)
     columns = [read[name] for name in shape.key_sent_as]

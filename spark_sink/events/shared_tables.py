@@ -1,7 +1,8 @@
 """Lakehouse tables that several source tables share, as declared in `tables.shared` (docs/sink-design.md, R16).
 
-A key column with the source table's name separates their rows. Scopes also contain that name. A raw topic partition can
-have events for many tables, and truncating one of them must not affect the others.
+A key column with the source table's name separates the rows from different source tables. Scopes also contain that
+name, because a raw topic partition can have events for many tables, and truncating one table must not affect the
+others.
 """
 
 from __future__ import annotations
@@ -20,10 +21,11 @@ from spark_sink.schema.catalog import SchemaCatalog
 from spark_sink.schema.table_naming import TablePattern
 from spark_sink.schema.table_spec import SOURCE
 
-# Stands in for the source name of a shared table. No source can have this name.
+# Takes the place of the source name in a shared table. No source can have this name.
 SEVERAL = "*"
 
-# Separates a scope from the source table. Topic and task names can contain it, so it is only used in shared tables.
+# Separates a scope from the source table. Topic and task names can contain this character, so it is only used in shared
+# tables.
 _OF = "|"
 
 
@@ -41,7 +43,7 @@ def target_of(table: TableId, pattern: TablePattern) -> str:
 def pooled(
     taken: Mapping[TableId | None, Intake], catalog: SchemaCatalog, pattern: TablePattern, rules: TableRules
 ) -> tuple[dict[TableId | None, Intake], SchemaCatalog]:
-    """Group table events by destination, in order, and return a catalog with all of their schemas."""
+    """Group tables' events by destination, in order, and return a catalog that has all of the tables' schemas."""
     found: dict[TableId | None, Intake] = {}
     parts: dict[TableId, list[TableId]] = {}
     together: dict[TableId, list[Event]] = {}

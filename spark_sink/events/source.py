@@ -13,7 +13,8 @@ from cdc_core.wire_format import DATUM_SQL
 from spark_sink.config.settings import Settings
 from spark_sink.events.wire_format import NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 
-# Tables are hashed into this many buckets. Buckets are assigned to tasks by their number of events: see apply.py.
+# Tables are hashed into this many buckets. Buckets are assigned to tasks by their number of events: see
+# apply/spark_runner.py.
 BUCKETS = 512
 
 _FETCH_BYTES = str(16 * 2**20)
@@ -24,14 +25,14 @@ _TUNING = {
     "kafka.max.poll.records": "20000",
     "kafka.max.partition.fetch.bytes": _FETCH_BYTES,
     "kafka.fetch.max.bytes": _FETCH_BYTES,
-    # A broker delays an empty response by this time, half a second by default. Every batch receives one after its last
-    # record.
+    # A broker delays an empty response by this time, which is half a second by default. Every batch receives an empty
+    # response after its last record.
     "kafka.fetch.max.wait.ms": "10",
 }
 
 
-# Whether an event omits a column that it may have changed. If an update lists its changed columns, it changed no
-# others. An issue can also affect only a column's old value, while its new value is good.
+# Whether an event omits a column that it may have changed. If an update lists its changed columns, no other columns
+# changed. An issue can also affect only a column's old value, while the new value is good.
 WITHHOLDS_SQL = """
     case
         when event.unavailable is null and event.issues is null then false
@@ -57,7 +58,7 @@ def stream(spark: SparkSession, settings: Settings, starting: str, limit: int) -
         "kafka.isolation.level": "read_committed",
         "failOnDataLoss": str(settings.input.fail_on_data_loss).lower(),
         "maxOffsetsPerTrigger": str(limit),
-        # If there are more tasks than partitions, tasks read a partition together. The sort before the fold restores
+        # If there are more tasks than partitions, several tasks read one partition. The sort before the fold restores
         # the order.
         "minPartitions": str(spark.sparkContext.defaultParallelism),
     }
@@ -77,7 +78,7 @@ class TopicRange:
         self.begins = begins
 
     def read(self, begin: Mapping[int, int], end: Mapping[int, int]) -> DataFrame:
-        """Return the records in each partition from `begin` up to but excluding `end`."""
+        """Return each partition's records from `begin` up to but excluding `end`."""
         topic = self._settings.input.topic
         options = {
             **_TUNING,
@@ -93,7 +94,7 @@ class TopicRange:
 
 
 def _fields(names: Collection[str]) -> Column:
-    """Return these envelope fields from the `value` column; null if it cannot be decoded."""
+    """Return these envelope fields from the `value` column. The result is null for a value that cannot be decoded."""
     options = {"avroSchema": reader_schema_text(names), "mode": "PERMISSIVE"}
     return from_avro(expr(DATUM_SQL), writer_schema_text(), options)
 
@@ -104,11 +105,11 @@ def decoded(
     """Return the records with the fields that the sink needs. `kind` is null if a record cannot be decoded.
 
     `value` is the raw record for the quarantine. It is present if a record cannot be decoded, and for rows on the
-    routes in `carried` (None: all routes). All records with the same `route` or `bucket` must be in one task.
-    `extra_columns` are passed through.
+    routes in `carried` (if `carried` is None, on all routes). All records with the same `route` or `bucket` must be in
+    one task. `extra_columns` are passed through.
     """
     opened = records.select("partition", "offset", "value", _fields(NEEDED).alias("event"), *extra_columns)
-    # Few events need the changed columns, so only those events decode them.
+    # Few events need the list of changed columns, so the list is decoded only for those events.
     names_columns = col("event.unavailable").isNotNull() | col("event.issues").isNotNull()
     opened = opened.withColumn("changed", when(names_columns, _fields({"changed"})["changed"]))
     # Only statements, which are rare, need their notes.

@@ -1,4 +1,4 @@
-"""Identify the canonical topic. Offsets become invalid when a topic is deleted and created again."""
+"""Identify the canonical topic. Its offsets become invalid when the topic is deleted and created again."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _NO_ID = "AAAAAAAAAAAAAAAAAAAAAA"
 
 
 def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
-    """Return the id that Kafka assigned to a topic when it was created, or None if the topic does not exist or has no
-    id.
+    """Return the id that Kafka assigned to a topic when the topic was created, or None if the topic does not exist or
+    has no id.
 
     Args:
         connection: librdkafka settings.
@@ -41,7 +41,7 @@ def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
 
 
 def check_topic(topic: str, found: str | None, noted: str | None) -> None:
-    """Make sure that a topic is the one that the pipeline has read so far.
+    """Make sure that this is the topic that the pipeline has read so far.
 
     Args:
         noted: the recorded id; None if the pipeline has not recorded one yet.

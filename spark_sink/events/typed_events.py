@@ -1,5 +1,5 @@
-"""Events as typed values, one row per event, for tables that store events or versions instead of only the
-latest row.
+"""Events as typed values, with one row per event, for tables that store events or versions instead of only the latest
+row.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from spark_sink.model.event import Event
 
 
 class Entries(NamedTuple):
-    """The `events` with their values. `columns` has a value or null for each event; `sets` lists the columns that each
-    event contains.
+    """The `events` with their values. `columns` has a value or null for each event, and `sets` lists the columns that
+    each event contains.
     """
 
     events: list[Event]
@@ -31,8 +31,8 @@ def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, st
     """Return the events with the values in their after images, by column.
 
     Args:
-        partly: apply an event without the values that do not fit, as if it had withheld them. If false, omit the whole
-            event. It is rejected either way.
+        partly: whether to apply an event without the values that do not fit, as if the event had withheld them. If
+            false, the whole event is omitted. The event is rejected in both cases.
     """
     kept: list[tuple[Event, Mapping[str, Any]]] = []
     rejected: list[Rejected] = []

@@ -20,7 +20,7 @@ PLAIN_FIELDS = (
     *("key", "key_old", "after", "after_state", "schema_id"),
 )
 
-# The event fields that the sink needs. The decoder skips all others, which halves its cost.
+# The event fields that the sink needs. The decoder skips all other fields, which halves the cost of decoding.
 NEEDED = frozenset({"unavailable", "issues", "ts_origin_us", "ts_commit_us", "tx"}.union(PLAIN_FIELDS))
 
 
@@ -35,21 +35,23 @@ def writer_schema_text() -> str:
 
 
 def reader_schema_text(fields: Collection[str] = NEEDED) -> str:
-    """Return the part of the envelope schema that contains these fields."""
+    """Return the part of the envelope schema with these fields, as text."""
     return json.dumps({**_FULL, "fields": [field for field in _FULL["fields"] if field["name"] in fields]})
 
 
-# Raw records make up half of the data sent to the workers, and few tables need them. Therefore they are only sent along
-# for the tables that requested them.
+# Raw records make up half of the data sent to the workers, and few tables need these records. Therefore, raw records
+# are only sent along for the tables that requested them.
 class RawRecordMissing(Exception):
-    """A table needs raw records that were not sent along with its events. The driver runs its task again with them."""
+    """A table needs raw records that were not sent along with its events. The driver runs the table's task again with
+    the raw records.
+    """
 
 
 def record_bytes(records: pa.Table, places: Sequence[int]) -> list[bytes | None]:
     """Return the records at these indexes; None for a record without a value.
 
     Raises:
-        RawRecordMissing: they were not sent along.
+        RawRecordMissing: the raw records were not sent along.
     """
     taken = records.select(["kind", "value"]).take(pa.array(places, pa.int64()))
     values = taken.column("value")
