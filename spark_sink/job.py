@@ -1,4 +1,4 @@
-"""The streaming query's lifecycle: start, restart, and stop between batches."""
+"""The lifecycle of the streaming query: start, restart, and stop between batches."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from spark_sink.table_report import TableReport
 
 log = structlog.get_logger()
 
-# A start that replays a batch hits the metrics fault once. If it occurs more often, the cause is a different one.
+# A start that replays a batch hits the metrics fault once. If the fault occurs more often, it has a different cause.
 MAX_RESTARTS = 3
 
 POLL_SECONDS = 1
 
-# This logger writes a stack trace when a batch is rejected, and another one when that batch begins again.
+# This logger writes a stack trace when a batch is rejected, and another stack trace when that batch begins again.
 _NOISY_LOGGER = "org.apache.spark.sql.execution.streaming.runtime.MicroBatchExecution"
 
 
@@ -56,7 +56,7 @@ class _Order(enum.IntEnum):
 
 
 class _Orders:
-    """The current order. It can come from the query's thread, the main thread or a signal handler. STOP is final."""
+    """The current order, which can come from the query's thread, the main thread or a signal handler. STOP is final."""
 
     def __init__(self) -> None:
         # Reentrant, because a signal handler can run in a thread that already holds the lock.
@@ -85,12 +85,12 @@ class _Orders:
 
 @dataclass
 class _Run:
-    """One query start.
+    """One start of the query.
 
     Args:
-        cores: how many cores all executors had together when Spark planned the query.
-        batches: how many batches began.
-        ended_by: the exception that ended its last batch, if any.
+        cores: the number of cores that all executors together had when Spark planned the query.
+        batches: the number of batches that began.
+        ended_by: the exception that ended the last batch, if any.
     """
 
     cores: int
@@ -127,13 +127,13 @@ class Job:
         self._maintenance = maintenance
         self._registration = registration
         self._health = health
-        # The last batch reached the limit, so more events are waiting, and maintenance is postponed.
+        # Whether the last batch reached the limit. If so, more events are waiting, and maintenance is postponed.
         self._behind = False
         self._starting = starting
-        # The checkpoint's id; cleared once the first batch has verified it.
+        # The checkpoint's id, which is cleared once the first batch has verified it.
         self._unverified: str | None = checkpoint
-        # Held while tables are written, either by the query's thread during a batch or by the main thread for commands
-        # between batches.
+        # Held while tables are written, either by the query's thread during a batch, or by the main thread for commands
+        # and maintenance between batches.
         self._writing = threading.Lock()
         self._requests_run_at = time.monotonic()
         self._available_now = available_now
@@ -145,11 +145,11 @@ class Job:
         self._muted = False
 
     def run(self) -> None:
-        """Run until the topic ends, a stop, or a failure."""
+        """Run until the topic ends, the job is stopped, or a failure occurs."""
         logging.getLogger("py4j.clientserver").addFilter(_unexpected)
         with signals.handled(self._on_signal):
             # Execute the commands that were queued while the sink was down. With --available-now, there may be no later
-            # chance.
+            # opportunity.
             with self._health.working():
                 while self._requests.run() and self._available_now and not self._orders.stop:
                     pass
@@ -160,7 +160,7 @@ class Job:
         log.info("stopped" if self._orders.stop else "caught up")
 
     def stop(self) -> None:
-        """Let the running batch finish, and do not start another one."""
+        """Let the running batch finish, and do not start another batch."""
         self._orders.give(_Order.STOP)
 
     def _on_signal(self, name: str) -> None:
@@ -205,14 +205,16 @@ class Job:
                 self._resize(reports, perf_counter() - started)
                 self._spread()
         except Exception as error:
-            # Stored here, because Spark reports it as text only.
+            # Store the exception here, because Spark reports it only as text.
             run.ended_by = failure(error) if isinstance(error, SPARK_ERRORS) else error
             # A FatalError is reported once, in full, when the sink ends.
             self._mute_spark_log(isinstance(run.ended_by, FatalError))
             raise run.ended_by from None
 
     def _check_checkpoint(self) -> None:
-        """Verify that no other sink took over the checkpoint. Spark has written to it by the first batch."""
+        """Verify that no other sink took over the checkpoint. When the first batch runs, Spark has already written to
+        the checkpoint.
+        """
         if self._unverified is not None:
             check_id(self._spark, self._settings.checkpoint, self._unverified)
             self._unverified = None
@@ -232,7 +234,7 @@ class Job:
             self._orders.give(_Order.RESTART)
 
     def _spread(self) -> None:
-        """Restart the query if executors joined after it was planned, so that they also read."""
+        """Restart the query if executors joined after the query was planned, so that these executors also read."""
         cores: int = self._spark.sparkContext.defaultParallelism
         planned = self._run_of_query.cores
         if cores > planned:
@@ -267,7 +269,7 @@ class Job:
             self._writing.release()
 
     def _finished(self, query: StreamingQuery) -> bool:
-        """Wait until the query ends. Return False if it has to start again."""
+        """Wait until the query ends. Return False if the query has to start again."""
         run, stopped = self._run_of_query, False
         try:
             while not query.awaitTermination(POLL_SECONDS):

@@ -18,13 +18,13 @@ PATIENCE_SECONDS = 2.0
 class Lag:
     """Compares the planned end of a batch with the previous batch and with the topic's end.
 
-    It uses the plan instead of the last record that was read, because transaction markers after that record have
-    offsets too, and because partitions without records do not appear in any batch.
+    The plan is used instead of the last record that was read, because transaction markers after that record also have
+    offsets, and because partitions without records do not appear in any batch.
 
     Args:
         entry: returns what Spark recorded before it began a batch.
         ends: returns the offset after the last readable record in each partition.
-        begins: returns the offset in each partition at which the first batch begins; None if it is not needed.
+        begins: returns the offset in each partition at which the first batch begins; None if that offset is not needed.
     """
 
     def __init__(
@@ -38,11 +38,12 @@ class Lag:
         self._entry = entry
         self._ends = ends
         self._begins = begins
-        # A plan never changes, and each is needed three times: before its batch, after it, and before the next batch.
+        # A plan never changes, and each plan is needed three times: before its batch, after its batch, and before the
+        # next batch.
         self._planned = lru_cache(2)(self._read_plan)
 
     def taken(self, batch: int) -> int | None:
-        """Return the number of offsets in a batch, or None if it is unknown. The batch has at most this many
+        """Return the number of offsets in a batch, or None if the number is unknown. The batch has at most this many
         records.
         """
         try:
@@ -53,7 +54,7 @@ class Lag:
             return None
 
     def after(self, batch: int) -> int | None:
-        """Return how many records follow a batch in the topic, or None if this is unknown."""
+        """Return the number of records that follow a batch in the topic, or None if the number is unknown."""
         try:
             planned = self._planned(batch)
             ends = self._ends()

@@ -23,15 +23,15 @@ from spark_sink.table_report import (
     TableReport,
 )
 
-# The label that all tables beyond the limit share.
+# The label that all tables above the limit share.
 OTHER = "other"
 
 
 class Metrics:
-    """The metrics for the process, in a separate registry.
+    """The process's metrics, in a separate registry.
 
     Args:
-        tables: how many tables have a label of their own. The first tables get one.
+        tables: the number of tables that have their own label. The first tables to appear get one.
     """
 
     def __init__(self, tables: int) -> None:
@@ -85,8 +85,8 @@ class Metrics:
         seconds: Mapping[str, float],
         lag: int | None = None,
     ) -> None:
-        """Count a batch, and set the tables that are parked after it. If the lag is unknown, the metric keeps its
-        value.
+        """Count a batch, and set the tables that are parked after the batch. If the lag is unknown, the lag metric
+        keeps its value.
         """
         for report in reports:
             table = self._label(report.table)
@@ -122,7 +122,7 @@ class Metrics:
         self._waiting.set(sum(cause.events for cause in held.values()))
 
     def statement(self, table: str, note: str) -> None:
-        """Count a statement that affects all tables in a database or a source."""
+        """Count a statement that affects all tables in a database or source."""
         self._statements.labels(table, note).inc()
 
     def maintained(self, step: str, seconds: float) -> None:
@@ -135,7 +135,7 @@ class Metrics:
         self._maintenance_failed.inc()
 
     def columns_beside(self, count: int) -> None:
-        """Count columns that got another version."""
+        """Count columns that were added as another version of an existing column."""
         self._beside.inc(count)
 
     def registration_failed(self) -> None:
@@ -157,8 +157,8 @@ class Metrics:
 
 
 class _LatencyHistogram(Collector):
-    """A histogram that is filled bucket by bucket. Prometheus' own histogram takes single values, but workers send
-    counts per bucket.
+    """A histogram that is filled bucket by bucket. The Prometheus client's own histogram takes single values, but the
+    workers send counts per bucket.
     """
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""The driver's HTTP pages: /livez and /readyz for probes, /metrics for Prometheus."""
+"""The driver's HTTP pages: /livez and /readyz for probes, and /metrics for Prometheus."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from spark_sink.errors import ConfigError
 if TYPE_CHECKING:
     from wsgiref.types import StartResponse, WSGIEnvironment
 
-# The query is checked every second. Spark's JVM can pause, and starting the query takes a few seconds.
+# The query is normally checked every second, but Spark's JVM can pause, and starting the query takes a few seconds.
 PATIENCE_SECONDS = 300.0
 
-# The maximum number of open connections. Each has a thread.
+# The maximum number of open connections. Each connection has its own thread.
 CONNECTIONS = 32
 
-# A connection that sends or takes nothing for this long is closed.
+# A connection on which nothing is sent or received for this long is closed.
 IDLE_SECONDS = 10.0
 
 
 class Health:
-    """Knows whether the process is alive, and whether it is ready.
+    """Tracks whether the process is alive, and whether it is ready.
 
-    A batch can take any amount of time, and so can a command or maintenance between batches. Meanwhile, the process
-    counts as alive. At any other time, a query that has not been checked for long means that Spark's JVM no longer
+    A batch can take any amount of time, and so can a command or maintenance between batches. During this time, the
+    process counts as alive. At any other time, if the query has not been checked for long, Spark's JVM no longer
     answers, and the process counts as dead.
 
     Args:
@@ -52,7 +52,7 @@ class Health:
 
     @contextmanager
     def working(self) -> Iterator[None]:
-        """Count the process as alive while a command, maintenance or a start runs, however long that takes."""
+        """Count the process as alive while a command, maintenance or a start runs, however long it takes."""
         self._busy += 1
         try:
             yield
@@ -65,12 +65,12 @@ class Health:
         self._begun = True
 
     def hangs(self) -> str | None:
-        """Return what hangs, or None if nothing hangs."""
+        """Return a description of what hangs, or None if nothing hangs."""
         idle = self._clock() - self._seen
         return f"the query was not checked for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
 
     def missing(self) -> str | None:
-        """Return what is missing, or None if the sink is ready."""
+        """Return a description of what is missing, or None if the sink is ready."""
         return None if self._begun else "no batch has been planned yet"
 
 
@@ -112,7 +112,7 @@ class _SilentHandler(WSGIRequestHandler):
 
 
 def serve(host: str, port: int, registry: CollectorRegistry, health: Health) -> int:
-    """Serve the pages in a thread, and return the port. If it is 0, the system chooses one.
+    """Serve the pages in a thread, and return the port. If `port` is 0, the system chooses a port.
 
     Raises:
         ConfigError: the host or port is not available.

@@ -1,4 +1,4 @@
-"""A row event for the fold, and what its position means. This module uses neither Spark nor tables."""
+"""A row event for the fold, and the meaning of its position. This module uses neither Spark nor tables."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from msgspec.structs import replace
 from cdc_core.position import has_native, is_in_order
 from cdc_core.transaction import SourceTransaction
 
-# The typed key column values, in key order. A key text does not identify a row, because "1.0" and "1.00" can be the
-# same key.
+# The typed values of the key columns, in key order. A key text does not identify a row, because "1.0" and "1.00" can be
+# the same key.
 Key = tuple[Any, ...]
 
 RESETS = frozenset({"c", "r"})
 
-# Not an envelope operation: it replaces an event that went to quarantine.
+# Not an envelope operation. A gap replaces an event that went to quarantine.
 GAP = "gap"
 
-# Not an envelope operation either: a statement that changed existing rows (docs/envelope/statements.md). Its `after` is
-# a `StatementImage`.
+# Not an envelope operation either, but a statement that changed existing rows (docs/envelope/statements.md). Its
+# `after` is a `StatementImage`.
 STATEMENT = "statement"
 
 # A statement that parks its table. Its `after` is a JSON value with the reason and a sentence.
 REFUSAL = "refusal"
 
-# Each of these operations is a separate commit, between the row commits.
+# Each event with one of these operations is a separate commit, between the row commits.
 APART = frozenset({"t", STATEMENT, REFUSAL})
 
-# All reasons why an event can change nothing, for `stale` in the log.
+# All possible reasons why an event changes nothing, for `stale` in the log.
 DUPLICATE, SUPERSEDED, TRUNCATED = "duplicate", "superseded", "truncated"
 
 
@@ -38,8 +38,8 @@ class Event(Struct, frozen=True, gc=False):
 
     `index` is its record's index. `ts` is `ts_origin_us`, `committed` is `ts_commit_us` and `tx` is `tx.id`, if known.
     An unknown key is empty. `withholds` means that the event may have changed a column whose new value it does not
-    contain (read.WITHHOLDS_SQL). `after` is JSON in UTF-8. As a str it took 0.5 us more per event, because non-ASCII
-    text is encoded twice on its way to the JSON decoder (33 000 images from bench.sink, CPU, best of seven).
+    contain (read.WITHHOLDS_SQL). `after` is JSON in UTF-8. As a `str`, `after` took 0.5 us more per event, because
+    non-ASCII text is encoded twice on its way to the JSON decoder (33 000 images from bench.sink, CPU, best of seven).
     """
 
     index: int
@@ -68,10 +68,10 @@ class Event(Struct, frozen=True, gc=False):
 
     @property
     def leaves_gaps(self) -> bool:
-        """Return whether the event leaves a column unknown: it can withhold the column, or a new row can lack a column
-        from its schema.
+        """Return whether the event leaves a column unknown. The event can withhold a column, or a new row can lack a
+        column from its schema.
 
-        A full image contains every column; its issues only affect the before image.
+        A full image contains every column, so the event's issues only affect the before image.
         """
         return not self.full and (self.withholds or (self.op in RESETS and self.schema_id is not None))
 
@@ -84,7 +84,7 @@ def gap(event: Event) -> Event:
 def withholding(event: Event, after: bytes) -> Event:
     """Return the event with an image that lacks some values, as if the source had not sent them.
 
-    An update then keeps the stored values in these columns, as for any column that an event withholds.
+    An update then keeps the stored values in the columns that are left out, as in any column that an event withholds.
     """
     return replace(event, after=after, full=False, withholds=True)
 
@@ -97,12 +97,12 @@ class Latest(NamedTuple):
 
 
 class StatementImage(Struct, frozen=True):
-    """The part of a statement that the sink uses: its event's notes, and the text of its after image."""
+    """The part of a statement that the sink uses: the event's notes, and the text of the after image."""
 
     notes: tuple[str, ...]
     after: str | None = None
 
 
 def is_loaded(scope: str, pos: str) -> bool:
-    """Return whether this is a snapshot row's position: under native order, it has no native part."""
+    """Return whether this is the position of a snapshot row. Under native order, such a position has no native part."""
     return not is_in_order(scope) and not has_native(pos)

@@ -1,5 +1,5 @@
-"""Fold many row changes into one change per row. This module decides which images make up a row, but reads no
-values.
+"""Fold many row changes into one change per row. This module decides which images make up a row, but does not read the
+values in the images.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from spark_sink.model.row import (
 
 @dataclass(slots=True)
 class Folded:
-    """The changed rows in a batch by key, and the special cases that occurred.
+    """The rows that changed in a batch, by key, and the special cases that occurred.
 
     Args:
-        undecided: removals of a key that two rows may have had, if it is unknown which of them left.
+        undecided: removals of a key that two rows may have had, if it is unknown which of the two rows was removed.
         outlived: events that would restore a row that another scope has deleted since.
     """
 
@@ -50,7 +50,7 @@ def fold(
     Args:
         keys: the typed key for every key text in `events`.
         marks: the stored markers for every key in `events` that is stored.
-        floors: the position of the last truncate, by scope.
+        floors: the position of the last truncate in each scope.
         latest: the position that each scope has reached in this batch, including events for other rows.
         is_repeat: see `IsRepeat`.
 
@@ -109,7 +109,7 @@ def _move(event: Event, old: Row, new: Row, floor: str, folded: Folded, is_repea
     missing values from the old one.
 
     The delete and the insert are checked separately, because one of the two rows may have changed since. If two rows
-    had the old key in one transaction, the older one is moved.
+    had the old key in one transaction, the older row is moved.
     """
     old_stale, new_stale = old.stale(event), new.stale(event)
     if old_stale and new_stale:
@@ -139,11 +139,11 @@ def _leave(row: Row, event: Event, folded: Folded, is_repeat: IsRepeat) -> Row |
 
 
 def check_epoch(event: Event, last: str) -> None:
-    """Reject a snapshot row that arrives after the row has changed, unless it is the snapshot row that the row began
-    with. Its position does not show whether it is newer.
+    """Reject a snapshot row that arrives after the row has changed, unless the row began with this snapshot row. The
+    position does not show whether the snapshot row is newer than the change.
 
     Raises:
-        Refused: it has to be rejected.
+        Refused: the snapshot row has to be rejected.
     """
     loaded = event.op == "r" and is_loaded(event.scope, event.pos)
     if loaded and epoch(event.pos) == epoch(last) and not is_loaded(event.scope, last):

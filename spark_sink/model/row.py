@@ -1,12 +1,12 @@
 """A row's state: its events, merged by position (docs/sink-design.md). This module uses neither Spark nor tables.
 
-A row has a reset, which is the last event that set all of it: an insert, a full update or a delete. It can also have
-patches after the reset. Each column is stored with the position that wrote it, and the later position wins. Therefore
-the order of arrival does not matter within a scope. Between scopes it does: when another scope writes the row, a new
-turn begins, which takes precedence over everything before it.
+A row has a reset, which is the last event that set the whole row: an insert, a full update or a delete. It can also
+have patches after the reset. Each column is stored with the position that wrote the column, and the later position
+wins. Therefore, the order of arrival does not matter within a scope. Between scopes, the order of arrival decides: when
+another scope writes the row, a new turn begins, which takes precedence over everything before it.
 
-Under arrival order, a scope delivers a row's events in order. An event at or before its last position is therefore a
-repetition. Only the last position is stored. This is the same merge, without additional state.
+Under arrival order, a scope delivers a row's events in order. An event at or before the row's last position is
+therefore a repetition, and only the last position is stored. The merge is the same, but needs no additional state.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from spark_sink.model.event import (
 
 
 class Memory(Struct, frozen=True, omit_defaults=True):
-    """Additional state that few rows need, stored as JSON in the column `_cdc_state`; NULL if empty.
+    """Additional state that few rows need, stored as JSON in the column `_cdc_state`. Empty state is stored as NULL.
 
     Args:
         reset: the position of the last reset, if patches follow it; otherwise "".
-        columns: the position of each column that was patched after the reset.
+        columns: for each column that was patched after the reset, the position of the patch.
         seen: the greatest positions in other scopes.
-        loaded: the snapshot row that the row began with, if changes followed.
+        loaded: the position of the snapshot row that the row began with, if changes followed.
         gap: the greatest position of an event that left the row incomplete: a quarantined event, or a patch that
             withholds a column.
         aside: the row that had the key before this one.
@@ -55,8 +55,9 @@ NOTHING = Memory()
 
 
 class RowMark(Struct, frozen=True, gc=False):
-    """The sink's own columns in a stored row: the scope that wrote it last, its position in that scope, and when the
-    source committed the event at this position (microseconds, UTC; None if unknown).
+    """The sink's own columns in a stored row. They include the scope that wrote the row last, the row's position in
+    that scope, and the time at which the source committed the event at this position (microseconds, UTC; None if
+    unknown).
     """
 
     scope: str
@@ -78,14 +79,14 @@ class Image(NamedTuple):
 
 
 class Content(NamedTuple):
-    """A row's columns to write, and the positions to store with them."""
+    """The columns to write for a row, and the positions to store with these columns."""
 
     sent: Mapping[str, Any]
     columns: dict[str, str]
 
 
 class SetAside(NamedTuple):
-    """The row that had the key before: see `Aside`. `row` is in the state in which the transaction's event found it."""
+    """The row that had the key before; see `Aside`. `row` has the state that the transaction's event found."""
 
     transaction: SourceTransaction
     row: Row
@@ -93,8 +94,8 @@ class SetAside(NamedTuple):
 
 
 IsRepeat: TypeAlias = Callable[["Row", "Row"], bool]
-"""Returns whether a row has exactly the same values as the row that was set aside for it. If so, both are the same row,
-and the insert was sent twice.
+"""Returns whether a row has exactly the same values as the row that was set aside for it. If so, the two are the same
+row, and the insert was sent twice.
 """
 
 
@@ -105,18 +106,19 @@ def never(row: Row, aside: Row) -> bool:
 
 @dataclass(slots=True)
 class Row:
-    """A row while events are folded into it.
+    """A row into which events are being folded.
 
     Args:
-        stored: the stored row that columns are taken from, if any.
-        whole: the stored row provides all columns that no image has; otherwise only the columns in `held`.
-        held: the positions of stored columns that patches wrote; they compare with images from turn `held_turn`.
+        stored: the stored row from which columns are taken, if any.
+        whole: whether the stored row provides all columns that no image has. Otherwise, it provides only the columns in
+            `held`.
+        held: the positions of stored columns that patches wrote. They are comparable with images from turn `held_turn`.
         images: the images on top of the stored columns, in order.
         positions: the greatest position in each scope.
-        committed: the time of the event at the greatest position in the current scope.
+        committed: the commit time of the event at the greatest position in the current scope.
         reset: no event up to this position can change the row in the current turn.
-        last: for a deleted row, its previous state.
-        known: values below all images, for a row that was set aside in an earlier batch.
+        last: the previous state of a deleted row.
+        known: values underneath all images, for a row that was set aside in an earlier batch.
         aside: the row that had the key before this one, while its transaction may still continue.
     """
 
@@ -178,7 +180,8 @@ class Row:
         """Record the event's position. Return whether another scope wrote the row before.
 
         Args:
-            floor: the last truncate in the event's scope. If it appears again, it precedes this turn.
+            floor: the position of the last truncate in the event's scope. If the truncate appears again, it precedes
+                this turn.
         """
         changed = self.scope is not None and self.scope != event.scope
         if self.scope != event.scope:
@@ -199,7 +202,7 @@ class Row:
         self.aside = aside
 
     def write(self, event: Event) -> None:
-        """Apply a snapshot row or an update to the row. Afterwards no other row has its key."""
+        """Apply a snapshot row or an update to the row. Afterwards, no other row has the row's key."""
         self.aside = None
         if event.resets:
             self._cut(event.pos)
@@ -227,8 +230,8 @@ class Row:
         self.deleted_at = event.ts
 
     def release(self, latest: Mapping[str, Latest]) -> None:
-        """Drop the row that was set aside if its transaction has ended. It has ended when its scope has reached another
-        transaction.
+        """Drop the row that was set aside if the transaction has ended. A transaction has ended when its scope has
+        reached another transaction.
         """
         if self.aside is not None:
             transaction = self.aside.transaction
@@ -238,7 +241,7 @@ class Row:
     def outlives(self, event: Event) -> bool:
         """Return whether the row was deleted in another scope after the source committed this event.
 
-        Between scopes the order of arrival decides, unless the commit times contradict it.
+        Between scopes, the order of arrival decides, unless the commit times contradict it.
         """
         deleted = self.scope is not None and self.scope != event.scope and not self.exists
         if not deleted or self.committed is None or event.committed is None:
@@ -246,19 +249,20 @@ class Row:
         return event.committed < self.committed and event.pos > self.positions.get(event.scope, "")
 
     def set_aside(self, event: Event) -> SetAside | None:
-        """Return the row that has the key before the event's row takes it, or None if there is no row.
+        """Return the row that has the key before the event's row takes the key, or None if no row has it.
 
-        Only the row's latest event knows which row it overwrites.
+        Only the latest event for the key shows which row is overwritten.
         """
         if not self.exists or event.pos < self.positions[event.scope]:
             return None
         return SetAside(event.transaction, replace(self, last=None, aside=None), event.op == "c")
 
     def leave(self, event: Event, is_repeat: IsRepeat) -> Row | None:
-        """Remove the row with this key, because it is deleted or moves to another key. Return the removed row, or None.
+        """Remove the row with this key, because the row is deleted or moves to another key. Return the removed row, or
+        None.
 
-        If two rows had the key in one transaction, the older one is removed. If the source does not report whether it
-        was one transaction, the newer row stays and is marked as incomplete, and None is returned.
+        If two rows had the key in one transaction, the older row is removed. If the source does not report whether it
+        was one transaction, the newer row is kept and marked as incomplete, and None is returned.
         """
         aside, self.aside = self.aside, None
         same = False if aside is None else aside.transaction.includes(event.transaction)
@@ -283,7 +287,7 @@ class Row:
                 self.gap = max(self.gap, event.pos)
 
     def become(self, old: Row, event: Event) -> None:
-        """Return the row `old` with the event's columns on top. No later event may be known."""
+        """Replace this row by the row `old` with the event's columns on top. No later event may be known."""
         self._cut(event.pos)
         self.stored, self.whole, self.held, self.held_turn = old.stored, old.whole, old.held, old.held_turn
         self.known = old.known
@@ -302,8 +306,8 @@ class Row:
             self.stored = None
 
     def content(self, read: Callable[[Event], Mapping[str, Any]]) -> Content:
-        """Return the columns from the images. Later images replace earlier ones, and no image replaces a stored column
-        with a later position.
+        """Return the columns from the images. Later images replace earlier images, and no image replaces a stored
+        column that has a later position.
         """
         sent: dict[str, Any] = dict(self.known)
         columns: dict[str, str] = {}
@@ -346,8 +350,8 @@ class Row:
 
 
 def has_ended(transaction: SourceTransaction, pos: str, latest: Mapping[str, Latest]) -> bool:
-    """Return whether the transaction that wrote at `pos` has ended. It has ended when its scope has reached another
-    transaction.
+    """Return whether the transaction that wrote at `pos` has ended. A transaction has ended when its scope has reached
+    another transaction.
     """
     reached = latest.get(transaction.scope)
     return reached is not None and reached.pos > pos and transaction.includes(reached.transaction) is False

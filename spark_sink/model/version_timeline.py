@@ -1,8 +1,8 @@
-"""The versions of one row, in order. Each results from an event, and has a beginning and an end. This module uses
-neither Spark nor tables.
+"""The versions of one row, in order. Each version results from an event, and has a beginning and an end. This module
+uses neither Spark nor tables.
 
-A version is identified by the scope and position of the event that began it. Therefore a repeated event adds nothing. A
-late event is inserted at its position, and the versions after it are recomputed (docs/sink-design.md §4). Positions are
+A version is identified by the scope and position of the event that began it. Therefore, a repeated event adds nothing.
+A late event is inserted at its position, and all later versions are recomputed (docs/sink-design.md §4). Positions are
 comparable within a scope. When another scope writes the row, a new turn begins, as in row.py.
 """
 
@@ -28,7 +28,7 @@ Values = Mapping[str, Any]
 
 
 class Truncate(Struct, frozen=True):
-    """A truncate, and its position in each scope that had written to the table."""
+    """A truncate, with its position in each scope that had written to the table."""
 
     scope: str
     pos: str
@@ -45,7 +45,7 @@ class TakenKey(Struct, frozen=True):
 
     Args:
         key: the key column values, in the format that images use.
-        transaction: the transaction of the event that made the version, which is at `pos` in its scope.
+        transaction: the transaction of the event that created the version. This event is at `pos` in its scope.
     """
 
     key: tuple[Any, ...]
@@ -55,7 +55,7 @@ class TakenKey(Struct, frozen=True):
 
 
 class End(Struct, frozen=True):
-    """The end of a version: the next event, or a truncate (`t`), with a position in the version's scope."""
+    """The end of a version: the next event, or a truncate (`t`) with its position in the version's scope."""
 
     op: str | None
     scope: str
@@ -70,7 +70,7 @@ class Version:
     Args:
         op: the event's operation; None if the event was quarantined.
         sets: the columns that the event contains; None if it set the whole row.
-        values: the values in the event. After `Timeline.settle`, all columns.
+        values: the values in the event; after `Timeline.settle`, the values of all columns.
         gap: whether the event itself leaves the row incomplete.
     """
 
@@ -92,7 +92,7 @@ class Version:
 
     @property
     def stored_sets(self) -> Sequence[str | None] | None:
-        """Return `sets` as it is stored: with a null if the event is a patch that withholds a column."""
+        """Return `sets` in its stored form, which includes a null if the event is a patch that withholds a column."""
         withholds = self.gap and self.op is not None
         return self.sets if self.sets is None or not withholds else (*self.sets, None)
 
@@ -106,7 +106,7 @@ class Version:
 
 
 class Timeline:
-    """The versions of one row: stored ones that can change, and new ones."""
+    """The versions of one row: stored versions that can change, and new versions."""
 
     def __init__(self, stored: Sequence[Version], truncates: Sequence[Truncate]) -> None:
         self.versions = sorted(stored, key=lambda version: version.place)
@@ -114,15 +114,15 @@ class Timeline:
         self._truncates = truncates
         self._known = {(version.scope, version.pos) for version in self.versions}
         self._seen: dict[str, str] = {}
-        # The current turn's scope had this position when the turn began.
+        # The position that the current turn's scope had when the turn began.
         self._reached = ""
         for number, version in enumerate(self.versions):
             self._enter(version, None if number == 0 else self.versions[number - 1])
-        # From this index on, the versions have not been computed.
+        # The index from which on the versions have not been computed.
         self._stale_from = len(self.versions)
 
     def turn_of(self, event: Event) -> int | str:
-        """Return the turn that the event belongs to, or the reason why it changes nothing."""
+        """Return the turn to which the event belongs, or the reason why the event changes nothing."""
         if (event.scope, event.pos) in self._known:
             return DUPLICATE
         last = self.versions[-1] if self.versions else None
@@ -165,7 +165,7 @@ class Timeline:
         self._stale_from = min(self._stale_from, after)
 
     def before(self, turn: int, scope: str, pos: str) -> Version | None:
-        """Return the row as the event at this position finds it, or None if there is no row."""
+        """Return the row's state as the event at this position finds it, or None if the row does not exist."""
         self.settle()
         place = bisect.bisect_left(self.versions, (turn, pos), key=lambda one: one.place)
         found = self.versions[place - 1] if place else None
@@ -173,14 +173,14 @@ class Timeline:
         return found if alive else None
 
     def outlives(self, event: Event) -> bool:
-        """Like `Row.outlives`, but with the record's time, because a history stores no commit times."""
+        """Do the same as `Row.outlives`, but with the record's time, because a history stores no commit times."""
         last = self.versions[-1] if self.versions else None
         if last is None or last.exists or last.scope == event.scope:
             return False
         return event.ts < last.ts and event.pos > self._seen.get(event.scope, "")
 
     def alive(self, event: Event) -> Version | None:
-        """Return the row that already has the event's key, or None if there is no row or the event is late."""
+        """Return the row that already has the event's key, or None if no row has the key or the event is late."""
         turn = self.turn_of(event)
         if not isinstance(turn, int) or (self.versions and self.versions[-1].place > (turn, event.pos)):
             return None
@@ -224,7 +224,9 @@ class Timeline:
             self.changed.add(version.place)
 
     def _truncated(self, version: Version, scope: str = "", pos: str = "") -> Truncate | None:
-        """Return the first truncate after the version. If another position is given, the truncate must be before it."""
+        """Return the first truncate after the version. If another position is given, the truncate must be before that
+        position.
+        """
         between = [
             one
             for one in self._truncates

@@ -1,1 +1,1 @@
-"""Commands that operators send to a running sink, and what operators can see of it."""
+"""Commands that operators send to a running sink, and the state that operators can see."""

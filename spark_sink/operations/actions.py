@@ -32,11 +32,11 @@ log = structlog.get_logger()
 
 
 class Actions:
-    """The actions behind operator commands. Each can be repeated after a crash, and skips finished work.
+    """The actions behind operator commands. Each action can be repeated after a crash, and skips finished work.
 
     Args:
         limit: approximate number of parked events to replay before the next batch.
-        topic: the topic that tables are rebuilt from.
+        topic: the topic from which tables are rebuilt.
     """
 
     def __init__(
@@ -80,7 +80,7 @@ class Actions:
         }
 
     def park(self, target: str, argument: str | None) -> RequestAnswer:
-        """Park a table. Its events are parked from the next batch on."""
+        """Park a table. From the next batch on, its events are parked."""
         self._known(target)
         if target in self._control.held():
             return RequestAnswer("it is already parked")
@@ -101,7 +101,7 @@ class Actions:
         """Replay part of the parked events.
 
         Args:
-            accepts: accept the table in its current state, even if the manifest has another state.
+            accepts: whether to accept the table in its current state, even if the manifest has another state.
         """
         self._check_sources(target)
         # Someone else changed the table, and the operator accepts its current state.
@@ -113,8 +113,8 @@ class Actions:
         self._applier.discard()
         reports = resumed.reports or (self._as_it_is(target) if accepts else [])
         if reports:
-            # Written before the events are removed, so that anyone who reads the manifest finds them in the table or
-            # among the parked events.
+            # Write the manifest before the events are removed, so that anyone who reads the manifest finds each event
+            # in the table or among the parked events.
             self._control.batches.write(None, reports)
         if resumed.through is not None:
             self._control.parked.remove(target, resumed.through)
@@ -172,7 +172,7 @@ class Actions:
         return self._rebuild_read(target, str(turn), begins)
 
     def _ends_of(self, target: str) -> Mapping[int, int]:
-        """Return the offset of a table's first parked event in each partition. The rebuild reads up to it."""
+        """Return the offset of a table's first parked event in each partition. The rebuild stops at these offsets."""
         waiting = self._control.parked.first_waiting().get(target, {})
         reached = self._control.batches.reached()
         return {partition: min(offset, waiting.get(partition, offset)) for partition, offset in reached.items()}
@@ -193,8 +193,8 @@ class Actions:
             )
             log.warning("rebuilt table may lack rows", table=target, begins=late)
         if is_new:
-            # Written before the table is resumed, so that anyone who reads the manifest finds each event in the table
-            # or among the parked events.
+            # Write the manifest before the table is resumed, so that anyone who reads the manifest finds each event in
+            # the table or among the parked events.
             self._control.batches.write(None, self._as_it_is(target))
         self._control.parked.end_rebuild(target, turn)
         self._changed()
@@ -277,8 +277,8 @@ class Actions:
         """Park the tables that were rolled back to a state before the one in the manifest. This runs before the first
         batch.
 
-        A removed table is only parked by the first event that would create it again, because it may no longer have a
-        source.
+        A removed table is parked only by the first event that would create it again, because the table may no longer
+        have a source.
         """
         seen, held = self._control.batches.last_seen(), self._control.held()
         for name, refusal in changed_by_others(seen, held, self._tables.open).items():
@@ -339,7 +339,7 @@ class Actions:
         return RequestAnswer(f"{count} rows deleted")
 
     def maintain(self, target: str, argument: str | None) -> RequestAnswer:
-        """Maintain the files in one or all tables. With many tables, this takes several rounds."""
+        """Maintain the files in one table or in all tables. With many tables, this takes several rounds."""
         if target != ALL_TABLES and target not in OWN_TABLES:
             self._known(target)
         names = self._left.get(target) or (self._maintenance.tables() if target == ALL_TABLES else [target])
@@ -350,7 +350,7 @@ class Actions:
         return RequestAnswer(", ".join(f"{one.step} {one.table}" for one in done) or "nothing to do")
 
     def register(self, target: str, argument: str | None) -> RequestAnswer:
-        """Register one or all tables in the catalog."""
+        """Register one table or all tables in the catalog."""
         if self._registration is None:
             raise FatalError("the configuration has no catalog, so no table is registered")
         if target != ALL_TABLES:
@@ -391,13 +391,13 @@ def parse_source(text: str) -> TableId:
 
 
 def _is_source(name: str) -> bool:
-    """Return whether this is a source table's name. Events are parked under it if another table has its
-    lakehouse name.
+    """Return whether this is a source table's name. Events are parked under the source table's name if another table
+    has the lakehouse name.
     """
     return "/" in name
 
 
 def _emptied_by_drops(rules: TableRules) -> TableRules:
-    """Return the rules for a table that is rebuilt from the topic: rows from before a drop stay deleted."""
+    """Return the rules for a table that is rebuilt from the topic, in which rows from before a drop stay deleted."""
     keeps = rules.statements.drops == "keep"
     return rules if keeps else replace(rules, statements=replace(rules.statements, drops="empty"))

@@ -1,4 +1,4 @@
-"""Check everything that `spark-sink run` depends on. If a check fails, the independent ones still run."""
+"""Check everything that `spark-sink run` depends on. If a check fails, only dependent checks are skipped."""
 
 from __future__ import annotations
 
@@ -37,20 +37,21 @@ _BROKERS = "brokers"
 
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""A note is something for the operator to judge. `run` starts anyway."""
+"""A note is a result that the operator has to judge. `run` starts anyway."""
 
 
 class Note(Exception):
-    """The answer is a note."""
+    """Raised by a check whose answer is a note."""
 
 
 class Question(NamedTuple):
     """A check for something that the sink needs.
 
     Args:
-        ask: returns what it found. It raises Note for a note, and any other exception if what it found is wrong.
-        advice: what to do, in case the error comes from a library and does not say so.
-        needs: the subject that this check depends on; "" for independent checks.
+        ask: returns its finding. It raises Note if the finding is a note, and any other exception if the finding is
+            wrong.
+        advice: what to do about an error, in case the error comes from a library and gives no advice.
+        needs: the subject of the check on which this check depends; "" for independent checks.
     """
 
     subject: str
@@ -60,7 +61,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a check, as one line."""
+    """The answer to a check, printed as one line."""
 
     subject: str
     state: State
@@ -97,7 +98,7 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
     """Return the checks for everything outside the configuration file.
 
     Args:
-        check_java: starts and stops a JVM in the same way as Spark.
+        check_java: starts a JVM in the same way as Spark, and stops it.
     """
     reading = "check kafka.* and the permissions of its user (docs/sink/running.md: Read on both topics)"
     topic, schemas = settings.input.topic, settings.input.schemas
@@ -125,8 +126,8 @@ def _catalog_question(settings: Settings) -> Question:
 
 
 def _catalog(settings: Settings) -> str:
-    """Ask the catalog for the Iceberg tables which namespaces it has. Whether it can create tables is only tested when
-    the sink starts.
+    """Request the namespaces from the catalog for Iceberg tables. Only the start of the sink tests whether the catalog
+    can create tables.
     """
     catalog = settings.iceberg_catalog
     FormatTables(settings.tables.warehouse, catalog=catalog).iceberg_catalog.reach()
@@ -165,7 +166,7 @@ def _patterns(settings: Settings) -> str:
 
 
 def _partitions(settings: Settings, topic: str) -> int:
-    """Return how many partitions a topic has, and make sure that the user can read it."""
+    """Return the number of partitions of a topic, and make sure that the user can read the topic."""
     admin = AdminClient({**librdkafka_options(settings.kafka), "log_level": 0})
     (future,) = admin.describe_topics(
         TopicCollection([topic]), include_authorized_operations=True, request_timeout=_SECONDS
@@ -191,7 +192,7 @@ def _java(check_java: Callable[[], None]) -> str:
 
 
 def _store(settings: Settings, folder: str) -> str:
-    """Commit to a test table and delete it again. If a local folder does not exist yet, return where it would be
+    """Commit to a test table, and delete the table again. If a local folder does not exist yet, report that it can be
     created.
     """
     local = _local(folder)

@@ -1,6 +1,6 @@
 """Maintain table files between batches, in runs with a time limit.
 
-A table is due when it has as many new commits as `small_files`, and once after each start.
+A table is due once after each start, and whenever it has as many new commits as `small_files`.
 """
 
 from __future__ import annotations
@@ -27,29 +27,29 @@ from spark_sink.tables.maintenance import MaintenanceError, TableFiles, TableMai
 
 log = structlog.get_logger()
 
-# Files are merged up to the first size, and later up to the second, so that large files are not rewritten for every few
-# small ones. A file counts as small below an eighth of that size.
+# Files are merged up to the first size, and later up to the second size, so that large files are not rewritten for
+# every few small files. A file counts as small if it is smaller than an eighth of the target size.
 TARGETS = (16 << 20, 128 << 20)
 _SMALL = 8
 
-# The maximum number of commits after the last checkpoint that a reader must read to open a table.
+# The maximum number of commits since the last checkpoint that a reader must read to open a table.
 UNSAVED = 50
 
 _DAY = 86_400.0
 
-# How much longer the log remembers a removed file than the file is kept. A sink that is stopped for less than this
-# leaves no files behind.
+# The time for which the log remembers a removed file after the file is no longer kept. A sink that is stopped for less
+# than this time leaves no files behind.
 _MARGIN_DAYS = 14
 
 OWN_TABLES = (BATCHES, parking.NAME, requests.NAME, quarantine.NAME, maintenance_table.NAME)
 
 
 ALL_TABLES = "*"
-"""The name that an operator uses to request all of these steps."""
+"""The name by which an operator's command addresses all tables."""
 
 
 class Step(StrEnum):
-    """The steps that a table can need, in this order."""
+    """The steps that a table can need, in the order in which they run."""
 
     EXPIRE = "expire"
     """Delete rows that are no longer needed from the sink's own tables."""
@@ -69,7 +69,7 @@ class DueStep(NamedTuple):
 
 
 class HandDone(NamedTuple):
-    """The steps that were done for an operator, and the number of tables left."""
+    """The steps that were done at an operator's request, and the number of tables that are left."""
 
     done: Sequence[StepDone]
     left: Sequence[str]
@@ -81,11 +81,11 @@ def by_hand(rules: MaintenanceRules) -> MaintenanceRules:
 
 
 def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now: float) -> list[DueStep]:
-    """Return the steps that a table's files need. If maintenance does not support a feature of the table, it needs
-    none.
+    """Return the steps that a table's files need. A table with a feature that maintenance does not support needs no
+    steps.
 
     Args:
-        vacuumed: the time from which a day counts until the next vacuum, in seconds like `now`; None for a vacuum now.
+        vacuumed: the next vacuum is due a day after this time, which is in seconds like `now`; None for a vacuum now.
     """
     if files.foreign:
         return []
@@ -110,7 +110,7 @@ class Maintenance:
     """Maintains a pipeline's tables. The caller holds the lock for writing tables.
 
     Args:
-        clock: seconds since 1970.
+        clock: returns the time in seconds since 1970.
     """
 
     def __init__(
@@ -127,7 +127,7 @@ class Maintenance:
         self._metrics = metrics
         self._clock = clock
         self._commits: Counter[str] = Counter()
-        # The dictionary keeps the order, so the table that has waited longest is next.
+        # The dictionary keeps the tables in order, so the table that has waited longest is next.
         self._waiting: dict[str, None] | None = None
         self._done: dict[Step, dict[str, float]] = {}
         self._left_to_others: set[str] = set()
@@ -151,7 +151,7 @@ class Maintenance:
         return time.monotonic() >= self._turn_at and bool(self._queue())
 
     def turn(self) -> None:
-        """Maintain tables until none is due or the budget is used up. A step that has begun is finished."""
+        """Maintain tables until no table is due or the budget is used up. A step that has begun is always finished."""
         self._take(self._queue(), self._rules)
         self._turn_at = time.monotonic() + self._rules.every_seconds
 
@@ -162,7 +162,7 @@ class Maintenance:
         return HandDone(done, list(queue))
 
     def planned(self, names: Iterable[str]) -> Iterator[tuple[str, DueStep]]:
-        """Return the steps that `by_hand` would do for these tables without a budget.
+        """Return the steps that `by_hand` would do for these tables if it had no budget.
 
         Raises:
             FatalError: a table's files cannot be listed.
@@ -196,10 +196,10 @@ class Maintenance:
             name = next(iter(queue))
             del queue[name]
             try:
-                # If a step fails, the earlier steps are already done.
+                # Record each step immediately, because the earlier steps are already done if a later step fails.
                 done.extend(self._do(name, step) for step in self._due(name, rules))
             except MaintenanceError as error:
-                # The table is unchanged, and is checked again after more commits.
+                # The table is unchanged, and will be checked again after more commits.
                 self._metrics.maintenance_failed()
                 log.warning("table not maintained", table=name, reason=str(error))
         if done:

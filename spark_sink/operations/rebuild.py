@@ -1,7 +1,7 @@
-"""Rebuild one table from the canonical topic, in slices between batches, with the code that applies batches.
+"""Rebuild one table from the canonical topic, slice by slice between batches, with the code that applies batches.
 
-The table is parked during the rebuild. The new table is marked with the rebuild's number, and each slice has a marker
-like a batch. Therefore an interrupted rebuild resumes where it stopped.
+The table is parked during the rebuild. The new table is marked with the rebuild's number, and each slice has a marker,
+as a batch does. Therefore, an interrupted rebuild resumes where it stopped.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 Offsets = Mapping[int, int]
 
-# A character that cannot occur in folder names: see TablePattern.
+# The escape sequence for a character that cannot occur in folder names: see TablePattern.
 _ESCAPED = re.compile(r"~([0-9a-f]+)~")
 
 # The approximate number of records per slice, over all partitions: twice as many as in a first batch.
@@ -59,7 +59,7 @@ class RebuildTask(Task):
 
     Args:
         target: the table; records for other tables are ignored.
-        built: the new table's marker. A table without it is the old one, and counts as missing.
+        built: the new table's marker. A table without this marker is the old table, and counts as missing.
     """
 
     target: str = ""
@@ -91,10 +91,10 @@ class RebuildTask(Task):
 
 
 def slices(begin: Offsets, end: Offsets, size: int) -> Iterator[tuple[int, Offsets, Offsets]]:
-    """Cut the offsets between `begin` and `end` at multiples of `size`. Return each slice's number and its first and
-    last offsets.
+    """Cut the offsets between `begin` and `end` at multiples of `size`. Return each slice's number, the offsets at
+    which it begins, and the offsets at which it ends.
 
-    The cuts do not depend on where the topic ends, so a slice's number can mark its commits.
+    The cuts do not depend on the end of the topic, so a slice's number can mark its commits.
     """
     open = {partition: last for partition, last in end.items() if last > begin.get(partition, 0)}
     first = min((begin.get(partition, 0) // size for partition in open), default=0)
@@ -115,7 +115,7 @@ def slices_done(table: MirrorTable | ChangelogTable | HistoryTable | None, task:
 
 
 class SliceDone(msgspec.Struct, frozen=True):
-    """The reports for a slice, and the reason if the table rejected it."""
+    """The reports for a slice, and the reason if the table rejected the slice."""
 
     reports: Sequence[TableReport]
     refused: str | None
@@ -125,13 +125,13 @@ def apply_slice(runner: TaskRunner[Any], records: Any, task: RebuildTask, fulfil
     """Apply a slice's records to the table.
 
     Args:
-        task: a task with the slice number instead of a batch number.
-        fulfil: does the work that reports request.
+        task: a task that has the slice number in place of a batch number.
+        fulfil: does the work that the reports request.
     """
     route = _ESCAPED.sub(lambda escaped: chr(int(escaped[1], 16)), task.target).lower()
-    # The route of a name that was cut is not known here.
+    # If the name was cut, its route is not known here.
     carried = set() if CUT in task.target else {route}
-    # Java and Python convert some letters differently to lower case.
+    # Java and Python convert some letters to lower case differently.
     only = carried if carried and route.isascii() else None
     runs = [runner.batch(records, task, carried, {}, only)]
     seen = SeenRequests()

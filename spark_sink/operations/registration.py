@@ -1,4 +1,4 @@
-"""Register new tables in a catalog, and retry the tables that the catalog rejects."""
+"""Register new tables in a catalog, and retry tables that the catalog rejects."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Registration:
         self._offer(sorted((names - self._known - self._waiting.keys()) | due))
 
     def by_hand(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:
-        """Register these tables now. Return the new ones, and the rejected ones with the reason."""
+        """Register these tables now. Return the newly registered tables, and the rejected tables with the reason."""
         return self._offer(sorted(names))
 
     def _offer(self, names: Collection[str]) -> tuple[list[str], dict[str, str]]:

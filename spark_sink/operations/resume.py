@@ -25,14 +25,14 @@ Fulfil = Callable[[DriverWork, Sequence[TableReport]], Fulfilment]
 
 @dataclass(frozen=True)
 class Replay(Task):
-    """A task for one name's parked turns. The turn number replaces the batch number, so a turn that any process has
-    replayed is not replayed again.
+    """A task for the turns that are parked under one name. The turn number takes the place of the batch number, so a
+    turn that any process has replayed is not replayed again.
     """
 
     parking: Parking | None = None
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        """Process records that are sorted by turn, partition and offset, and stop after the first turn that fails."""
+        """Process records sorted by turn, partition and offset, and stop after the first turn that fails."""
         for records in routes(batches):
             reports = list(replace(self, batch=int(records.column("route")[0].as_py())).route(records))
             encoded = [msgspec.msgpack.encode(report) for report in reports]
@@ -43,8 +43,8 @@ class Replay(Task):
 
 @dataclass(frozen=True)
 class Resumed:
-    """The progress of a replay. The table contains everything up to the turn `through`, so the turns up to it
-    can be removed.
+    """The progress of a replay. The table contains everything up to and including the turn `through`, so all turns up
+    to `through` can be removed.
     """
 
     reports: list[TableReport]
@@ -60,7 +60,7 @@ def resume(
 
     Args:
         task: the task that would apply the next batch.
-        fulfil: does the work that reports request.
+        fulfil: does the work that the reports request.
     """
     turns = parked.turns(target)
     taken, events = 0, 0
@@ -75,7 +75,7 @@ def resume(
     seen = SeenRequests()
     while events:
         runs.append(runner.turns(parked, target, first, last, replay))
-        # The last turn that was reached. Usually there is a single table.
+        # The reports for the last turn that was reached. Usually, the turn has a single table.
         ends = [report for report in runs[-1] if report.route == runs[-1][-1].route]
         first = int(ends[0].route)
         work = DriverWork.of(ends)

@@ -1,4 +1,4 @@
-"""The state of a pipeline's tables, read only from the sink's own tables: without Spark, and without source rows."""
+"""The state of a pipeline's tables, read only from the sink's own tables, without Spark and without source rows."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ def cut(
     """Return the cut after a batch; see spark_sink.control_tables.cut.
 
     Args:
-        keep_days: how long a version stays readable after the next version, which is not earlier than the cut.
+        keep_days: the number of days for which a version stays readable after the next version was written. The next
+            version is not earlier than the cut.
     """
     found = fold(BatchTable(warehouse, pipeline, "", topic).rows(), topic, batch, checkpoint)
     versions = {name: version for name, version in found.versions.items() if name != parking.NAME}
@@ -69,7 +70,7 @@ def _by_partition(offsets: Mapping[int, int]) -> dict[str, int]:
 
 
 def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[str, Any]:
-    """Return every table that a batch has written or that is parked, and the newest batch. Times are in UTC."""
+    """Return every table that is parked or that a batch has written, and the newest batch. Times are in UTC."""
     warehouse = tables.warehouse
     batches = BatchTable(warehouse, pipeline, "", "")
     written = batches.read(["batch", "checkpoint", "ended_at", "versions"]).sort_by("ended_at").to_pylist()
@@ -106,7 +107,7 @@ def status(tables: FormatTables, pipeline: str, pattern: TablePattern) -> dict[s
 
 
 def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, Any]]:
-    """Return the last batches, newest first: when each ended, the offsets it applied, and the table versions."""
+    """Return the last batches, newest first, each with its end time, applied offsets and table versions."""
     columns = ["batch", "checkpoint", "ended_at", "from_offsets", "to_offsets", "versions"]
     written = BatchTable(warehouse, pipeline, "", "").read(columns).sort_by([("ended_at", "descending")])
     return [
@@ -124,7 +125,7 @@ def newest_batches(warehouse: str, pipeline: str, most: int) -> list[dict[str, A
 
 
 def _columns_beside(tables: FormatTables, names: Collection[str]) -> dict[str, dict[str, str]]:
-    """Return each table's columns that were added with a suffix, each with its source column's name."""
+    """Return, for each table, the columns that were added with a suffix, each with the name of its source column."""
 
     def of(name: str) -> dict[str, str]:
         try:
@@ -141,7 +142,7 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
     """Make sure that a command can address a table.
 
     Raises:
-        ConfigError: no table has this name, and no events are parked under it.
+        ConfigError: no table has this name, and no events are parked under this name.
     """
     held = ParkedTables(tables.warehouse, pipeline).held()
     names = BatchTable(tables.warehouse, pipeline, "", "").tables() | held.keys()
@@ -154,7 +155,7 @@ def check_name(tables: FormatTables, pipeline: str, pattern: TablePattern, name:
 
 
 def quarantined(warehouse: str, pattern: TablePattern) -> Iterator[dict[str, Any]]:
-    """Return the events in quarantine without their records. `target` is each event's intended table."""
+    """Return the events in quarantine, without their records. `target` is the table for which an event was intended."""
     names = [name for name in quarantine.COLUMNS if name != "value"]
     for row in rows_of(warehouse, quarantine.NAME, names):
         source = TableId(row["source"], row["db"], row["schema"], row["table"])

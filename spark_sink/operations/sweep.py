@@ -1,6 +1,6 @@
 """Delete the rows that were missing from a reload. They are remembered as deleted (docs/sink-design.md, R15).
 
-The rows are selected by time (they were not written since) or by position (theirs is lower).
+The rows are selected by time (rows that were not written since then) or by position (rows with a lower position).
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from spark_sink.tables.protocols import MirrorTable
 # An epoch, or a complete position (docs/design.md §4.4).
 _POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
 
-# Appended to a position, this sorts just before the next one, because all positions have the same width.
+# A position with this appended sorts just before the next position, because all positions have the same width.
 _JUST_AFTER = "+"
 
 
 class Swept(NamedTuple):
-    """The rows to delete by the scope that wrote them last, and the delete's position in each scope. Events before that
-    position do not bring the rows back.
+    """The rows to delete, each with the scope that wrote it last, and the position of the delete in each scope. Events
+    before this position do not restore the rows.
     """
 
     keys: Mapping[Key, str]
@@ -48,7 +48,7 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
         as_of: returns the table at that time, or None if it did not exist.
 
     Raises:
-        FatalError: `before` has another format, or does not determine the rows.
+        FatalError: the format of `before` is invalid, or `before` does not determine the rows.
     """
     said = parse_before(before)
     swept = _by_position(table, said) if isinstance(said, str) else _by_time(table, said, as_of)
@@ -68,10 +68,10 @@ def sweep(table: MirrorTable, before: str, as_of: Callable[[datetime], MirrorTab
 
 
 def parse_before(before: str) -> str | datetime:
-    """Parse a time. A position or epoch stays text.
+    """Parse a time. A position or an epoch is returned as text.
 
     Raises:
-        ConfigError: it has another format, or is a time in the future.
+        ConfigError: the format is invalid, or the time is in the future.
     """
     if _POSITION.fullmatch(before):
         return before
@@ -89,8 +89,8 @@ def parse_before(before: str) -> str | datetime:
 
 
 def _by_position(table: MirrorTable, before: str) -> Swept:
-    """Select rows by a position, which is valid in one scope, or by an epoch, which is valid in all scopes because it
-    is raised in all of them.
+    """Select rows by a position or an epoch. A position is valid in one scope. An epoch is valid in all scopes, because
+    it is raised in all scopes.
     """
     written = table.written()
     scopes = sorted({scope for scope, _ in written.values()})
@@ -104,7 +104,7 @@ def _by_position(table: MirrorTable, before: str) -> Swept:
 
 
 def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], MirrorTable | None]) -> Swept:
-    """Select the rows whose position has not changed since then."""
+    """Select the rows whose position has not changed since the given moment."""
     then = as_of(moment)
     if then is None:
         return Swept({}, {})
