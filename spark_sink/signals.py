@@ -12,10 +12,11 @@ ASKED = (signal.SIGTERM, signal.SIGINT)
 
 
 def end_at_once() -> None:
-    """Exit with code 0 on a signal. Use this while no batch runs and nothing needs cleaning up.
+    """Exit with code 0 on a signal. Use this function while no batch runs and nothing needs to be cleaned up.
 
-    Call it again when Spark has started, because PySpark sets its own handler. The handler does not raise an exception.
-    That would leave a response from Java unread, and the next request would get it.
+    Call it again when Spark has started, because PySpark sets its own handler. This handler does not raise an
+    exception, because an exception would leave a response from Java unread, and the next request would get that
+    response.
     """
     for number in ASKED:
         signal.signal(number, lambda *_: os._exit(0))
@@ -23,7 +24,7 @@ def end_at_once() -> None:
 
 @contextmanager
 def handled(on_signal: Callable[[str], None]) -> Iterator[None]:
-    """Within the block, call the handler with the signal name instead."""
+    """Within the block, a signal calls `on_signal` with the signal's name instead."""
 
     def handler(number: int, frame: FrameType | None) -> None:
         on_signal(signal.Signals(number).name)

@@ -1,4 +1,4 @@
-"""A worker's report to the driver about one table's events in a batch: an outcome, and separate counters."""
+"""A worker's report to the driver about one table's events in a batch. It has an outcome and, separately, counters."""
 
 from __future__ import annotations
 
@@ -19,25 +19,25 @@ class Done(Struct, frozen=True, tag=True):
 
 
 class NeedsDdl(Struct, frozen=True, tag=True):
-    """The driver must change the table before anything is written. Then the task runs again."""
+    """The driver must change the table before anything is written. Afterwards, the task runs again."""
 
     step: Step
 
 
 class NeedsRecords(Struct, frozen=True, tag=True):
-    """The task continues when it gets the raw records from Kafka."""
+    """The task needs the raw records from Kafka to continue."""
 
 
 class NeedsSpark(Struct, frozen=True, tag=True):
-    """The driver executes the orders. Then the task runs again if there is `more` to write."""
+    """The driver executes the orders. Afterwards, the task runs again if there is `more` to write."""
 
     orders: tuple[Order, ...]
     more: bool = False
 
 
 class Parked(Struct, frozen=True, tag=True):
-    """The table cannot accept more events. This many events were parked, starting with the rejected one; zero if they
-    were already parked and were being replayed.
+    """The table cannot accept more events. `events` is the number of events that were parked, starting with the
+    rejected event. It is zero if the events were already parked and were being replayed.
     """
 
     refusal: str
@@ -45,14 +45,14 @@ class Parked(Struct, frozen=True, tag=True):
 
 
 class Deferred(Struct, frozen=True, tag=True):
-    """The table was already parked before the batch. This many more events were parked."""
+    """The table was already parked before the batch. `events` is the number of further events that were parked."""
 
     events: int
 
 
 class Conflict(Struct, frozen=True, tag=True):
-    """The table contradicts the configuration. The check at the start covers the sink's own tables, so it is another
-    program's table, whose name came from an event.
+    """The table contradicts the configuration. The check at startup covers the sink's own tables, so this must be
+    another program's table, whose name came from an event.
     """
 
     message: str
@@ -64,15 +64,16 @@ Unfinished = NeedsDdl | NeedsRecords | NeedsSpark
 Outcome = Done | Unfinished | Parked | Deferred | Conflict
 
 
-# The upper bounds of the histogram buckets, in seconds. There is one more bucket beyond the last bound.
+# The upper bounds of the histogram buckets, in seconds. One more bucket is beyond the last bound.
 LATENCY_BOUNDS = (0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 900.0, 3600.0, 21600.0, 86400.0)
 
 
 class Latency(Struct, frozen=True):
-    """Event latency in seconds: how many events are within each of LATENCY_BOUNDS, their number, and their sum.
+    """Event latency in seconds: the number of events in the bucket for each of LATENCY_BOUNDS, the number of all
+    events, and the sum of their latencies.
 
-    Events with a latency beyond the last bound, a day, are historical events that are read again. `live` is the sum of
-    all other latencies, and `greatest` is the greatest of those.
+    Events with a latency beyond the last bound, which is a day, are historical events that are read again. `live` is
+    the sum of all other latencies, and `greatest` is the greatest of these latencies.
     """
 
     within: tuple[int, ...] = (0,) * len(LATENCY_BOUNDS)
@@ -83,10 +84,10 @@ class Latency(Struct, frozen=True):
 
     @classmethod
     def of(cls, committed: pa.ChunkedArray, now: int) -> Latency:
-        """Return the latency for events that the source committed at one time and that became visible at another; both
-        in microseconds.
+        """Return the latency of events, from the times at which the source committed them to the time at which they
+        became visible (all in microseconds).
 
-        Clocks on other machines can be ahead, so a negative latency counts as zero.
+        The clocks of other machines can be ahead, so a negative latency counts as zero.
         """
         known = committed.drop_null()
         if not len(known):
@@ -112,17 +113,18 @@ NO_LATENCY = Latency()
 
 
 class TableCounters(Struct, frozen=True):
-    """Counters for one table in a batch, or for part of the work. They are informational: no decision depends on them.
+    """Counters for one table in a batch, or for a part of the work on the table. No decision depends on these counters.
 
     Args:
         skipped: commits that an earlier attempt at the batch made.
-        stale: events that changed nothing, by reason; `late` ones only changed older versions in a history.
+        stale: events that changed nothing, by reason. Events with the reason `late` only changed older versions in a
+            history.
         undecided: removals of a key that two rows may have had: see `fold.Folded`.
         truncated: time values that were truncated to the microsecond.
         rejected: events in quarantine, by reason.
         ignored: ignored events, by kind.
         statements: statement notes after which the table differs from its source, or may differ, by note.
-        latency: the latency of events that the task itself committed.
+        latency: the latency of the events that the task itself committed.
         fold_ms: milliseconds spent folding.
         write_ms: milliseconds spent writing.
         megabytes: the worker process's memory (MiB); 0 if unknown.
@@ -147,7 +149,7 @@ class TableCounters(Struct, frozen=True):
     megabytes: int = 0
 
     def __add__(self, other: TableCounters) -> TableCounters:
-        """Return the counters for both parts of the work. For the memory, the larger value counts."""
+        """Return the counters for both parts of the work. The memory is the larger of the two values."""
         sums: dict[str, object] = {}
         for name in self.__struct_fields__:
             one, two = getattr(self, name), getattr(other, name)
@@ -159,8 +161,8 @@ class TableCounters(Struct, frozen=True):
 
 
 class WideStatement(Struct, frozen=True):
-    """A statement that affects all tables in a database, or in a source if `db` is null. `note` is the note in the
-    envelope.
+    """A statement that affects all tables in a database, or all tables in a source if `db` is null. `note` is the note
+    in the envelope.
     """
 
     source: str
@@ -172,11 +174,12 @@ class TableReport(Struct, frozen=True):
     """The outcome and counters for one table's events in a batch.
 
     Args:
-        table: its name in the lakehouse. If another table has or had it, the name under which the events are parked.
+        table: the table's name in the lakehouse. If another table has or had this name, the name under which the events
+            are parked.
         source: the source table, which distinguishes the tables on a route; "" if there is none.
         choice: the engine that writes the table; None if the table does not exist yet.
-        version: the table version afterwards. After orders, the driver sets it.
-        extent: what the whole route covers, set only in its first report.
+        version: the table version afterwards. If there were orders, the driver sets the version.
+        extent: the range that the whole route covers, set only in the route's first report.
         wide: statements without a table, which the driver handles when the batch ends.
     """
 

@@ -1,4 +1,4 @@
-"""A table view for readers: each source column once, and only the live rows."""
+"""A view of a table for readers, with each source column once, and with live rows only."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ def _literal(text: str) -> str:
 _DIALECTS: Mapping[ReaderEngine, _Dialect] = {
     ReaderEngine.SPARK: _Dialect("`", "STRING", lambda path: f"delta.{_quoted(path, '`')}"),
     ReaderEngine.DUCKDB: _Dialect('"', "VARCHAR", lambda path: f"delta_scan({_literal(path)})"),
-    # This engine reads registered tables: `CALL system.register_table`.
+    # This engine reads tables that were registered with `CALL system.register_table`.
     ReaderEngine.TRINO: _Dialect('"', "VARCHAR", None),
 }
 
-# In other modes there is no single live row.
+# In all other modes, a key has no single live row.
 _PRESENT: Mapping[Mode, str] = {Mode.MIRROR: "_cdc_deleted_at IS NULL", Mode.HISTORY: "_cdc_current"}
 
 _INTEGERS = frozenset({"tinyint", "smallint", "int", "bigint"})
@@ -53,11 +53,12 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
     """Return the statement that creates or replaces the view.
 
     Args:
-        view, table: names in the engine, with dots between their parts. `table` is set if the engine reads it by name.
+        view, table: names in the engine, with dots between their parts. `table` is set if the engine reads the table by
+            name.
         path: the path to the table's folder; None if no engine can read it.
 
     Raises:
-        ConfigError: the table has no such view, or the engine does not read folders.
+        ConfigError: such a view of the table is not possible, or the engine does not read folders.
     """
     if shape.mode not in _PRESENT:
         allowed = ", ".join(_PRESENT)
@@ -81,7 +82,7 @@ def _name(name: str, dialect: _Dialect) -> str:
 
 
 def _versions(columns: Sequence[TableColumn]) -> list[list[TableColumn]]:
-    """Return a table's columns, with all versions of a source column combined."""
+    """Return a table's columns, grouped so that all versions of a source column are together."""
     found: dict[str, list[TableColumn]] = {}
     for column in columns:
         found.setdefault(column.source or column.name, []).append(column)
@@ -92,7 +93,7 @@ def _column(versions: Sequence[TableColumn], dialect: _Dialect) -> str:
     names = [_quoted(column.name, dialect.quote) for column in versions]
     if len(names) == 1:
         return names[0]
-    # Any other types that differ are combined as text, which is exact.
+    # Any other combination of types is converted to text, which is exact.
     whole = all(column.type in _INTEGERS for column in versions)
     values = names if whole else [f"CAST({name} AS {dialect.text})" for name in names]
     return f"coalesce({', '.join(values)}) AS {names[0]}"

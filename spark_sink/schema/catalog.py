@@ -17,7 +17,8 @@ from spark_sink.errors import ConfigError, FatalError
 
 log = structlog.get_logger()
 
-# Permanent errors, as librdkafka names them. An unavailable token endpoint is not one, because it may recover.
+# Permanent errors, as librdkafka names them. An unavailable token endpoint is not a permanent error, because the
+# endpoint may recover.
 _REFUSED = re.compile(
     r"SASL authentication error|SASL .*handshake failed|certificate verify failed|SSL alert number (?!80\b|90\b)"
     r"|OAUTHBEARER token: .*(certificate|invalid_|unauthorized_client|unsupported_grant_type)"
@@ -27,7 +28,7 @@ _ATTEMPT_SECONDS = 5.0
 # Text that librdkafka appends to repeated errors.
 _TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
 
-# A partition is new, or has lost its leader.
+# The errors for a partition that is new or has lost its leader.
 _LEADERLESS = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 _PAUSE_SECONDS = 0.1
 
@@ -43,8 +44,8 @@ class SchemaCatalog:
         self._packed: bytes | None = None
 
     def __getstate__(self) -> bytes:
-        """The packed form. It is computed after a change instead of for every batch, because it also contains tables
-        without events in the batch.
+        """Return the packed form. It is computed after each change instead of for each batch, because it also contains
+        tables that have no events in the batch.
         """
         if self._packed is None:
             known = [(table, list(schemas.values())) for table, schemas in self._by_table.items()]
@@ -59,7 +60,7 @@ class SchemaCatalog:
     def add(self, schema: TableSchema) -> None:
         self._packed = None
         known = self._by_table.setdefault(TableId.of(schema), {})
-        known.pop(schema.id, None)  # announced again, so it is now the latest
+        known.pop(schema.id, None)  # announced again, so this schema is now the latest
         known[schema.id] = schema
 
     def find(self, table: TableId, schema_id: str) -> TableSchema | None:
@@ -75,7 +76,7 @@ class SchemaCatalog:
         return list(self._by_table.get(table, {}).values())
 
     def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:
-        """Return a catalog that also contains `table`, with all schemas from `parts`."""
+        """Return a catalog that also contains `table`, with all schemas of the tables in `parts`."""
         copy = SchemaCatalog()
         copy._by_table = {**self._by_table, table: {}}
         for part in parts:
@@ -87,7 +88,7 @@ class SchemaCatalog:
 
 
 class SchemaReader:
-    """Reads the schemas topic. It has only one partition, so schemas are in order."""
+    """Reads the schemas topic, which has only one partition, so that schemas are in order."""
 
     def __init__(self, client_options: Mapping[str, str], topic: str) -> None:
         self.catalog = SchemaCatalog()
@@ -99,10 +100,10 @@ class SchemaReader:
             "enable.auto.commit": False,
             "enable.partition.eof": True,
             "isolation.level": "read_committed",
-            # The topic's end is only reported by an empty response, which the broker delays by this time.
+            # Only an empty response reports the end of the topic, and the broker delays empty responses by this time.
             "fetch.wait.max.ms": 10,
-            # The sink itself reports why it cannot reach a broker. librdkafka's log would repeat it twenty times per
-            # second.
+            # The sink itself reports why it cannot reach a broker. librdkafka's log would repeat the reason twenty
+            # times per second.
             "log_level": 0,
         }
         self._complaint = ""
@@ -112,7 +113,7 @@ class SchemaReader:
             raise ConfigError(f"kafka: {error.args[0].str()}") from None
 
     def reach(self, patience: float = PATIENCE_SECONDS) -> None:
-        """Wait this many seconds for a broker, with at least one attempt, and log the wait.
+        """Wait up to `patience` seconds for a broker, with at least one attempt, and log the wait.
 
         Raises:
             ConfigError: a broker rejects this client, or is not trusted.
@@ -124,7 +125,7 @@ class SchemaReader:
             try:
                 self._consumer.list_topics(self._topic, timeout=_ATTEMPT_SECONDS)
             except KafkaException as error:
-                self._consumer.poll(0)  # the error callback runs in here
+                self._consumer.poll(0)  # the error callback runs in this call
                 reason = self._complaint or error.args[0].str()
                 if _REFUSED.search(reason):
                     raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
@@ -138,7 +139,7 @@ class SchemaReader:
                 return
 
     def _complain(self, error: KafkaError) -> None:
-        """Store the reason why no broker is reached. A rejection takes precedence over other reasons."""
+        """Store the reason why no broker can be reached. A rejection takes precedence over other reasons."""
         if error.code() != KafkaError._ALL_BROKERS_DOWN and not _REFUSED.search(self._complaint):
             self._complaint = _TAIL.sub("", error.str())
 
@@ -151,7 +152,7 @@ class SchemaReader:
         """
         try:
             if self._exists():
-                # Assigned again each time, because the end of a partition is reported once per assignment.
+                # Assign the partition again each time, because its end is reported once per assignment.
                 self._consumer.assign([TopicPartition(self._topic, 0, self._next)])
                 while self._read_one():
                     pass
@@ -191,7 +192,7 @@ class SchemaReader:
 
     def _ask_bounds(self, topic: str, which: int, timeout: float) -> dict[int, int]:
         partitions = self._consumer.list_topics(topic, timeout=timeout).topics[topic].partitions
-        # Kafka converts the special time for a partition's end to an offset, for all partitions in one request.
+        # Kafka converts the special time that means a partition's end to an offset, for all partitions in one request.
         places = [TopicPartition(topic, number, which) for number in partitions]
         found = self._consumer.offsets_for_times(places, timeout=timeout) if places else []
         for place in found:
@@ -216,7 +217,7 @@ class SchemaReader:
         return True
 
     def _read_one(self) -> bool:
-        """Read one record, and return whether there may be more."""
+        """Read one record, and return whether there may be more records."""
         message = self._consumer.poll(PATIENCE_SECONDS)
         if message is None:
             raise FatalError(f"no answer from the brokers about the schemas topic {self._topic}")
@@ -226,7 +227,7 @@ class SchemaReader:
                 self._next = message.offset() or 0
                 return False
             if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                return True  # an error about the unused group
+                return True  # an error that concerns the unused group
             raise KafkaException(error)
         value = message.value()
         if value is not None:
@@ -237,5 +238,5 @@ class SchemaReader:
         try:
             self.catalog.add(msgspec.json.decode(value, type=TableSchema))
         except msgspec.DecodeError:
-            # Events with this schema go to quarantine, because its id is unknown.
+            # Events with this schema go to quarantine, because the schema's id is unknown.
             log.error("schema not understood", topic=self._topic, offset=offset)

@@ -10,11 +10,11 @@ from spark_sink.schema.table_spec import Format
 
 
 class ColumnRules(NamedTuple):
-    """A format's column rules.
+    """A format's rules for columns.
 
     Args:
         type_of: returns the Spark SQL type that a column gets for its canonical type.
-        widens: tells whether Spark can change a column from one type to another in place.
+        widens: returns whether Spark can change a column from one type to another in place.
         reserved: lower-case names that the format uses for its own columns.
     """
 
@@ -28,7 +28,8 @@ def _without_small_integers(canonical: str) -> str:
     return "int" if sql in ("tinyint", "smallint") else sql
 
 
-# org.apache.iceberg.MetadataColumns. With some of these names a MERGE fails, and others are read incorrectly.
+# org.apache.iceberg.MetadataColumns. With some of these names, a MERGE fails, and columns with the other names are read
+# incorrectly.
 _OF_ICEBERG = frozenset(
     {
         *("_file", "_pos", "_deleted", "_spec_id", "_partition", "_row_id", "_last_updated_sequence_number"),

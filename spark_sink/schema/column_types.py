@@ -42,22 +42,23 @@ _ARROW: Mapping[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
 }
 
-# Types whose names in the Delta log differ from SQL.
+# Types whose names in the Delta log differ from their names in SQL.
 _BY_DELTA: Mapping[str, str] = {"byte": "tinyint", "short": "smallint", "integer": "int", "long": "bigint"}
 _BY_SQL: Mapping[str, str] = {sql: delta for delta, sql in _BY_DELTA.items()}
 
 _DECIMAL = re.compile(r"decimal\((\d+), ?(-?\d+)\)")
 
-# The minimum and maximum of these types are unreliable. In the log, decimals are float64 (by deltalake) and times are
-# in milliseconds, both of which are inexact. The log also sorts NaN differently from readers. A filter could skip files
-# that contain the row.
+# The minimum and maximum of columns with these types are unreliable. In the log, decimals are float64 (if deltalake
+# writes them) and times are in milliseconds, and both are inexact. The log also sorts NaN differently from readers. A
+# filter could skip the file that contains the row.
 _NO_STATISTICS = ("decimal", "float", "double", "binary", "boolean", "timestamp")
 
 
 def sql_type(canonical: str) -> str:
     """Return the Spark SQL type that a column gets for its canonical type.
 
-    Values that no column can store exactly, and all types from later releases, are stored as the text in the event.
+    Values that no column can store exactly, and values with types from later releases, are stored as text, as in the
+    event.
     """
     decimal = _DECIMAL.fullmatch(canonical)
     if decimal:
@@ -81,7 +82,7 @@ def is_finer_than_microseconds(native: str | None) -> bool:
 # The number of digits before the decimal point in the greatest value.
 _DIGITS: Mapping[str, int] = {"tinyint": 3, "smallint": 5, "int": 10, "bigint": 19}
 
-# For each type except decimals, the types whose values it can store without changing their text.
+# For each type except decimals, the types whose values it can store without changing the values' text.
 _HOLDS: Mapping[str, frozenset[str]] = {
     "smallint": frozenset({"tinyint"}),
     "int": frozenset({"tinyint", "smallint"}),
@@ -93,8 +94,8 @@ _HOLDS: Mapping[str, frozenset[str]] = {
 def holds(sql: str, other: str) -> bool:
     """Return whether a column with the type `sql` can store every value of the type `other` exactly.
 
-    A text column can store everything that events contain as text. It cannot store bytes, because their base64 would
-    look like text.
+    A text column can store everything that events contain as text. It cannot store bytes, because their base64 form
+    would look like text.
     """
     if sql == other or other in _HOLDS.get(sql, ()):
         return True
@@ -112,12 +113,14 @@ def holds(sql: str, other: str) -> bool:
 
 def is_narrower(sql: str, other: str) -> bool:
     """Return whether all values of the type `sql` are also values of the type `other`, and whether each value of
-    `other` can be tested for `sql`. This is so if both are numeric. A float accepts every double, but rounds it.
+    `other` can be tested against `sql`. Both conditions are met only by numeric types. A float accepts every double,
+    but rounds it.
     """
     return (sql in _DIGITS or _DECIMAL.fullmatch(sql) is not None) and other != "string" and holds(other, sql)
 
 
-# The digits before the decimal point that Delta's type widening requires in a decimal that replaces an integer type.
+# The number of digits before the decimal point that Delta's type widening requires in a decimal that replaces an
+# integer type.
 _WIDENED_DIGITS: Mapping[str, int] = {"tinyint": 10, "smallint": 10, "int": 10, "bigint": 20}
 
 
@@ -131,7 +134,7 @@ def widens(sql: str, wanted: str) -> bool:
     return True
 
 
-# The types that Iceberg can widen, in addition to a decimal's precision.
+# The type changes that Iceberg can make in place. In addition, it can increase a decimal's precision.
 _ICEBERG_WIDENS = frozenset({("int", "bigint"), ("float", "double")})
 
 
@@ -152,7 +155,7 @@ def sql_type_of_delta(delta: str) -> str:
 
 
 def delta_type(sql: str) -> str:
-    """Return what the Delta log calls an event column's Spark SQL type."""
+    """Return the name that the Delta log uses for an event column's Spark SQL type."""
     return _BY_SQL.get(sql, sql)
 
 

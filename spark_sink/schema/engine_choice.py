@@ -1,4 +1,4 @@
-"""Choose the engine that writes a table: deltalake in the worker's task, or Spark's MERGE. The choice comes with a
+"""Choose the engine that writes a table: deltalake in the worker's task, or Spark's MERGE. The choice includes its
 reason.
 """
 
@@ -16,14 +16,16 @@ MEGABYTE = 1_000_000
 
 
 class Engine(StrEnum):
-    """The program that commits to a table. It is chosen when a batch starts, so the two never write the same table."""
+    """The program that commits to a table. It is chosen when a batch starts, so the two engines never write a table at
+    the same time.
+    """
 
-    FUSED = "fused"  # deltalake, inside the task that folds
-    SPARK = "spark"  # MERGE, requested by the task and executed by the driver when no task runs
+    FUSED = "fused"  # deltalake, inside the task that folds the events
+    SPARK = "spark"  # MERGE, which the task requests, and which the driver executes when no task runs
 
 
 class Choice(NamedTuple):
-    """An engine, with the reason that is logged."""
+    """An engine, with the reason to log."""
 
     engine: Engine
     reason: str
@@ -35,17 +37,19 @@ class EngineRules:
 
     Args:
         named: the engine, keyed by table name or pattern.
-        fused_megabytes: if a table's files have more data than this, Spark writes the table.
+        fused_megabytes: the total size of a table's files above which Spark writes the table.
     """
 
     named: Mapping[str, Engine] = field(default_factory=dict)
     fused_megabytes: int = 1000
 
 
-# Features that deltalake can write. It rejects any other feature only at the commit, after the work is done.
+# Features with which deltalake can write a table. It rejects any other feature only at the commit, after the work is
+# done.
 FUSED_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "changeDataFeed"})
 
-# Features that Spark also writes and deltalake reads. DataFusion reads tables with these (tables/delta/files.py).
+# Features with which Spark can also write a table, and deltalake can read it through DataFusion
+# (tables/delta/files.py).
 _BY_QUERY = frozenset(
     {
         "allowColumnDefaults",
@@ -62,15 +66,15 @@ _BY_QUERY = frozenset(
     }
 )
 
-# deltalake cannot open a table with these features for reading, but its files can be read one by one.
+# deltalake cannot open a table that has these features for reading, but the table's files can be read one by one.
 BY_FILE = frozenset({"typeWidening", "typeWidening-preview", "vacuumProtocolCheck"})
 
-# These features have an effect that is not visible in a single file.
+# Features that have an effect that is not visible in a single file.
 _BEYOND_FILES = frozenset({"columnMapping", "deletionVectors"})
 
 SPARK_FEATURES = FUSED_FEATURES | _BY_QUERY | BY_FILE
 
-# Features that a table without a feature list can have, by its writer version (from the Delta protocol).
+# Features that a table without a feature list can have, by the table's writer version (from the Delta protocol).
 _BY_WRITER_VERSION: Mapping[int, frozenset[str]] = {
     3: frozenset({"checkConstraints"}),
     4: frozenset({"changeDataFeed", "generatedColumns"}),
@@ -91,10 +95,10 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
 
     Args:
         has: the table's features.
-        size: returns the bytes in its files; only called if the size decides.
+        size: returns the number of bytes in the table's files. It is only called if the size decides.
 
     Raises:
-        Refused: no engine can write the table, or the configured engine cannot.
+        Refused: no engine can write the table, or the configured engine cannot write it.
     """
     if has - SPARK_FEATURES:
         raise Refused(
@@ -131,8 +135,8 @@ def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: 
     """Return an Iceberg table's engine.
 
     Args:
-        buckets: the table's buckets.
-        wanted: the buckets that the configuration sets for new tables with this name.
+        buckets: the number of buckets that the table has.
+        wanted: the number of buckets that the configuration sets for new tables with this name.
 
     Raises:
         Refused: the configuration sets another engine.

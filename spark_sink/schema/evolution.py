@@ -1,8 +1,8 @@
 """Plan the schema change that a table needs before a batch is written, or refuse it.
 
-The plan follows from the table's shape and the announced schemas alone. A column whose type cannot store new values
-gets another version, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column cannot
-have a second version. If its type cannot be widened in place, the table is rewritten.
+The plan depends only on the table's shape and the announced schemas. A column whose type cannot store new values gets
+another version, `<name>__v2`, unless Spark writes the table and can widen the type in place. A key column cannot have a
+second version. If a key column's type cannot be widened in place, the table is rewritten.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from spark_sink.schema.table_spec import PLAIN, SOURCE, Mode, TableSpec
 META_PREFIX = "_cdc_"
 
 # Delta Lake allows these characters in a column name only with column mapping, which the tables' Arrow reader does not
-# support. Arrow accepts no NUL, and the other control characters only cause trouble in SQL and logs.
+# support. Arrow accepts no NUL, and the other control characters only cause problems in SQL and logs.
 _FORBIDDEN = re.compile(r"[ ,;{}()=`\x00-\x1f\x7f]")
 
 
@@ -43,15 +43,15 @@ class Policy(StrEnum):
 
 
 class ShapeChange(StrEnum):
-    """The kind of a schema change. The sink sees a rename as a drop and an add. A new table under an old name can
-    appear as any kind.
+    """The kind of a schema change. To the sink, a rename looks like a drop and an add, and a new table under an old
+    name can look like any kind of change.
     """
 
     ADD = "add"  # a column that the table does not have
-    WIDEN = "widen"  # a type that can represent all values from the old one
-    RETYPE = "retype"  # any other type with values that the old one cannot represent
+    WIDEN = "widen"  # a type that can represent all values of the old type
+    RETYPE = "retype"  # any other type with values that the old type cannot represent
     DROP = "drop"  # a column that the newest schema no longer has
-    KEY = "key"  # other key columns; existing rows have no such key, so only fail and ignore are allowed
+    KEY = "key"  # other key columns; existing rows do not have the new key, so only fail and ignore are allowed
 
 
 # The two solutions for a table without a key.
@@ -66,8 +66,8 @@ DEFAULTS: dict[ShapeChange, Policy] = dict.fromkeys(ShapeChange, Policy.LENIENT)
 
 
 class TableColumn(Struct, frozen=True):
-    """A lakehouse table column. `type` is a Spark SQL type; `source` is the column's name in events, if that
-    differs.
+    """A column in a lakehouse table. `type` is a Spark SQL type, and `source` is the column's name in events if that
+    name differs.
     """
 
     name: str
@@ -80,15 +80,15 @@ class TableColumn(Struct, frozen=True):
 
     @property
     def is_version(self) -> bool:
-        """Return whether the column has a suffix because another column has the plain name, in any case."""
+        """Return whether the column has a suffix because another column has the plain name, ignoring case."""
         return self.source is not None and _VERSION.search(self.name) is not None
 
 
 class TableShape(Struct, frozen=True, dict=True):
-    """A table's columns without the sink's own columns, and which of them are the key. A changelog has no key.
+    """A table's columns without the sink's own columns, and the columns that form the key. A changelog has no key.
 
     `lacks` lists the sink's own columns that the table does not have yet. `built` is the rebuild that created the
-    table, or "". `foreign` lists columns that someone else added. Events never write them.
+    table, or "". `foreign` lists columns that someone else added, which events never write.
     """
 
     table: TableId
@@ -112,7 +112,7 @@ class TableShape(Struct, frozen=True, dict=True):
 
 
 class Create(Struct, frozen=True, tag=True):
-    """Create the table, or replace it with the one from a rebuild (`shape.built`)."""
+    """Create the table, or replace it with the new table of a rebuild (`shape.built`)."""
 
     shape: TableShape
 
@@ -124,10 +124,11 @@ class AddColumns(Struct, frozen=True, tag=True):
 
 
 class Widen(Struct, frozen=True, tag=True):
-    """Widen column types. Other changes are requested afterwards.
+    """Widen column types. Any other changes are requested afterwards.
 
     Args:
-        rewrites: write every row again, because the table's engine does not support files with different types.
+        rewrites: whether to write every row again, because the table's engine does not support files with different
+            types.
     """
 
     columns: tuple[TableColumn, ...]
@@ -136,16 +137,17 @@ class Widen(Struct, frozen=True, tag=True):
 
 Step = Create | AddColumns | Widen
 
-# For each column name in one schema's events, the table column; None if the values are not stored.
+# For each column name in the events of one schema, the table column; None if the values are not stored.
 Places = Mapping[str, str | None]
 
 
 class Plan(NamedTuple):
-    """The shape that fits every schema, the step that leads to it, and the columns for each schema's values.
+    """The shape that fits every schema, the step that leads to this shape, and the columns for each schema's values.
 
-    `versions`: for each column with several versions, the other versions of the same source column. Writing one version
-    empties the others. `narrower`: the earlier versions whose values this column can also store. A value goes to the
-    first version that can store it, so anyone who reads the old column sees all values that fit.
+    `versions` has, for each column with several versions, the other versions of the same source column. Writing one
+    version empties the other versions. `narrower` has, for each column, the earlier versions whose values this column
+    can also store. A value goes to the first version that can store it, so anyone who reads the old column sees all
+    values that fit.
     """
 
     shape: TableShape
@@ -171,16 +173,16 @@ def evolve(
     """Plan the change from `current` to a table to which the events in a batch can be written.
 
     Args:
-        current: the table's shape; None if it does not exist.
+        current: the table's shape; None if the table does not exist.
         schemas: the schemas for the events in the batch, in order.
         latest: the table's newest schema. It applies to events without a schema, and its types are used first.
-        named: columns in events without a schema; if nothing else is known about such a column, it becomes a string.
+        named: columns in events without a schema. If nothing else is known about such a column, its type is a string.
         key: the key columns in the events, for a table whose schemas have no key.
-        form: its mode and format, and the key columns that take precedence.
-        in_place: whether the table's engine can change the types of stored rows. Otherwise only key columns get
-            wider types, and all rows are written again, because a key cannot have a second column.
-        fine: time columns that need text, because a value is finer than a microsecond. None if no column needs it,
-            because the values are truncated.
+        form: the table's mode and format, and the key columns that take precedence.
+        in_place: whether the table's engine can change the types of stored rows. Otherwise, only key columns get wider
+            types, because a key cannot have a second column, and all rows are written again.
+        fine: time columns that must be text, because a value is finer than a microsecond. None if no column must be
+            text, because the values are truncated.
 
     Raises:
         Refused: the policies or the key forbid the change.
@@ -188,7 +190,7 @@ def evolve(
     layout = _Layout(current, table, policies, form, in_place=in_place, fine=fine)
     wanted = {schema.id: schema for schema in schemas}
     if current is None and latest is not None:
-        # The newest types come first, because they can often store the values of older events too.
+        # The newest types come first, because they can often store the values of older events as well.
         wanted = {latest.id: latest} | wanted
     for schema in wanted.values():
         layout.take_key(schema.key_columns or tuple(key))
@@ -253,7 +255,7 @@ class _Layout:
         }
 
     def _type_of(self, column: Column) -> str:
-        """Return the type that a column in a schema needs. It is text for times that no time column can store."""
+        """Return the type that a column in a schema needs, which is text for times that no time column can store."""
         if column.type in TIMES and self._fine is not None:
             is_new = column.name not in self._versions
             if column.name in self._fine or (is_new and is_finer_than_microseconds(column.native)):
@@ -361,7 +363,7 @@ def _kind(present: str | None, wanted: str) -> ShapeChange:
 
 
 def _legal(name: str, reserved: Collection[str]) -> str:
-    """Return the name changed so that both formats accept it, and neither the sink nor the format reserves it."""
+    """Return the name, changed so that both formats accept it, and neither the sink nor the format reserves it."""
     legal = _FORBIDDEN.sub(lambda match: f"~{ord(match[0]):x}~", name)
     if legal.lower().startswith(META_PREFIX) or legal.lower() in reserved:
         return f"~{ord(legal[0]):x}~{legal[1:]}"

@@ -1,7 +1,8 @@
-"""Compare types by their names at the source: can one type store every value of another without changing it?
+"""Compare types by their names at the source, to find out whether one type can store every value of another type
+unchanged.
 
-This shows whether a statement that changed a column's type also changed values in existing rows. Types that this module
-does not know are assumed to have changed them.
+The answer shows whether a statement that changed a column's type also changed values in existing rows. A type that this
+module does not know is assumed to have changed the values.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import NamedTuple
 _TYPE = re.compile(r"\s*([a-z][a-z0-9_ ]*)(?:\((.*)\)([a-z ]*))?\Z", re.IGNORECASE | re.DOTALL)
 _LABEL = re.compile(r"'((?:[^']|'')*)'")
 
-# Bits including the sign. DTS for MySQL has the upper-case names. PostgreSQL's int8 has 64 bits.
+# The number of bits, including the sign. DTS for MySQL uses these upper-case names. PostgreSQL's int8 has 64 bits.
 _DTS_INTEGERS: Mapping[str, int] = {"INT8": 8, "INT16": 16, "INT24": 24, "INT32": 32, "INT64": 64}
 _INTEGERS: Mapping[str, int] = {
     **dict.fromkeys(("tinyint", "int1", "bool", "boolean"), 8),
@@ -53,7 +54,7 @@ class _Native(NamedTuple):
 
 
 def holds_native(new: str, old: str | None) -> bool:
-    """Return whether values of the type `old` stay unchanged in `new`. False if this is unknown."""
+    """Return whether values of the type `old` are unchanged in the type `new`. Return False if this is unknown."""
     wanted, before = _taken_apart(new), None if old is None else _taken_apart(old)
     if wanted is None or before is None:
         return False
@@ -114,8 +115,8 @@ def _floats(new: _Native, old: _Native) -> bool:
 
 
 def _texts(new: _Native, old: _Native) -> bool:
-    """Return the length in characters. MySQL's large text types count bytes. Fixed-length text is padded or stripped,
-    so only a longer type is safe.
+    """Return whether the new text type can store every value of the old text type. Lengths are in characters, except
+    that MySQL's large text types count bytes. Fixed-length text is padded or stripped, so only a longer type is safe.
     """
     if new.name in _FIXED:
         return old.name in _FIXED and bool(new.numbers and old.numbers) and new.numbers[0] >= old.numbers[0]

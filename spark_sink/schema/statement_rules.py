@@ -21,11 +21,11 @@ from cdc_core.statement_notes import (
 from spark_sink.errors import Reason
 from spark_sink.schema.native_types import holds_native
 
-# Notes after which a table certainly differs from its source, whatever its columns are.
+# Notes after which a table certainly differs from its source, whatever columns it has.
 ROWS_DIFFER = frozenset({STATEMENT_NOT_APPLIED, TABLE_DROPPED, COLUMN_REWRITTEN, CASCADE_NOT_LOGGED})
 
-# These also park a table that is empty or does not exist, because no event contains the rows that
-# they add or will change.
+# These notes also park a table that is empty or does not exist, because no event contains the rows that the statements
+# add or will change.
 CONCERN_NO_ROWS = frozenset({STATEMENT_NOT_APPLIED, CASCADE_NOT_LOGGED})
 
 Drops = Literal["park", "keep", "empty"]
@@ -36,10 +36,12 @@ class StatementRules:
     """The configured policies. The defaults are those of the settings.
 
     Args:
-        park_statements: park a table whose rows were changed without events.
+        park_statements: whether to park a table whose rows were changed without events.
         drops: the policy for a dropped table.
-        park_rewrites: park a table whose values were changed without events; otherwise mark its rows as incomplete.
-        park_cascades: park a table if foreign keys change its rows without logging them; otherwise log a warning.
+        park_rewrites: whether to park a table whose values were changed without events. Otherwise, its rows are marked
+            as incomplete.
+        park_cascades: whether to park a table if foreign keys change its rows, and the source does not log these
+            changes. Otherwise, a warning is logged.
     """
 
     park_statements: bool = True
@@ -48,7 +50,7 @@ class StatementRules:
     park_cascades: bool = False
 
     def parks(self, word: str) -> Reason | None:
-        """Return why this note parks its table, or None if it does not park it."""
+        """Return why this note parks its table, or None if the note does not park the table."""
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops == "park" else None
         parked = {
@@ -60,9 +62,10 @@ class StatementRules:
         return Reason.ROWS_UNACCOUNTED if parked.get(word) else None
 
     def parks_all(self, word: str) -> Reason | None:
-        """Return why this note parks all tables in a database or a source, or None.
+        """Return why this note parks all tables in a database or source, or None if it does not park them.
 
-        No single position fits all of these tables, so the policies that empty or mark tables park them as well.
+        No single position fits all of these tables, so policies that would empty or mark a single table park all tables
+        as well.
         """
         if word == TABLE_DROPPED:
             return Reason.TABLE_DROPPED if self.drops != "keep" else None
@@ -76,7 +79,7 @@ class StatementAnswer:
     """The response to one event's statement.
 
     Args:
-        parks: the reason to park the table, and the notes that require it.
+        parks: the reason to park the table, and the notes that require parking.
         empties: whether to empty the table, like a truncate.
         marks: whether to mark existing rows as incomplete.
         fills: columns that existing rows lack, by name, each with its canonical type.
@@ -97,7 +100,7 @@ def answer_to(
 
     Args:
         filled: the columns in its event's image.
-        known: every schema announced for the table.
+        known: all schemas announced for the table.
     """
     found = StatementAnswer()
     for note in statement_notes(notes):
@@ -117,11 +120,11 @@ def answer_to(
 
 
 def is_wider(note: StatementNote, known: Sequence[TableSchema]) -> bool:
-    """Return whether the new type kept all values. It must be able to store the type in every schema that has the
-    column.
+    """Return whether the new type kept all values. The new type must be able to store the column's type from every
+    schema that has the column.
 
-    The statement does not contain the previous type. A schema that is newer than the statement does not contain it
-    either. So a column that was made narrower and then wider again counts as rewritten.
+    The statement does not contain the previous type, and neither does a schema that is newer than the statement.
+    Therefore, a column that was made narrower and then wider again counts as rewritten.
     """
     natives = [column.native for schema in known for column in schema.columns if column.name == note.column]
     return bool(natives) and all(holds_native(note.type or "", native) for native in natives)

@@ -1,4 +1,4 @@
-"""Map a source table to its lakehouse name: patterns, folder names, and explicit names."""
+"""Map source tables to lakehouse names: patterns, folder names, and explicit names."""
 
 from __future__ import annotations
 
@@ -11,31 +11,33 @@ from dataclasses import dataclass
 from cdc_core.table_id import TableId
 
 FIELDS = ("source", "db", "schema", "table")
-# The folder for the sink's own tables. A pattern that starts with it would put other tables in the same folder.
+# The folder for the sink's own tables. A pattern that starts with this name would put other tables into the same
+# folder.
 RESERVED = "_cdc"
 
 # Folders that a table format or Spark keeps in a table, in lower case.
 _IN_TABLES = frozenset({"_delta_log", "_change_data", "_sidecars", "_staged_commits", "_temporary", "_spark_metadata"})
 
-# What a file system accepts as one folder's name, in bytes of UTF-8, and what is kept of a longer one.
+# The longest folder name that a file system accepts, and the length to which a longer name is cut, both in bytes of
+# UTF-8.
 _MAX_FOLDER, _KEPT = 255, 200
 
 CUT = "~~"
-"""Marks a folder that was cut, and replaces an empty part."""
+"""Marks a folder name that was cut, and replaces an empty part."""
 
 
 @dataclass(frozen=True)
 class TablePattern:
     """A table name pattern such as `{source}_{db}_{schema}.{table}`.
 
-    A part that the source does not have is omitted, with the text before it. A dot in the pattern separates folders.
-    Parts never add a folder: every character of a part other than a letter, digit, `_` or `-` becomes `~` and its
-    hexadecimal code, an empty part becomes `~~`, and a folder with another meaning begins with such a code. A
-    folder that is too long for a file system is cut, and ends in `~~` and a hash of its whole name. So a name can never
-    point outside the warehouse or imitate another name.
+    A part that the source does not have is omitted, together with the text before it. A dot in the pattern separates
+    folders. Parts never add a folder. Every character of a part other than a letter, digit, `_` or `-` becomes `~` and
+    its hexadecimal code, and an empty part becomes `~~`. The name of a folder that has another meaning is changed to
+    begin with such a code. A folder name that is too long for a file system is cut, and ends in `~~` and a hash of the
+    whole name. Therefore, a name can never point outside the warehouse or imitate another name.
 
     Args:
-        renamed: explicit names, keyed by pattern of source tables; the first match counts.
+        renamed: explicit names, keyed by a pattern for source tables. The first match counts.
     """
 
     parts: tuple[tuple[str, str], ...]
@@ -46,7 +48,7 @@ class TablePattern:
         """Parse a pattern.
 
         Raises:
-            ValueError: it has unknown parts, lacks `{table}`, or has text that is not allowed in folder names.
+            ValueError: the pattern has unknown parts, lacks `{table}`, or has text that is not allowed in folder names.
         """
         parts = []
         for literal, field, spec, conversion in string.Formatter().parse(text):
@@ -76,11 +78,11 @@ class TablePattern:
         return ".".join((_folder(first, _IN_TABLES | {RESERVED}), *(_folder(one, _IN_TABLES) for one in others)))
 
     def route_sql(self) -> str:
-        """Return a Spark expression over the columns source, db, schema and table that is equal for all tables whose
-        lakehouse names differ at most in case.
+        """Return a Spark expression over the columns source, db, schema and table. Its value is equal for all tables
+        whose lakehouse names differ at most in case.
 
-        It can also be equal for tables with other names, because parts are not escaped here. It only decides which
-        events are in the same task.
+        The value can also be equal for tables with different names, because parts are not escaped here. It only decides
+        which events are in the same task.
         """
         texts = (f"ifnull(concat('{literal}', {field}), '')" for literal, field in self.parts)
         plain = f"concat({', '.join(texts)})"
@@ -89,11 +91,11 @@ class TablePattern:
 
 
 def plain_name(text: str) -> str:
-    """Check an explicit table name. It is limited to the characters that a pattern allows between its parts. So if it
-    equals a name from the pattern, `route_sql` is equal too.
+    """Check an explicit table name. The name is limited to the characters that a pattern allows between its parts.
+    Therefore, if the name equals a name from the pattern, the values of `route_sql` are equal, too.
 
     Raises:
-        ValueError: it is not a valid name.
+        ValueError: the name is not valid.
     """
     if not re.fullmatch(r"[\w-]+(\.[\w-]+)*", text) or text.startswith(RESERVED):
         raise ValueError(
@@ -108,7 +110,7 @@ def _escaped(part: str) -> str:
 
 
 def _folder(name: str, reserved: Collection[str]) -> str:
-    """Return a folder's name that file systems accept and nothing else uses."""
+    """Return a folder name that file systems accept and that nothing else uses."""
     if name.lower() in reserved:
         return f"~{ord(name[0]):x}~{name[1:]}"
     encoded = name.encode()

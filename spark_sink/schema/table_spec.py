@@ -9,7 +9,7 @@ from typing import NamedTuple, TypeVar
 
 Said = TypeVar("Said")
 
-# The column that separates the rows of several source tables in a shared table. It is part of the key.
+# The column that separates the rows from different source tables in a shared table. This column is part of the key.
 SOURCE = "_cdc_source"
 
 
@@ -18,7 +18,7 @@ class Mode(StrEnum):
 
     MIRROR = "mirror"  # the source table's current rows
     HISTORY = "history"  # row versions, each with a beginning and an end
-    CHANGELOG = "changelog"  # the events, each once
+    CHANGELOG = "changelog"  # the events, each exactly once
 
 
 class Format(StrEnum):
@@ -37,7 +37,7 @@ class TableSpec(NamedTuple):
 
     Args:
         key: the key columns as named in events, if the configuration declares them.
-        shared: whether several source tables share it.
+        shared: whether several source tables share the table.
     """
 
     mode: Mode = Mode.MIRROR
@@ -50,8 +50,8 @@ PLAIN = TableSpec()
 
 
 def match_rule(target: str, by_pattern: Mapping[str, Said]) -> Said | None:
-    """Return the rule for a table: the rule for its name, or else for the first pattern that matches. Case is
-    ignored.
+    """Return the rule for a table, which is the rule for its name, or else the rule for the first pattern that matches.
+    Case is ignored.
     """
     name = target.lower()
     lowered = {pattern.lower(): said for pattern, said in by_pattern.items()}

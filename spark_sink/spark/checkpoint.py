@@ -1,4 +1,4 @@
-"""The query's checkpoint folder: the id that the sink adds, and Spark's offset log."""
+"""The query's checkpoint folder, with the id that the sink adds and Spark's offset log."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ ID_FILE = "_sink_id"
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """Return a checkpoint folder's id. It is written on first use, and replaced as long as the folder has no batch."""
+    """Return a checkpoint folder's id. The id is written on first use, and replaced while the folder has no batch."""
     jvm: Any = spark._jvm
     folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
-    # Written like Spark's own files in this folder: atomically, and by one writer.
+    # The id is written like Spark's own files in this folder: atomically, and by a single writer.
     files = jvm.org.apache.spark.sql.execution.streaming.checkpointing.CheckpointFileManager.create(
         folder, spark._jsparkSession.sessionState().newHadoopConf()
     )
@@ -45,11 +45,11 @@ def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
 def check_id(spark: SparkSession, checkpoint: str, id: str) -> None:
     """Make sure that a checkpoint still has the id that marks its batches.
 
-    If two sinks begin with the same empty folder at the same time, either can replace the other's id. The sink that
-    writes the first offsets continues, and that can be either of them. This is checked before a commit.
+    If two sinks begin with the same empty folder at the same time, either sink can replace the other's id. Either sink
+    can be the one that writes the first offsets, and that sink continues. This check runs before a commit.
 
     Raises:
-        Overtaken: it has another id.
+        Overtaken: the checkpoint has another id.
     """
     files, folder = hadoop_folder(spark, checkpoint)
     if _stored_id(files, folder.suffix(f"/{ID_FILE}")) != id:
@@ -65,14 +65,14 @@ def _stored_id(files: Any, path: Any) -> str:
 
 
 def has_progress(spark: SparkSession, checkpoint: str) -> bool:
-    """Return whether a checkpoint folder has a batch. If so, Spark takes its offsets from there."""
+    """Return whether a checkpoint folder has a batch. If so, Spark takes its offsets from the folder."""
     files, folder = hadoop_folder(spark, checkpoint)
     offsets = folder.suffix("/offsets")
     return bool(files.exists(offsets) and len(files.listStatus(offsets)))
 
 
 class CheckpointProgress(NamedTuple):
-    """The numbers of the newest batch that Spark has planned and of the newest one that it has acknowledged; None if
+    """The numbers of the newest batch that Spark has planned and the newest batch that Spark has acknowledged; None if
     there is no such batch.
     """
 
@@ -96,11 +96,11 @@ def progress(spark: SparkSession, checkpoint: str) -> CheckpointProgress:
 def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None) -> None:
     """Make sure that a checkpoint and the manifest match.
 
-    Spark plans a batch, then the manifest records it, then Spark acknowledges it. Therefore an older copy of either the
-    checkpoint or the manifest is detected.
+    First Spark plans a batch, then the manifest records the batch, and finally Spark acknowledges the batch. Therefore,
+    an older copy of either the checkpoint or the manifest is detected.
 
     Args:
-        ended: this checkpoint's newest batch in the manifest; None if it has none.
+        ended: this checkpoint's newest batch in the manifest; None if the manifest has no batch from this checkpoint.
 
     Raises:
         ConfigError: the checkpoint or the manifest was rolled back, so events would silently be missing.
@@ -128,7 +128,7 @@ _EMPTY_CHECKPOINT = (
 
 
 def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
-    """A batch in a checkpoint folder's offset log."""
+    """Return a batch's entry in a checkpoint folder's offset log."""
     files, folder = hadoop_folder(spark, checkpoint)
     stored = files.open(folder.suffix(f"/offsets/{batch}"))
     try:
@@ -139,7 +139,7 @@ def offset_entry(spark: SparkSession, checkpoint: str, batch: int) -> str:
 
 
 def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
-    """Return the offset that a batch reaches in each partition, from the last line in an entry of Spark's offset log.
+    """Return the offset that a batch reaches in each partition, from the last line of an entry in Spark's offset log.
 
     Raises:
         ValueError: the offset log is not version 1.

@@ -1,7 +1,7 @@
 """Report failed Spark jobs to the operator in one line.
 
-Spark returns error texts with stack traces, and these texts often contain row values. Therefore a message is only
-repeated if its error class concerns machines. For all other errors the line has the class and the location.
+Spark returns error texts with stack traces, and these texts often contain row values. Therefore, a message is repeated
+only if its error class concerns machines. For all other errors, the line has the error class and the location.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from spark_sink.errors import FatalError, Overtaken
 SPARK_ERRORS: tuple[type[Exception], ...] = (PySparkException, Py4JError)
 """The errors that PySpark raises for a failed job."""
 
-# Python error classes whose messages are about files, networks, packages and memory.
+# Python error classes whose messages are about files, networks, packages or memory.
 _TELLING = frozenset(
     {
         *("OSError", "FileNotFoundError", "PermissionError", "ConnectionError", "ConnectionRefusedError"),
@@ -33,7 +33,7 @@ _TELLING = frozenset(
 _FRAME = re.compile(r'^ *File "(?P<file>[^"]+)", line (?P<line>\d+), in (?P<function>\S+)$', re.MULTILINE)
 _RAISED = re.compile(r"^(?P<kind>[A-Za-z_][\w.]*)(?:: (?P<message>.*))?$", re.MULTILINE)
 
-# A task's last failure, as the scheduler reports it, and the failure kinds that concern machines.
+# A task's last failure, as the scheduler reports it, and the kinds of failures that concern machines.
 _LOST_TASK = re.compile(r"most recent failure: (?:Lost task [^(]*\(TID \d+\) )?\((?P<where>[^)]*)\): (?P<why>[^\n]+)")
 _OF_MACHINES = re.compile(
     r"ExecutorLostFailure|FetchFailed|Cannot run program|Python worker (?:exited|failed)|OutOfMemoryError"
@@ -45,8 +45,9 @@ _OF_TABLES = re.compile(
 )
 _JAVA_CLASS = re.compile(r"\b(?:[a-z]\w*\.)+[A-Z][\w$]*")
 
-# Spark's errors for a checkpoint that two queries write (the second pattern applies if both write an entry at the same
-# moment), the sink's error in a Python worker, and Delta's errors for a commit that conflicts with another one.
+# Spark's errors for a checkpoint that two queries write (the second pattern applies if both queries write an entry at
+# the same moment), the sink's error in a Python worker, and Delta's errors for a commit that conflicts with another
+# commit.
 _CHECKPOINT_OVERTAKEN = re.compile(
     r"\bCONCURRENT_STREAM_LOG_UPDATE\b|\bMultiple streaming queries are concurrently using\b"
     r"|\b(?:Spark)?ConcurrentModificationException\b"
@@ -56,7 +57,7 @@ _TABLE_OVERTAKEN = re.compile(
 )
 _COMMIT_OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# The location can be found within this many stack frames.
+# The number of stack frames within which the location can be found.
 _FRAMES = 3
 
 
@@ -76,7 +77,9 @@ def overtaken(error: Exception, checkpoint: str) -> Overtaken | None:
 
 
 def concerns_one_table(error: Exception) -> bool:
-    """Return whether Spark's error is about a table, its statement or its files. Everything else can be the cluster."""
+    """Return whether Spark's error is about a table, its statement or its files. Any other error can come from the
+    cluster.
+    """
     return isinstance(error, AnalysisException) or _OF_TABLES.search(str(error)) is not None
 
 
@@ -115,9 +118,9 @@ def _places(frames: list[re.Match[str]]) -> Iterator[str]:
 
 
 def is_metrics_fault(query: StreamingQuery) -> bool:
-    """Return whether a query failed with the fault of Spark 4.1.1 that only a restart fixes (apache/spark PR 56526).
+    """Return whether a query failed with the fault in Spark 4.1.1 that only a restart fixes (apache/spark PR 56526).
 
-    A restarted query that replays a batch fails with it after the batch was acknowledged.
+    A restarted query that replays a batch fails with this fault after the batch was acknowledged.
     """
     died: Any = query._jsq.exception()
     cause = died.get().cause() if died.isDefined() else None

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import re
 
-# How deltalake formats the cause of an error, including colors, and how an S3 server reports why it rejects a request.
+# The format in which deltalake reports the cause of an error, including colors, and the format in which an S3 server
+# reports why it rejects a request.
 _CAUSE = re.compile(r"\n\s*(?:\x1b\[\d+m)?↳(?:\x1b\[0m)?")
 _S3_REASON = re.compile(r"<Code>([^<]*)</Code>\s*<Message>([^<]*)</Message>")
 
 
 def reason(error: Exception) -> str:
-    """Return the first line of an error, and of its last cause in deltalake's message.
+    """Return the first line of an error, and the first line of its last cause in deltalake's message.
 
-    From an S3 server's response, only the reason is used, because the rest contains the signed request.
+    Only the reason is taken from an S3 server's response, because the rest of the response contains the signed request.
     """
     causes = _CAUSE.split(str(error).strip())
     if found := _S3_REASON.search(causes[-1]):

@@ -23,56 +23,58 @@ from spark_sink.errors import ConfigError, FatalError
 _FIXED = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-    # Timestamps with a zone mean the same instant wherever the driver runs.
+    # A timestamp with a zone must mean the same instant wherever the driver runs.
     "spark.sql.session.timeZone": "UTC",
-    # A source table can be named `${x}`.
+    # Substitution is disabled, because a source table can be named `${x}`.
     "spark.sql.variable.substitute": "false",
     # Tasks write tables, so a second copy of a running task would be a second writer.
     "spark.speculation": "false",
-    # The number of tasks that read a Delta log. With the default of 50, every statement on a small table is slow.
+    # The number of tasks that read a Delta log. With the default of 50, every statement for a small table is slow.
     "spark.databricks.delta.snapshotPartitions": "2",
-    # With a limit in bytes, Spark recomputes every column's size after every row, which takes 15 % of its time. This
-    # number of records with 4 MiB each stays below the 2 GiB limit for Arrow columns.
+    # With a limit in bytes, Spark recomputes the size of every column after every row, which takes 15 % of Spark's
+    # time. This number of records, with 4 MiB each, stays within the 2 GiB limit for Arrow columns.
     "spark.sql.execution.arrow.maxRecordsPerBatch": "512",
     "spark.sql.execution.arrow.maxBytesPerBatch": "2147483647",
     # With the default, other readers misread years before 1677 and after 2262.
     "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-    # With a smaller code cache, the Java compiler turns itself off in long runs. In a batch of 500 000 changes, the
+    # With a smaller code cache, the Java compiler stops compiling in long runs. In a batch of 500 000 changes, the
     # parallel collector saves about a tenth of the JVM's CPU time. Its pauses are longer, but nothing depends on short
     # pauses.
     "spark.driver.extraJavaOptions": "-XX:ReservedCodeCacheSize=256m -XX:+UseParallelGC",
     "spark.ui.showConsoleProgress": "false",
-    # Spark's web UI has no login. It can end a job, and shows statements and settings.
+    # Spark's web UI has no login. The web UI can end a job, and shows statements and settings.
     "spark.ui.enabled": "false",
     "spark.ui.killEnabled": "false",
-    # Spark's own setting, extended to all secrets of catalogs and object stores: values that Spark hides in its web UI
-    # and its event log.
+    # The values that Spark hides in its web UI and its event log. Spark's default is extended to all secrets of
+    # catalogs and object stores.
     "spark.redaction.regex": (
         r"(?i)secret|passw|token|(access|account|api|shared|sas)[._-]?key|credential|authorization|jaas|[.]header[.]|[?&]sig="
     ),
-    # A supervisor that stops the sink may signal all of its processes, but the running batch still needs its workers.
+    # A supervisor that stops the sink may signal all of the sink's processes, but the running batch still needs its
+    # workers.
     "spark.python.daemon.module": "spark_sink.spark.worker_daemon",
 }
 
-# Without executors on other machines, nothing outside needs the ports for remote calls and blocks.
+# If no executors run on other machines, nothing outside this machine needs the ports for remote calls and blocks.
 _ON_THIS_MACHINE = {"spark.driver.bindAddress": "127.0.0.1", "spark.driver.host": "127.0.0.1"}
 
 _SHUFFLE_PARTITIONS = "spark.sql.shuffle.partitions"
 
-# This logger writes each failed task's error with its message, and Python's messages contain row values.
+# This logger writes each failed task's error, including its message, and Python's messages contain row values.
 _TELLS_ROWS = "org.apache.spark.executor.Executor"
 
-# PySpark's own loggers. They write the text of failed statements, and the literals in a MERGE are row keys.
+# PySpark's own loggers, which write the text of failed statements. The literals in a MERGE are row keys.
 _TELL_STATEMENTS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 
-# Components that Spark does not include, each with a class that shows whether the component is present.
+# Components that Spark does not include. Each class shows whether its component is present.
 _NEEDED: Mapping[str, str] = {
     "io.delta.sql.DeltaSparkSessionExtension": "Delta Lake",
     "org.apache.spark.sql.kafka010.KafkaSourceProvider": "Spark's Kafka source",
     "org.apache.spark.sql.avro.AvroDataToCatalyst": "Spark's Avro functions",
 }
 
-# What tables or a checkpoint on S3 also need. Without the second component, two writers to a table lose commits.
+# The components that tables or a checkpoint on S3 need in addition. Without the second component, two writers to the
+# same table lose commits.
 _NEEDED_BY_S3: Mapping[str, str] = {
     "org.apache.hadoop.fs.s3a.S3AFileSystem": "Hadoop's S3A",
     LOG_STORE: "the sink (cdc-sink-*.jar)",
@@ -84,7 +86,7 @@ _NEEDED_BY_ICEBERG: Mapping[str, str] = {"org.apache.iceberg.spark.SparkCatalog"
 def build(
     name: str, settings: Spark, warehouse: str, store: Mapping[str, str] | None = None, *, iceberg: bool = False
 ) -> SparkSession:
-    """Return a session. If spark-submit has started one, return that.
+    """Return a session. If spark-submit has started a session, return that session.
 
     Args:
         store: settings that tell Spark where the object store for tables and checkpoint is (`config/storage.py`).
@@ -94,7 +96,7 @@ def build(
         ConfigError: Java does not start, or does not have the jars.
         FatalError: Spark does not start because of its master, a file or a port.
     """
-    # PySpark reads this only from the environment. Workers run the Python that has this package.
+    # PySpark reads the path to Python only from the environment. Workers run the Python that has this package.
     if settings.python:
         os.environ["PYSPARK_PYTHON"] = settings.python
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
@@ -134,9 +136,10 @@ def build(
 
 
 def follow_cores(session: SparkSession) -> int:
-    """Distribute shuffles over the executors' current cores, unless configured otherwise. Return the number of cores.
+    """Distribute shuffles over the cores that the executors currently have, unless configured otherwise. Return the
+    number of cores.
 
-    On a cluster, executors can register during the first batch or later.
+    In a cluster, executors can register during the first batch or later.
     """
     context = session.sparkContext
     cores: int = context.defaultParallelism
@@ -156,7 +159,7 @@ def check_java(settings: Spark, store: Mapping[str, str], *, iceberg: bool = Fal
     gateway = _java(conf, _needed(store, iceberg=iceberg))
     gateway.shutdown()
     if gateway.proc is not None:
-        gateway.proc.stdin.close()  # closing its input makes it exit
+        gateway.proc.stdin.close()  # closing the JVM's input makes it exit
         gateway.proc.wait()
 
 
@@ -169,7 +172,7 @@ def _start_java(conf: Mapping[str, str], needed: Mapping[str, str] = _NEEDED) ->
     gateway = _java(conf, needed)
     if gateway.proc is not None:
         # The JVM belongs to the sink, not to spark-submit. A signal to the whole process group, or to all processes in
-        # a service, must not stop the JVM directly. It stops after the running batch, or when the sink has exited.
+        # a service, must not stop the JVM directly. The JVM stops after the running batch, or when the sink has exited.
         signals = gateway.jvm.sun.misc
         signals.Signal.handle(signals.Signal("TERM"), signals.SignalHandler.SIG_IGN)
     SparkContext._ensure_initialized(gateway=gateway)
@@ -205,7 +208,9 @@ def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
 
 
 def sibling(session: SparkSession, settings: Mapping[str, str]) -> SparkSession:
-    """Return another session with its own settings and views, and with the sink's settings from the given session."""
+    """Return another session that has its own settings and views, and takes over the sink's settings from the given
+    session.
+    """
     fresh = session.newSession()
     set_there = {name: session.conf.get(name) for name in _FIXED if session.conf.isModifiable(name)}
     for name, value in {**set_there, **settings}.items():
@@ -227,13 +232,13 @@ def session_settings(session: SparkSession, settings: Mapping[str, str]) -> Iter
 
 
 def log_level(spark: SparkSession, logger: str, level: str) -> None:
-    """Set the level for one of Spark's own loggers: `OFF`, `ERROR`."""
+    """Set the level for one of Spark's own loggers, such as `OFF` or `ERROR`."""
     log4j: Any = spark._jvm.org.apache.logging.log4j  # type: ignore[union-attr]
     log4j.core.config.Configurator.setLevel(logger, log4j.Level.toLevel(level))
 
 
 def hadoop_folder(spark: SparkSession, folder: str) -> tuple[Any, Any]:
-    """Return Hadoop's file system for a folder or URL, and the path in it, as Java objects."""
+    """Return Hadoop's file system for a folder or URL, and the path in this file system, as Java objects."""
     jvm: Any = spark._jvm
     path = jvm.org.apache.hadoop.fs.Path(folder)
     return path.getFileSystem(spark._jsc.hadoopConfiguration()), path

@@ -1,1 +1,1 @@
-"""Table formats behind a common protocol."""
+"""The table formats, behind a common protocol."""

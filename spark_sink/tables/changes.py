@@ -1,4 +1,4 @@
-"""The values that are passed to the table formats when events are applied: row changes and commit markers."""
+"""Values that are passed to the table formats when events are applied: row changes and commit markers."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Identity(NamedTuple):
 
 
 class Marker(NamedTuple):
-    """A commit's marker, so that the commit is not repeated. The versions for one `app` only increase."""
+    """A commit's marker, which prevents the commit from being repeated. The versions for one `app` only increase."""
 
     app: str
     version: int
@@ -27,8 +27,9 @@ class TableChanges(NamedTuple):
     """Rows to write in one commit, including deleted ones.
 
     `rows` has the table's columns and META_COLUMNS except UPDATED_AT, which is set to `at` in all rows (microseconds,
-    UTC; None: unchanged). For each column that some rows leave unchanged, `kept` has one flag per row that tells
-    whether the row writes it. Every row writes all other columns. `inserts_only`: none of the rows is stored yet.
+    UTC; None: unchanged). For each column that some rows leave unchanged, `kept` has one flag per row, which is true if
+    the row writes the column. Every row writes all other columns. `inserts_only` means that none of the rows is stored
+    yet.
     """
 
     rows: pa.Table
@@ -45,7 +46,8 @@ class LastSeen(NamedTuple):
 
     Args:
         version: the table version.
-        at: when the batch that reached it ended (microseconds, UTC); 0 if only a later time is known.
+        at: the time at which the batch that reached this version ended (microseconds, UTC); 0 if only a later time is
+            known.
     """
 
     version: int
@@ -53,12 +55,12 @@ class LastSeen(NamedTuple):
 
 
 class Deletion(NamedTuple):
-    """When rows were deleted (microseconds, UTC).
+    """The times at which rows were deleted (microseconds, UTC).
 
     Args:
         at: the time in the event's raw record.
-        committed: when the source committed it, if known.
-        written: when the sink wrote the delete.
+        committed: the time at which the source committed the event, if known.
+        written: the time at which the sink wrote the delete.
     """
 
     at: int

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FormatTables:
-    """The tables in a warehouse, each in its format. The sink's own tables are Delta tables.
+    """The tables in a warehouse, each with its own format. The sink's own tables are Delta tables.
 
     Args:
         app: pipeline and checkpoint, which identify the staged files.
@@ -64,7 +64,7 @@ class FormatTables:
         return found
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, in any format, even if the sink did not create it."""
+        """Return whether the table exists, in any format and regardless of who created it."""
         return any(self._of(format).exists(name) for format in self._possible())
 
     def format(self, name: str) -> Format:
@@ -75,7 +75,7 @@ class FormatTables:
         """Make sure that no table in another format has this name.
 
         Raises:
-            ConfigError: a table in another format has it.
+            ConfigError: a table in another format has this name.
         """
         wanted = self.format(name)
         for other in self._possible():
@@ -92,8 +92,8 @@ class FormatTables:
             self.iceberg_catalog.reach()
 
     def _possible(self) -> Iterable[Format]:
-        """Return the formats that are possible for a table here. Without a catalog, Iceberg tables are limited to local
-        folders, because pyiceberg would use its own credentials for an object store.
+        """Return the formats that tables in this warehouse can have. Without a catalog, Iceberg tables can only be in
+        local folders, because pyiceberg would use its own credentials for an object store.
         """
         in_folders = "://" not in self.warehouse.removeprefix("file://")
         return Format if in_folders or self.catalog is not None else (Format.DELTA,)
@@ -135,7 +135,9 @@ class FormatTables:
 
     @property
     def catalog_traits(self) -> CatalogTraits:
-        """That catalog's traits. Until it is tested, the traits that the sink wants."""
+        """The traits of the catalog for the Iceberg tables. Until the catalog is tested, these are the traits that the
+        sink wants.
+        """
         from spark_sink.tables.iceberg.catalog_traits import CatalogTraits, TraitsMemory
 
         known = None if self.catalog is None else TraitsMemory(self.warehouse, self.catalog).recall()
@@ -143,7 +145,7 @@ class FormatTables:
 
 
 class FormatDdl:
-    """Creates and changes tables, each in its format."""
+    """Creates and changes tables, each in its own format."""
 
     def __init__(self, tables: FormatTables, delta: TableDdl, iceberg: TableCreation) -> None:
         self._tables = tables
@@ -175,7 +177,7 @@ class FormatDdl:
 
 
 def ask_catalog(spark: SparkSession, tables: FormatTables) -> None:
-    """Test the catalog for the Iceberg tables, unless the result is known. Folders need no test.
+    """Test the catalog for the Iceberg tables, unless the result is already known. Folders need no test.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
@@ -202,12 +204,10 @@ def spark_ddl(spark: SparkSession, tables: FormatTables) -> FormatDdl:
 
 
 class FormatMaintenance:
-    """Table files, each in its format."""
+    """Maintains table files, each table in its own format."""
 
     def __init__(self, tables: FormatTables, spark: SparkSession | None) -> None:
-        """Args:
-        spark: None if files are only inspected.
-        """
+        """`spark` is None if files are only inspected."""
         self._tables = tables
         self._spark = spark
         self._delta = DeltaMaintenance(tables.warehouse)

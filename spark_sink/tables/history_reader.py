@@ -35,7 +35,7 @@ _TRUNCATES_PROPERTY = "cdc.truncates"
 
 _TRUNCATES = msgspec.json.Decoder(tuple[Truncate, ...])
 
-# Row versions that took over another row's key in the same transaction, as JSON.
+# The row versions that took over another row's key in the same transaction, as JSON.
 _TAKEN_PROPERTY = "cdc.taken_keys"
 
 _TAKEN = msgspec.json.Decoder(tuple[TakenKey, ...])
@@ -44,12 +44,12 @@ _OWN = (SCOPE, POS, TURN, OP, SET, START_TS, END_OP, END_SCOPE, END_POS, END_TS,
 
 
 class HistoryReader:
-    """The reading half of a history. Each format implements `_scan`, which returns the versions' columns."""
+    """The reading half of a history. Each format implements `_scan`, which returns columns of the versions."""
 
     shape: TableShape
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns for the versions of all rows within `reach`, and possibly of more rows."""
+        """Return these columns for the versions of all rows within `reach`, and possibly of other rows."""
         raise NotImplementedError
 
     def greatest(self) -> Mapping[str, str]:
@@ -90,7 +90,7 @@ class HistoryReader:
         for batch in self._scan(columns):
             begun = covered(batch.column(SCOPE), batch.column(POS), truncate)
             ended = covered(batch.column(END_SCOPE), batch.column(END_POS), truncate)
-            # NULL comes from a quarantined event, and is not a delete.
+            # A NULL comes from a quarantined event, and does not mean a delete.
             exists = pc.fill_null(pc.not_equal(batch.column(OP), "d"), True)
             over = pc.and_(pc.is_valid(batch.column(END_POS)), pc.invert(ended))
             if late:
@@ -101,7 +101,7 @@ class HistoryReader:
 
 
 def greatest_of(batches: Iterable[pa.RecordBatch]) -> dict[str, str]:
-    """Return the greatest position in every scope, from batches with these two columns."""
+    """Return the greatest position in every scope, from batches with the columns scope and position."""
     greatest: dict[str, str] = {}
     for batch in batches:
         found = pa.table(batch).group_by(SCOPE).aggregate([(POS, "max")])
@@ -122,7 +122,7 @@ def truncates_property(truncates: Sequence[Truncate]) -> dict[str, str]:
 
 
 def stored_taken_keys(properties: Mapping[str, str]) -> Sequence[TakenKey]:
-    """Return the keys that another row has taken, from a table's properties."""
+    """Return the keys that other rows have taken, from a table's properties."""
     stored = properties.get(_TAKEN_PROPERTY)
     return _TAKEN.decode(stored) if stored else ()
 
@@ -133,7 +133,9 @@ def taken_keys_property(taken: Sequence[TakenKey]) -> dict[str, str]:
 
 
 def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
-    """Select versions whose end can change, or that contain an earlier state of a row; see `HistoryTable.versions`."""
+    """Select versions whose end can change, and versions that contain an earlier state of a row; see
+    `HistoryTable.versions`.
+    """
     scope, end_scope, end = (batch.column(name) for name in (SCOPE, END_SCOPE, END_POS))
     later = [pc.and_(pc.equal(scope, one), pc.greater(end, pos)) for one, pos in since.items()]
     truncated = pc.equal(batch.column(END_OP), "t")
@@ -142,7 +144,7 @@ def _may_change(batch: pa.RecordBatch, since: Mapping[str, str]) -> pa.Array:
 
 
 def covered(scope: pa.Array, pos: pa.Array, truncate: Truncate) -> pa.Array:
-    """Select the positions before a truncate."""
+    """Select the positions at or before a truncate."""
     clauses = [pc.and_(pc.equal(scope, one), pc.less_equal(pos, floor)) for one, floor in truncate.floors.items()]
     return reduce(pc.or_, (pc.fill_null(clause, False) for clause in clauses))
 
@@ -156,7 +158,7 @@ def _at_the_floor(batch: pa.RecordBatch, truncate: Truncate) -> pa.Array:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Return times as microseconds, because datetime cannot represent all of them."""
+    """Return times as microseconds, because datetime cannot represent all times."""
     return column.cast(pa.int64()) if pa.types.is_timestamp(column.type) else column
 
 

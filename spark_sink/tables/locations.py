@@ -18,7 +18,7 @@ def spelled(warehouse: str, name: str, is_table: Callable[[str], bool]) -> str |
     """Return the name under which the table exists, ignoring case, or None.
 
     Args:
-        is_table: tells whether a folder is a table.
+        is_table: returns whether a folder is a table.
     """
     try:
         storage = fs.PyFileSystem(DeltaStorageHandler(warehouse))

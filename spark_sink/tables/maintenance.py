@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol
 
 
 class MaintenanceError(Exception):
-    """A step was not done, and the table is unchanged, because another writer committed first or the storage is
-    unavailable.
+    """A step was not done, because another writer committed first or the storage is unavailable. The table is
+    unchanged.
     """
 
 
@@ -16,13 +16,13 @@ class TableFiles(NamedTuple):
     """A table's files.
 
     Args:
-        version: the table version at which they were counted.
-        sizes: the file sizes in that version, in bytes.
-        unsaved: commits since the last checkpoint in the log. Every reader has to read them.
-        remembered_days: how long the log remembers a removed file.
-        parts: groups of files that are only merged with each other.
-        foreign: table features that maintenance does not support; if there are any, nothing is done.
-        created: when the table was created, in seconds since 1970; None if unknown.
+        version: the table version at which the files were counted.
+        sizes: the sizes of the files in that version, in bytes.
+        unsaved: the number of commits since the last checkpoint in the log. Every reader has to read these commits.
+        remembered_days: the number of days for which the log remembers a removed file.
+        parts: the number of groups of files. Files are only merged within their group.
+        foreign: table features that maintenance does not support. If there are any, the table is not maintained.
+        created: the time at which the table was created, in seconds since 1970; None if unknown.
     """
 
     version: int
@@ -42,17 +42,17 @@ class Compacted(NamedTuple):
 
 
 class TableMaintenance(Protocol):
-    """The maintenance steps. Each makes at most one commit, so an interrupted step leaves the table unchanged.
+    """The maintenance steps. Each step makes at most one commit, so an interrupted step leaves the table unchanged.
 
     Raises:
-        MaintenanceError: by every method.
+        MaintenanceError: every method can raise this error.
     """
 
     def files(self, name: str) -> TableFiles | None:
         """Return the current files, or None if the table does not exist."""
 
     def compact(self, name: str, target_bytes: int) -> Compacted:
-        """Replace small files with a few files of about this size."""
+        """Replace small files by a few files of about this size."""
 
     def checkpoint(self, name: str) -> None:
         """Write the state after all commits so far as a checkpoint."""
@@ -61,7 +61,7 @@ class TableMaintenance(Protocol):
         """Set how long the log remembers removed files. Vacuum cannot find files that the log has forgotten."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Delete the files that were removed from the table before the given time, and return how many were deleted.
-        Other files in the folder are only deleted if they are equally old and were left by a failed writer of this
-        table.
+        """Delete the files that were removed from the table at least this many days ago, and return the number of
+        deleted files. Other files in the folder are only deleted if they are equally old and were left behind by a
+        failed writer of this table.
         """

@@ -22,7 +22,8 @@ MARK_COLUMNS: Mapping[str, str] = {
 }
 META_COLUMNS: Mapping[str, str] = {**MARK_COLUMNS, COMMIT_TS: "timestamp", UPDATED_AT: "timestamp"}
 
-# In a changelog. SET lists the columns in the event. Any other column is NULL because it was not sent.
+# In a changelog: columns that describe the event. SET lists the columns that the event contains. Any other column is
+# NULL because it was not sent.
 ID, OP, KEY_OLD, SET, TS = "_cdc_id", "_cdc_op", "_cdc_key_old", "_cdc_set", "_cdc_ts"
 LOG_COLUMNS: Mapping[str, str] = {
     ID: "string",
@@ -35,8 +36,8 @@ LOG_COLUMNS: Mapping[str, str] = {
     COMMIT_TS: "timestamp",
 }
 
-# In a history: the event that began a version, as in a changelog (SET is NULL if the event set the whole row), and what
-# ended the version.
+# In a history: columns that describe the event that began a version, as in a changelog (SET is NULL if the event set
+# the whole row), and columns that describe the end of the version.
 TURN, START_TS, CURRENT = "_cdc_turn", "_cdc_start_ts", "_cdc_current"
 END_OP, END_SCOPE, END_POS, END_TS = "_cdc_end_op", "_cdc_end_scope", "_cdc_end_pos", "_cdc_end_ts"
 HISTORY_COLUMNS: Mapping[str, str] = {
@@ -60,7 +61,7 @@ OWN_COLUMNS: Mapping[Mode, Mapping[str, str]] = {
     Mode.HISTORY: HISTORY_COLUMNS,
 }
 
-# Columns that a table from an earlier release can lack. They are added with the table's next event.
+# Columns that a table from an earlier release can lack. These columns are added with the table's next event.
 ADDED_LATER: Mapping[Mode, frozenset[str]] = {
     Mode.MIRROR: frozenset({COMMIT_TS, UPDATED_AT}),
     Mode.CHANGELOG: frozenset(),

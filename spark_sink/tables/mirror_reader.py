@@ -28,8 +28,8 @@ from spark_sink.tables.meta_columns import (
 
 _MEMORY = msgspec.json.Decoder(Memory)
 
-# The maximum number of values that a reader compares one by one with a file's statistics. Iceberg's reader compares no
-# more than this.
+# The maximum number of values that a reader compares one by one with a file's statistics. Iceberg's reader has the same
+# maximum.
 FEW = 200
 
 
@@ -41,12 +41,12 @@ class KeyRange(NamedTuple):
     values: frozenset[Any] | None = None
 
 
-# By key column.
+# A range of values for each key column.
 Reach = Mapping[str, KeyRange]
 
 
 class MirrorReader:
-    """The reading half of a mirror. Each format implements `_scan`, which returns the rows' columns, and the floors."""
+    """The reading half of a mirror. Each format implements `floors`, and `_scan`, which returns columns of the rows."""
 
     shape: TableShape
 
@@ -55,7 +55,7 @@ class MirrorReader:
         raise NotImplementedError
 
     def _scan(self, names: Sequence[str], reach: Reach | None = None) -> Iterator[pa.RecordBatch]:
-        """Return these columns for all rows within `reach`, and possibly for more rows."""
+        """Return these columns for all rows within `reach`, and possibly for other rows."""
         raise NotImplementedError
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
@@ -115,8 +115,8 @@ class MirrorReader:
 
     @property
     def _lacking(self) -> set[str]:
-        """Return the sink's columns that are missing from the table. A sweep can find tables with missing columns,
-        because it adds none.
+        """Return the sink's columns that are missing from the table. A sweep can encounter missing columns, because it
+        does not add any.
         """
         return {column.name for column in self.shape.lacks}
 
@@ -140,7 +140,7 @@ class MirrorReader:
 
 
 def reach_of(keys: Collection[Key], names: Sequence[str]) -> Reach:
-    """Return the reach for some keys. The key columns have these names."""
+    """Return the reach for some keys, whose columns have these names."""
     values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
     return {name: KeyRange(min(found), max(found), _few(found)) for name, found in values.items()}
 
@@ -159,8 +159,8 @@ def _memory(state: object) -> Memory:
 
 
 def _told(name: str, column: pa.Array) -> pa.Array:
-    """Return the part of a column that the fold needs. datetime cannot represent every time, so a delete is only a
-    flag, and a commit time is in microseconds.
+    """Return the part of a column that the fold needs. Because datetime cannot represent every time, a delete time
+    becomes a flag, and a commit time is given in microseconds.
     """
     if name == COMMIT_TS:
         return column.cast(pa.int64())

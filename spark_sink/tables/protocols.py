@@ -18,7 +18,7 @@ from spark_sink.tables.spark_operations import Order
 
 
 class OpenTable(Protocol):
-    """A table as it was when opened, or after its own last commit."""
+    """A table in the state in which it was opened, or after this object's last commit."""
 
     @property
     def shape(self) -> TableShape: ...
@@ -33,7 +33,7 @@ class OpenTable(Protocol):
 
     @property
     def orders(self) -> Sequence[Order]:
-        """The orders that the driver must execute before the table is read again. Empty if the worker writes
+        """The orders that the driver must execute before the table is read again. There are none if the worker writes
         the table.
         """
 
@@ -41,8 +41,9 @@ class OpenTable(Protocol):
         """Return the greatest version that `app` has committed."""
 
     def follows(self, seen: LastSeen) -> bool:
-        """Return whether the table descends from a recorded state. It does not after someone restored an older state,
-        which removes rows. Later commits by other programs, such as a compaction, do not matter.
+        """Return whether the table descends from a recorded state. The table does not descend from that state if
+        someone has restored an older state, which removes rows. Later commits by other programs, such as a compaction,
+        do not matter.
         """
 
 
@@ -52,34 +53,34 @@ class MirrorTable(OpenTable, Protocol):
 
     @property
     def floors(self) -> Mapping[str, str]:
-        """The position of the last truncate, by scope."""
+        """The position of the last truncate in each scope."""
 
     def marks(self, keys: Collection[Key]) -> dict[Key, RowMark]:
         """Return the markers for the stored rows, including deleted rows."""
 
     def mark_columns(self, keys: pa.Table) -> pa.Table:
         """Return the markers as columns, for the stored rows among `keys`. `keys` has the key columns and possibly
-        others. The result has the same columns and MARK_COLUMNS.
+        other columns. The result has the columns of `keys` and MARK_COLUMNS.
         """
 
     def rows(self, keys: Collection[Key]) -> dict[Key, dict[str, object]]:
         """Return the complete rows for the keys that are stored."""
 
     def max_positions(self) -> dict[str, str]:
-        """Return the greatest position in the stored rows for every scope."""
+        """Return, for every scope, the greatest position in the stored rows."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
         """For every row that is not deleted, return the scope that wrote it last and its position there."""
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
-        """Return the rows whose last reset is at or below its scope's floor, and that have later patches."""
+        """Return the rows whose last reset is at or below the scope's floor, and that have later patches."""
 
     def write(self, changes: TableChanges, *markers: Marker) -> None: ...
 
     def raise_floors(self, floors: Mapping[str, str]) -> None: ...
 
     def clear(self, marker: Marker) -> bool:
-        """Remove the rows at or below the floors. Return whether there were any, and therefore a commit."""
+        """Remove the rows at or below the floors. Return whether there were such rows, and therefore a commit."""
 
     def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
         """Mark the rows at or below the floors as deleted, and keep their values."""
@@ -99,7 +100,7 @@ class ChangelogTable(OpenTable, Protocol):
         """Return the events that are already in the table."""
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
-        """Add rows. Afterwards `greatest` has these positions."""
+        """Add rows. Afterwards, `greatest` returns these positions."""
 
 
 @runtime_checkable
@@ -112,7 +113,7 @@ class HistoryTable(OpenTable, Protocol):
 
     @property
     def taken_keys(self) -> Sequence[TakenKey]:
-        """The taken keys that the last batches stored. An entry is outdated once its key has a later version."""
+        """The taken keys that the last batches stored. An entry is outdated once the key has a later version."""
 
     def greatest(self) -> Mapping[str, str]:
         """The greatest position in every scope."""
@@ -120,12 +121,13 @@ class HistoryTable(OpenTable, Protocol):
     def versions(self, keys: Collection[Key], since: Mapping[str, str] | None = None) -> dict[Key, list[Version]]:
         """Return all versions of these rows.
 
-        With `since`, a position by scope, return only the versions that end after it. Also include the last version of
-        each turn and the last one before each truncate, whenever they ended.
+        With `since`, which has a position for each scope, return only the versions that end after that position. Also
+        include the last version of each turn and the last version before each truncate, regardless of when these
+        versions ended.
         """
 
     def current_keys(self) -> set[Key]:
-        """The keys of the rows that exist now."""
+        """Return the keys of the rows that exist now."""
 
     def rows_spanning_floor(self, truncate: Truncate, *, late: bool) -> set[Key]:
         """Return the rows with a version that began before the truncate and ended after it. If the truncate arrives
@@ -141,8 +143,8 @@ class HistoryTable(OpenTable, Protocol):
         """Replace `taken_keys`. Call this before writing the versions it refers to."""
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
-        """End the current versions that began before the truncate. Return whether there were any, and therefore a
-        commit.
+        """End the current versions that began before the truncate. Return whether there were such versions, and
+        therefore a commit.
         """
 
 
@@ -153,28 +155,28 @@ class Tables(Protocol):
         """Return the table, or None if it does not exist.
 
         Raises:
-            Refused: it has features that cannot be written.
+            Refused: the table has features that cannot be written.
         """
 
     def check_format(self, name: str) -> None:
         """Make sure that no table in another format has this name.
 
         Raises:
-            ConfigError: a table in another format has it.
+            ConfigError: a table in another format has this name.
         """
 
     def check_storage(self, name: str) -> None:
-        """Make sure that the storage answers, and the catalog of this table.
+        """Make sure that the storage and this table's catalog answer.
 
         Raises:
-            Exception: it does not, so an error of this table may concern all tables.
+            Exception: one of them does not answer, so an error for this table may concern all tables.
         """
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         """Return the table as of a moment, or None if it did not exist then.
 
         Raises:
-            FatalError: no version from that time exists any more.
+            FatalError: versions from that time no longer exist.
         """
 
     def quarantine(self, rows: pa.Table, marker: Marker) -> None:
@@ -184,7 +186,7 @@ class Tables(Protocol):
         """Append to the parked events, unless this was already done."""
 
     def parked(self, app: str) -> int | None:
-        """Return the greatest version at which `app` has parked events."""
+        """Return the greatest marker version with which `app` has parked events."""
 
 
 class TableAlterations(Protocol):
@@ -193,11 +195,11 @@ class TableAlterations(Protocol):
     def add_columns(self, name: str, columns: Sequence[TableColumn]) -> None: ...
 
     def widen(self, name: str, columns: Sequence[TableColumn], *, rewrites: bool = False) -> None:
-        """Widen the types of existing columns. Columns that already have the type are skipped.
+        """Widen the types of existing columns. Columns that already have the requested type are skipped.
 
         Args:
-            rewrites: write all rows again in one commit, so that all files have the new types. The table then needs no
-                feature for type widening.
+            rewrites: whether to write all rows again in one commit, so that all files have the new types, and the table
+                needs no feature for type widening.
         """
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None: ...
@@ -218,7 +220,7 @@ class TableCreation(TableAlterations, Protocol):
     """Creates and changes tables in one format."""
 
     def create(self, name: str, shape: TableShape) -> str:
-        """Create a table, unless it exists. Return its name, which can have another spelling."""
+        """Create a table, unless it exists. Return the table's name, which can have a different spelling."""
 
     def replace(self, name: str, shape: TableShape) -> str:
         """Replace the existing table with an empty one of this shape, in one commit. Readers can see the old table as

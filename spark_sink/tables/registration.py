@@ -17,8 +17,8 @@ class CatalogName(NamedTuple):
 
     @classmethod
     def of(cls, name: str) -> CatalogName:
-        """Split a table's name: the last folder is the table, and the folders before it are the schema. If there are
-        none, the schema is `default`.
+        """Split a table's name: the last folder is the table, and the folders before it are the schema. If there are no
+        other folders, the schema is `default`.
         """
         *folders, table = name.split(".")
         return cls("_".join(folders) or "default", table)

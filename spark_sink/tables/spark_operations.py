@@ -1,4 +1,4 @@
-"""Orders from a worker to the driver, for a table that Spark writes. The table's report contains the orders."""
+"""Orders from a worker to the driver, for a table that Spark writes. The orders are part of the table's report."""
 
 from __future__ import annotations
 
@@ -14,16 +14,18 @@ class Merge(Struct, frozen=True, tag=True):
     """Write a staged file with `TableChanges`.
 
     Args:
-        path: the file, below the staging folder. It is named after its content, so the content of a path never changes.
+        path: the file's path below the staging folder. The file is named after its content, so the content of a path
+            never changes.
         columns: the Spark SQL type for each column to write, in file order.
-        kept: columns that some rows leave unchanged. For each, a flag column (`WRITTEN` and its name) shows which rows
-            write it.
+        kept: columns that some rows leave unchanged. For each of these columns, a flag column (`WRITTEN` and the
+            column's name) shows which rows write the column.
         bounds: the smallest and greatest key column values in the file, which let Spark skip files.
-        values: all values in key columns that have few.
-        others: markers for earlier orders that the table lacks. They are committed with this order, or before it.
+        values: all values in those key columns that have few values.
+        others: markers for earlier orders that the table lacks. These markers are committed with this order, or before
+            it.
         inserts_only: none of the rows is stored in the table `version` that the worker has read.
-        at: the new UPDATED_AT for all rows. It is not in the file, because the file must be equal if another process
-            stages it.
+        at: the new UPDATED_AT for all rows. It is not in the file, because the file must have the same content if
+            another process stages it.
         summary: additional commit metadata, if the format supports it.
     """
 
@@ -108,7 +110,7 @@ class OrderRunner(Protocol):
         """Execute the orders, which are grouped by table. For each table that rejects its orders, return the reason.
         Orders that were already executed are not repeated.
 
-        When the call returns or raises, no order is running any more.
+        When the call returns or raises, no order is still running.
         """
 
     def version(self, table: str) -> int:

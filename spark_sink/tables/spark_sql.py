@@ -14,12 +14,13 @@ from spark_sink.tables.staging import Staging
 
 _STAGED = "cdc_staged"
 
-# A user's session may be configured to ignore missing or corrupt files, but the sink's own files must not be ignored.
+# A user's session may be configured to ignore missing or corrupt files, but none of the sink's own files may be
+# ignored.
 _WHOLE = {"ignoreMissingFiles": "false", "ignoreCorruptFiles": "false"}
 
 
 def staged_rows(session: SparkSession, staging: Staging, order: Merge) -> DataFrame:
-    """Return the SQL for a staged file's rows, with the time at which they are written."""
+    """Return a staged file's rows as a data frame, with the time at which the rows are written."""
     flags = {WRITTEN + name: "boolean" for name in order.kept}
     declared = ", ".join(f"`{name}` {sql}" for name, sql in {**order.columns, **flags}.items())
     path = f"{staging.warehouse}/{staging.folder}/{order.path}"
@@ -37,7 +38,7 @@ def merge_statement(table: str, staged: DataFrame, order: Merge) -> str:
     updates = ", ".join(f"t.`{name}` = {merged(name, order.kept)}" for name in columns)
     names = ", ".join(f"`{name}`" for name in columns)
     values = ", ".join(f"s.`{name}`" for name in columns)
-    # The conditions contain no positions, because the fold has already compared them.
+    # The conditions contain no positions, because the fold has already compared the positions.
     matched = f"WHEN MATCHED THEN UPDATE SET {updates}"
     missing = f"WHEN NOT MATCHED THEN INSERT ({names}) VALUES ({values})"  # noqa: S608 - quoted
     return f"MERGE INTO {table} AS t USING {_STAGED} AS s ON {' AND '.join(same)} {matched} {missing}"

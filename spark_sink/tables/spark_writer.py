@@ -1,4 +1,4 @@
-"""Tables that Spark writes, on the driver: it executes the workers' orders, with one thread per table."""
+"""Tables that Spark writes. The driver executes the workers' orders, with one thread per table."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spark_sink.tables.spark_operations import Merge, Order
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_errors import as_refusal
 
-# Merging a small table takes many short jobs with driver work in between, so only several tables at a time use all
+# Merging a small table takes many short jobs with driver work in between, so only several tables together use all
 # cores.
 THREADS = 4
 
@@ -38,7 +38,7 @@ class SparkFormat(Protocol):
         """Return a table's current version."""
 
     def refusal(self, error: str) -> str | None:
-        """Return the part of Spark's error that shows that the table will never accept these rows, so that a retry
+        """Return the part of Spark's error that shows that the table will never accept these rows, and that a retry
         would not help. Return None for any other error.
         """
 
@@ -47,11 +47,11 @@ class SparkFormat(Protocol):
 
 
 class SparkWriter:
-    """Writes staged changes with MERGE. Each thread has its own session, because the threads of one session would share
-    their markers.
+    """Writes staged changes with MERGE. Each thread has its own session, because threads that use the same session
+    would share their markers.
 
     Args:
-        tables: used to find out whether the storage answers.
+        tables: the tables, which are used to find out whether the storage answers.
         format_of: returns a table's format by its name.
         settings: the session settings.
     """
@@ -97,7 +97,7 @@ class SparkWriter:
             for order in orders:
                 table.do(order)
         except (PySparkException, Py4JJavaError) as error:
-            # Only the error class is used, because the text contains row values.
+            # Only the error class is reported, because the text contains row values.
             broken = format.refusal(str(error))
             if broken is None:
                 if format.is_overtaken(str(error)):
@@ -111,8 +111,8 @@ class SparkWriter:
     def _is_staged_away(self, orders: Sequence[Order]) -> bool:
         """Return whether a staged file is missing.
 
-        Until the batch is done, only another sink with the same configuration can delete it. Spark has several ways to
-        read a file, each with its own error for this.
+        Until the batch is done, only another sink with the same configuration can delete a staged file. Spark has
+        several ways to read a file, each with its own error for a missing file.
         """
         files, folder = hadoop_folder(self._spark, f"{self._staging.warehouse}/{self._staging.folder}")
         paths = (folder.suffix(f"/{order.path}") for order in orders if isinstance(order, Merge))

@@ -1,7 +1,7 @@
-"""Tables that Spark writes, in a worker: it stages changes as files, and orders their execution.
+"""Tables that Spark writes, as seen by a worker. The worker stages changes as files, and orders their execution.
 
-A staged file stays in the warehouse until the batch is done. It is named after its content. Therefore a repeated task,
-or a restarted driver, stages the same file, and no file changes while the driver reads it.
+A staged file is kept in the warehouse until the batch is done. The file is named after its content. Therefore, a
+repeated task or a restarted driver stages the same file, and no file changes while the driver reads it.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class OrderingMirror(MirrorReader):
 
     Args:
         name: the table name.
-        version: the table version that is read.
+        version: the version of the table that is read.
     """
 
     orders: Sequence[Order]
@@ -118,8 +118,8 @@ class OrderingMirror(MirrorReader):
         )
 
     def _lacks(self, marker: Marker) -> bool:
-        """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only days before 1970 have
-        such a version, and there are no tombstones that old.
+        """Return whether the table lacks a marker. Delta Lake allows no version below zero. Only markers for days
+        before 1970 would have such a version, and no tombstones are that old.
         """
         done = self.applied(marker.app)
         return marker.version > (-1 if done is None else done)
@@ -155,12 +155,12 @@ class OrderingMirror(MirrorReader):
 
 
 def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
-    """Return the reach for the key columns that are numbers or texts."""
+    """Return the bounds of the reach in those key columns that are numbers or texts."""
     return {name: (range.least, range.greatest) for name, range in reach.items() if types[name] in BOUNDED}
 
 
 def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
-    """Return the values for key columns that are numbers or texts and have few values."""
+    """Return the values in those key columns that are numbers or texts and have few values."""
     found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
     return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
 
@@ -172,5 +172,5 @@ def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
     return any(pc.any(mask).as_py() for mask in under)
 
 
-# Types that both readers write as the same literal, and that have exact statistics.
+# Types that have the same literals in both engines, and that have exact statistics.
 BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})

@@ -1,4 +1,4 @@
-"""Decide whether an error concerns one table, which is then parked, or everything, which then stops."""
+"""Decide whether an error concerns one table, which is then parked, or everything, so that the sink stops."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from spark_sink.spark.foreign_errors import reason
 from spark_sink.tables.protocols import Tables
 
 OF_EVERYTHING = (Overtaken, ConfigError, MemoryError, RawRecordMissing)
-"""Errors that never concern only one table."""
+"""Errors that always concern more than one table."""
 
-# Errors whose messages are about files and logs. Other messages can contain row values.
+# Errors whose messages are about files and logs. The messages of other errors can contain row values.
 _TELLING = (OSError, FatalError, TableNotFoundError, DeltaProtocolError, CommitFailedError)
 
 
@@ -27,7 +27,7 @@ def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
     table.
 
     Raises:
-        Exception: `error` if it concerns everything, or another one because the storage does not answer.
+        Exception: `error` itself if it concerns everything, or another error if the storage does not answer.
     """
     if isinstance(error, Refused):
         return error
@@ -43,7 +43,9 @@ def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
 
 
 def told(error: Exception) -> str:
-    """Describe an error without row values: its message if it is about files, and its location otherwise."""
+    """Describe an error without row values, by its message if the message is about files, and by its location
+    otherwise.
+    """
     if isinstance(error, SPARK_ERRORS):
         return f"Spark: {cause(str(error)) or type(error).__name__}"
     kind = type(error).__name__

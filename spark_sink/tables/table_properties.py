@@ -1,5 +1,5 @@
-"""The properties that describe one of the sink's tables. They are the same in every format, and separate from the
-columns.
+"""The properties that describe one of the sink's tables. These properties are the same in every format, and separate
+from the columns.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from spark_sink.tables.meta_columns import ADDED_LATER, OWN_COLUMNS
 # The source table that the table belongs to.
 KEY_PROPERTY, TABLE_PROPERTY = "cdc.key", "cdc.table"
 
-# The table's mode, which tells what its rows are. A mirror lacks this property.
+# The table's mode, which determines the meaning of its rows. A mirror lacks this property.
 MODE_PROPERTY = "cdc.mode"
 
 # The rebuild that created the table.
@@ -30,10 +30,10 @@ COLUMNS_PROPERTY = "cdc.columns"
 # These properties identify a table that the sink created.
 IDENTITY = frozenset({KEY_PROPERTY, TABLE_PROPERTY, MODE_PROPERTY, BUILT_PROPERTY})
 
-# The source names for columns whose names differ from the source.
+# The source names of columns whose names differ from the names at the source.
 SOURCE_PROPERTY = "cdc.source."
 
-# The position of the last truncate, by scope.
+# The position of the last truncate in each scope.
 FLOORS_PROPERTY = "cdc.floors"
 
 
@@ -41,7 +41,7 @@ def shape_from(properties: Mapping[str, str], types: Mapping[str, str]) -> Table
     """Return a table's shape from its properties and its columns' Spark SQL types.
 
     Raises:
-        Refused: it is not one of the sink's tables.
+        Refused: the table is not one of the sink's tables.
     """
     own = {name for name in types if name.startswith(META_PREFIX) and name != SOURCE}
     mode = Mode(properties.get(MODE_PROPERTY, Mode.MIRROR))
@@ -83,8 +83,8 @@ def _is_of_source(name: str) -> bool:
 def added_properties(
     properties: Mapping[str, str], types: Mapping[str, str], added: Sequence[TableColumn]
 ) -> dict[str, str]:
-    """Return the properties to set before adding more columns to a table. Without its source name, a column would be a
-    different one. If it were not listed, it would count as someone else's column.
+    """Return the properties to set before more columns are added to a table. Without its source name, a column would be
+    treated as a different column. If a column were not listed, it would be treated as someone else's column.
     """
     names = [column.name for column in added if _is_of_source(column.name)]
     if not names:
@@ -99,7 +99,7 @@ def owner_properties(table: TableId) -> dict[str, str]:
 
 
 def source_properties(columns: Sequence[TableColumn]) -> dict[str, str]:
-    """Return the properties with the source names for columns whose names differ."""
+    """Return the properties with the source names of those columns whose names differ from the names at the source."""
     return {SOURCE_PROPERTY + column.name: column.source for column in columns if column.source is not None}
 
 

@@ -1,6 +1,6 @@
 """The sink's own Delta tables, for the driver and the command line: parked events, commands, batches.
 
-They are created and written through deltalake, so the command line needs no Spark.
+The tables are created and written through deltalake, so the command line needs no Spark.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from spark_sink.tables.delta.maintenance import maintaining
 from spark_sink.tables.delta.open_table import REMEMBERED, commit, committing, create, keep_properties, literal
 from spark_sink.tables.locations import location
 
-# A reader that opens a table reads all commits since the last checkpoint in its log, and every batch opens these tables
-# several times.
+# A reader that opens a table reads all commits since the last checkpoint in the table's log, and every batch opens
+# these tables several times.
 CHECKPOINT_EVERY = "20"
 
 
@@ -40,7 +40,7 @@ class ControlTable:
         self.pipeline = pipeline
 
     def create(self) -> None:
-        """Create the table, unless it exists."""
+        """Create the table, unless it already exists."""
         counted = [field.name for field in self._schema if field.type in (pa.string(), pa.int32(), pa.int64())]
         useful = ",".join(name for name in counted if name != "detail")
         properties = {
@@ -66,7 +66,7 @@ class ControlTable:
         keep_properties(DeltaTable(self.path), {name: value})
 
     def append(self, rows: Sequence[Mapping[str, Any]], marker: Marker | None = None) -> None:
-        """Append rows for this pipeline. With a marker, do nothing if they were already appended."""
+        """Append rows for this pipeline. With a marker, do nothing if the rows were already appended."""
         table = DeltaTable(self.path)
         done = table.transaction_version(marker.app) if marker is not None else None
         if marker is not None and done is not None and done >= marker.version:
@@ -78,7 +78,7 @@ class ControlTable:
             write_deltalake(table, added, mode="append", commit_properties=properties)
 
     def remove_before(self, column: str, moment: float) -> int:
-        """Remove this pipeline's rows from before a moment (seconds since 1970), and return how many were removed.
+        """Remove this pipeline's rows from before a moment (seconds since 1970), and return the number of removed rows.
 
         Raises:
             MaintenanceError: another writer committed first, or the storage is unavailable.
@@ -88,7 +88,8 @@ class ControlTable:
         return int(done["num_deleted_rows"])
 
     def replace_before(self, column: str, moment: float, rows: Sequence[Mapping[str, Any]]) -> None:
-        """In one commit, replace all of this pipeline's rows from before a moment with other rows from before it.
+        """In one commit, replace all of this pipeline's rows from before a moment with other rows from before that
+        moment.
 
         Raises:
             MaintenanceError: another writer committed first, or the storage is unavailable.
@@ -135,7 +136,9 @@ def _before(column: str, moment: float) -> str:
 
 
 def rows_of(warehouse: str, name: str, columns: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Return columns from one of the sink's own tables. They are empty if the table does not exist."""
+    """Return the rows of one of the sink's own tables, with these columns. If the table does not exist, the result is
+    empty.
+    """
     try:
         files = DeltaTable(location(warehouse, name)).to_pyarrow_dataset()
     except TableNotFoundError:
@@ -152,8 +155,8 @@ class ParkedTables(ControlTable):
 
     @property
     def app(self) -> str:
-        """Return the app for commits that replay turns. It differs when the table is created again, because turns then
-        count from the beginning.
+        """Return the app for commits that replay turns. If the table is created again, the app is different, because
+        turns then count from the beginning.
         """
         return f"{self.pipeline}/parked:{DeltaTable(self.path).metadata().id}"
 
@@ -187,7 +190,7 @@ class ParkedTables(ControlTable):
         return found
 
     def first_waiting(self, version: int | None = None) -> dict[str, dict[int, int]]:
-        """Return the offset of the first parked event per table and partition, now or at a version of this table."""
+        """Return the first parked event's offset by table and partition, now or at a version of this table."""
         rows = self.read(["target", "kafka_partition", "kafka_offset"], version)
         first: dict[str, dict[int, int]] = {}
         for row in rows.group_by(["target", "kafka_partition"]).aggregate([("kafka_offset", "min")]).to_pylist():
@@ -196,7 +199,7 @@ class ParkedTables(ControlTable):
         return first
 
     def turns(self, target: str) -> list[tuple[int, int]]:
-        """Return the parked turns of a table in order, and the number of events in each."""
+        """Return a table's parked turns in order, each with its number of events."""
         rows = self.read(["turn", "kafka_offset"], target=target)
         counted = rows.group_by("turn").aggregate([("kafka_offset", "count")]).sort_by("turn").to_pylist()
         return [(row["turn"], row["kafka_offset_count"]) for row in counted]
@@ -208,19 +211,19 @@ class ParkedTables(ControlTable):
         detail: str = "parked by command",
         marker: Marker | None = None,
     ) -> None:
-        """Park a table with a row that has no event. With a marker, do nothing if this was already done."""
+        """Park a table by adding a row that has no event. With a marker, do nothing if the row was already added."""
         row = {"target": target, "turn": self.version(), "reason": reason.value, "detail": detail}
         self.append([{**row, "parked_at": time.time_ns() // 1000}], marker)
 
     def parked_by(self, marker: Marker) -> bool:
-        """Return whether a commit with this marker, or a later one for its app, exists."""
+        """Return whether a commit with this marker, or with a later marker for the same app, exists."""
         done = DeltaTable(self.path).transaction_version(marker.app)
         return done is not None and done >= marker.version
 
     def rebuild(self, target: str) -> int | None:
-        """Return the turn that began a table's rebuild, or None if the table is not being rebuilt."""
+        """Return the turn in which a table's rebuild began, or None if the table is not being rebuilt."""
         rows = self.read(["turn", "kafka_offset"], target=target, reason=Reason.REBUILD.value)
-        rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # excludes events that arrived in the meantime
+        rows = rows.filter(pc.is_null(rows.column("kafka_offset")))  # excludes events that have arrived since
         turn: int | None = pc.max(rows.column("turn")).as_py()
         return turn
 
@@ -237,7 +240,7 @@ class ParkedTables(ControlTable):
             DeltaTable(self.path).delete(f"{mine} AND {' AND '.join(named)}")
 
     def remove(self, target: str, last: int) -> None:
-        """Return the condition for a table's turns up to a given one."""
+        """Remove a table's turns up to and including the turn `last`."""
         mine = f"{self._mine} AND target = {literal(target)}"
         DeltaTable(self.path).delete(f"{mine} AND turn <= {last}")
 

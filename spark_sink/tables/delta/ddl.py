@@ -1,7 +1,7 @@
 """Create and extend Delta tables on the driver through deltalake, without a Spark job.
 
-The log equals the one that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). In cases where it would
-differ, Spark changes the table.
+The log is equal to the log that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). Wherever the two
+would differ, Spark changes the table.
 """
 
 from __future__ import annotations
@@ -31,15 +31,16 @@ from spark_sink.tables.meta_columns import (
 from spark_sink.tables.protocols import DeltaAlterations
 from spark_sink.tables.table_properties import added_properties, missing_columns, shape_properties
 
-# By default, Delta keeps statistics for this many columns. More would make the log large without a benefit.
+# The number of columns for which Delta keeps statistics by default. Statistics for more columns would enlarge the log
+# without a benefit.
 MAX_STATISTICS = 32
 
-# Names that need no quotes in the property that lists the columns with statistics. The property has two readers, and
-# they quote differently.
+# Names that need no quotes in the property that lists the columns with statistics. The two programs that read the
+# property use different quotes.
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-# In the protocol, a table with an explicit list of features.
+# The protocol version from which on a table has an explicit list of features.
 _NAMED_FEATURES = 7
 
 # The maximum number of other commits, such as compactions, between reading a table and changing it.
@@ -50,7 +51,7 @@ class DeltaDdl:
     """Creates and extends the Delta tables in a warehouse.
 
     Args:
-        by_spark: makes the changes that deltalake cannot make, or not exactly.
+        by_spark: makes the changes that deltalake cannot make, or cannot make exactly.
     """
 
     def __init__(self, warehouse: str, by_spark: DeltaAlterations) -> None:
@@ -113,7 +114,7 @@ class DeltaDdl:
         create(location(self._warehouse, name), schema, properties)
 
     def _add_columns(self, name: str, columns: Sequence[TableColumn], attempts: int = _ATTEMPTS) -> bool:
-        """Add the columns that the table lacks. Return False if Spark has to do it."""
+        """Add the columns that the table lacks. Return False if Spark has to add them."""
         table = DeltaTable(location(self._warehouse, name))
         properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if not _is_exact(table, properties):
@@ -132,8 +133,8 @@ class DeltaDdl:
 
 
 def _is_exact(table: DeltaTable, properties: Collection[str]) -> bool:
-    """Return whether deltalake would leave a table as Spark would, because it supports all of the table's features and
-    adds none.
+    """Return whether deltalake would change a table exactly as Spark would, because deltalake supports all of the
+    table's features and adds none.
     """
     if features_of(table) - FUSED_FEATURES:
         return False
@@ -160,12 +161,12 @@ def _type(sql: str) -> DataType:
     return PrimitiveType(delta_type(sql))
 
 
-# The sink looks up rows in this table, and could not read them with deletion vectors.
+# The sink looks up rows in its tables, and could not read them if the tables had deletion vectors.
 _FIXED = {"delta.enableDeletionVectors": "false", **REMEMBERED}
 
 
 def table_properties(shape: TableShape) -> dict[str, str]:
-    """Return the properties for a new table: its description, and which columns get statistics."""
+    """Return the properties for a new table: the table's description, and the list of columns with statistics."""
     # The key comes first, because filters on it benefit from statistics.
     by_use = sorted(shape.columns, key=lambda column: column.name not in shape.key)
     useful = [c.name for c in by_use if has_statistics(c.type) and _PLAIN_NAME.fullmatch(c.name)]

@@ -36,7 +36,7 @@ def by_query(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Rec
 
 
 def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.RecordBatch]:
-    """Read the columns file by file. If column types were widened, older files still have the narrower types."""
+    """Read the columns file by file. If column types were widened, older files still contain the narrower types."""
     storage = fs.PyFileSystem(DeltaStorageHandler(table.table_uri))
     for action in pa.table(table.get_add_actions(flatten=True)).to_pylist():
         if not _may_hold(action, bounds):
@@ -49,11 +49,11 @@ def by_file(table: DeltaTable, types: Types, bounds: Bounds) -> Iterator[pa.Reco
 
 
 def near(table: DeltaTable, shape: TableShape, reach: Reach) -> ds.Dataset:
-    """Return the files that can contain rows within `reach`, according to their statistics in the log if those are
-    reliable.
+    """Return the files that can contain rows within `reach`, according to the files' statistics in the log, if these
+    statistics are reliable.
 
-    Arrow must not filter inside the files, because a merge writes string views there, and Arrow cannot compare their
-    statistics.
+    Arrow must not filter inside the files, because a merge writes string views into them, and Arrow cannot compare the
+    statistics of string views.
     """
     files = table.to_pyarrow_dataset()
     condition = ds.scalar(True)

@@ -53,7 +53,7 @@ class DeltaHistory(HistoryReader, DeltaOpened):
 
     def write(self, rows: pa.Table, adds_only: bool, *markers: Marker) -> None:
         if adds_only:
-            # merge: columns that someone else added are NULL in new rows.
+            # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
             with committing(self._table, *markers):
                 write_deltalake(
                     self._table, rows, mode="append", schema_mode="merge", commit_properties=commit(*markers)

@@ -26,7 +26,7 @@ from spark_sink.tables.meta_columns import (
 # Metadata that each append stores in the log, with `greatest` as JSON, so that the next batch need not read the table.
 GREATEST = "cdc.greatest"
 
-# The maximum number of commits that other writers make in between, such as compactions.
+# The maximum number of commits by other writers, such as compactions, between two appends.
 _LOOK_BACK = 20
 
 
@@ -54,6 +54,6 @@ class DeltaLog(DeltaOpened):
 
     def append(self, rows: pa.Table, greatest: Mapping[str, str], *markers: Marker) -> None:
         properties = commit(*markers, metadata={GREATEST: json.dumps(greatest, sort_keys=True)})
-        # merge: columns that someone else added are NULL in new rows.
+        # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
         with committing(self._table, *markers):
             write_deltalake(self._table, rows, mode="append", schema_mode="merge", commit_properties=properties)

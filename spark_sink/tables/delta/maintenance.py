@@ -34,8 +34,8 @@ _INTERVAL = re.compile(rf"interval (\d+) ({'|'.join(_UNITS)})s?")
 class DeltaMaintenance:
     """Maintains the Delta tables in a warehouse.
 
-    Vacuum needs no list of versions, because it keeps every file that was part of the table at any time during the days
-    to keep. It only removes files that the log lists, because a table's folder can contain another table.
+    Vacuum needs no list of versions to keep, because it keeps every file that was part of the table at any time during
+    the days to keep. It only removes files that the log lists, because a table's folder can contain another table.
     """
 
     def __init__(self, warehouse: str) -> None:
@@ -64,7 +64,7 @@ class DeltaMaintenance:
         with maintaining(name):
             table = self._open(name)
             table.create_checkpoint()
-            table.cleanup_metadata()  # commits that the checkpoint includes, so the log need not keep them
+            table.cleanup_metadata()  # the log need not keep commits that the checkpoint includes
 
     def remember(self, name: str, days: int) -> None:
         with maintaining(name):
@@ -72,7 +72,8 @@ class DeltaMaintenance:
 
     def vacuum(self, name: str, days: float) -> int:
         with maintaining(name):
-            # Not enforced, because the property is deliberately longer, so that a vacuum finds the files to delete.
+            # The retention check is disabled, because the property is deliberately longer than this time, so that a
+            # vacuum finds the files to delete.
             hours = int(timedelta(days=days) / timedelta(hours=1))
             return len(self._open(name).vacuum(hours, dry_run=False, enforce_retention_duration=False))
 
@@ -90,7 +91,7 @@ def maintaining(name: str) -> Iterator[None]:
 
 
 def _checkpointed(table: DeltaTable) -> int:
-    """Return the version of the last checkpoint, or -1 if there is none, because version 0 is also a commit."""
+    """Return the version of the last checkpoint. If none exists, return -1, because version 0 is also a commit."""
     storage = fs.PyFileSystem(DeltaStorageHandler.from_table(table._table))
     try:
         with storage.open_input_file(_LAST_CHECKPOINT) as file:

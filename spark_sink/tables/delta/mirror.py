@@ -1,5 +1,5 @@
-"""A Delta mirror in a worker, which reads stored rows and writes changes through deltalake. Spark never changes the
-table at the same time.
+"""A Delta mirror in a worker, which reads stored rows and writes changes through deltalake. Spark and deltalake never
+change the table at the same time.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class DeltaMirror(MirrorReader, DeltaOpened):
     def write(self, changes: TableChanges, *markers: Marker) -> None:
         source = self._writable(changes)
         if changes.inserts_only:
-            # merge: columns that someone else added are NULL in new rows.
+            # Use the schema mode `merge`, so that columns that someone else added are NULL in new rows.
             with committing(self._table, *markers):
                 write_deltalake(
                     self._table, source, mode="append", schema_mode="merge", commit_properties=commit(*markers)
@@ -63,8 +63,8 @@ class DeltaMirror(MirrorReader, DeltaOpened):
             streamed_exec=False,
             commit_properties=commit(*markers),
         )
-        # The conditions contain no positions, because the fold has already compared them, and the commit fails if
-        # another writer has changed the table.
+        # The conditions contain no positions, because the fold has already compared the positions, and the commit fails
+        # if another writer has changed the table.
         with committing(self._table, *markers):
             merge.when_matched_update(updates).when_not_matched_insert(written).execute()
 

@@ -1,4 +1,4 @@
-"""Code shared by Delta tables in all modes: location, properties, and what goes into deltalake's commits and
+"""Code shared by Delta tables in all modes: location, properties, and the content of deltalake's commits and
 conditions.
 """
 
@@ -20,12 +20,12 @@ from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.spark_operations import Order
 from spark_sink.tables.table_properties import FLOORS_PROPERTY, shape_from
 
-# How long a table's log remembers a removed file. This is longer than maintenance keeps the file, because maintenance
-# only deletes files that the log contains.
+# The time for which a table's log remembers a removed file. Maintenance keeps the file for a shorter time, because it
+# only deletes files that the log still contains.
 REMEMBERED_PROPERTY = "delta.deletedFileRetentionDuration"
 REMEMBERED = {REMEMBERED_PROPERTY: "interval 30 days"}
 
-# What Spark and deltalake call the commit that rolls back a table. The commit has a new version.
+# The name that Spark and deltalake give to the commit that rolls back a table. This commit has a new version.
 _RESTORE = "RESTORE"
 
 # The columns that have statistics in the log.
@@ -37,7 +37,7 @@ def shape_of(table: DeltaTable) -> TableShape:
 
 
 def types_of(table: DeltaTable) -> dict[str, str]:
-    """Return each column's Spark SQL type. For types that no event can have, return the name in the log."""
+    """Return each column's Spark SQL type. For types that no event can have, return the name that the log uses."""
     fields = table.schema().fields
     return {field.name: sql_type_of_delta(str(getattr(field.type, "type", field.type))) for field in fields}
 
@@ -72,11 +72,11 @@ class DeltaOpened:
 
 
 def create(path: str, schema: Schema | pa.Schema, properties: Mapping[str, str]) -> None:
-    """Create a table unless it exists. The commit must become version 0.
+    """Create a table, unless it exists. The commit must become version 0.
 
-    If another commit comes first, deltalake retries and would create the table once more over the existing one, with a
-    new id and without columns that were added in the meantime. If the folder already has someone else's table, opening
-    it checks whether it fits.
+    If another commit came first, deltalake would retry and create a new table over the existing table, with a new id
+    and without columns that were added in the meantime. If the folder already contains someone else's table, this is
+    detected when the table is opened.
     """
     once = CommitProperties(max_commit_retries=0)
     try:
@@ -101,8 +101,8 @@ def commit(*markers: Marker, metadata: Mapping[str, str] | None = None) -> Commi
 
 @contextmanager
 def committing(table: DeltaTable, *markers: Marker) -> Iterator[None]:
-    """Make a commit whose response may get lost. If it does, deltalake retries, and conflicts with its own first
-    attempt.
+    """Make a commit whose response may get lost. If the response gets lost, deltalake retries, and conflicts with its
+    own first attempt.
 
     The first marker shows whether the commit was made.
 
@@ -136,6 +136,6 @@ def keep_properties(table: DeltaTable, properties: Mapping[str, str]) -> None:
 
 
 def literal(text: str) -> str:
-    """Return a text literal in deltalake's SQL. Spark quotes differently."""
+    """Return a text literal in deltalake's SQL. Spark uses different quoting."""
     quoted = text.replace("'", "''")
     return f"'{quoted}'"

@@ -16,7 +16,7 @@ from spark_sink.tables.locations import location
 from spark_sink.tables.registration import CatalogName, RegistrationError
 from spark_sink.tables.spark_sql import literal
 
-# Spark's own catalog, which loses its tables when the session ends unless it uses a Hive metastore.
+# Spark's own catalog. Unless it uses a Hive metastore, it loses its tables when the session ends.
 SESSION_CATALOG = "spark_catalog"
 _BEHIND = "spark.sql.catalogImplementation"
 
@@ -25,7 +25,7 @@ class SparkCatalog:
     """A catalog, identified by its name in Spark.
 
     Args:
-        is_delta: tells whether the table with a given name is a Delta table; all other tables are in another catalog.
+        is_delta: returns whether the table with a given name is a Delta table. All other tables are in another catalog.
 
     Raises:
         ConfigError: the catalog would lose its tables when the session ends.
@@ -75,7 +75,7 @@ def _ticked(name: str) -> str:
 
 
 def _plain(path: str) -> str:
-    """Normalize a folder's path or URL, which can be spelled in different ways."""
+    """Normalize a folder's path or URL, because it can be spelled in different ways."""
     return unquote(urlsplit(path)._replace(scheme="").geturl()).replace("//", "/").rstrip("/")
 
 

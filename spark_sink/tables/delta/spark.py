@@ -40,7 +40,7 @@ SETTINGS = {"spark.databricks.delta.merge.materializeSource": "none"}
 # Delta's exceptions for a commit that conflicts with another commit.
 _OVERTAKEN = re.compile(r"\bio\.delta\.exceptions\.\w+")
 
-# These errors mean that the table will never accept these rows, so a retry would not help.
+# With these errors, the table will never accept the rows, so a retry would not help.
 _REFUSALS = re.compile(r"\b(DELTA_VIOLATE_CONSTRAINT_WITH_VALUES|DELTA_NOT_NULL_CONSTRAINT_VIOLATED)\b")
 
 
@@ -106,8 +106,8 @@ class _Table:
         rows.write.format("delta").mode("append").options(**options).save(self._path)
 
     def _marked(self, marker: Marker | None) -> AbstractContextManager[None]:
-        """Add the marker to the commits that statements within the block make. They do nothing if the table already has
-        it.
+        """Add the marker to the commits of statements within the block. If the table already has the marker, the
+        statements do nothing.
         """
         return session_settings(
             self._session, {} if marker is None else {_APP: marker.app, _VERSION: str(marker.version)}

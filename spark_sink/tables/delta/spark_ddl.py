@@ -1,4 +1,6 @@
-"""Make changes to Delta tables that deltalake cannot make, or not exactly. Spark makes them on the driver."""
+"""Make those changes to Delta tables that deltalake cannot make, or cannot make exactly. Spark makes these changes on
+the driver.
+"""
 
 from __future__ import annotations
 
@@ -29,15 +31,16 @@ class SparkDdl:
         table = DeltaTable(location(self._warehouse, name))
         properties = added_properties(table.metadata().configuration, types_of(table), columns)
         if any(column.type == "timestamp_ntz" for column in columns):
-            # Spark enables the feature automatically when it creates a table, but not when it adds a column.
+            # Spark enables this feature automatically when it creates a table, but not when it adds a column.
             properties["delta.feature.timestampNtz"] = "supported"
         if properties:
             self._spark.sql(f"ALTER TABLE {self._quoted(name)} SET TBLPROPERTIES ({listed(properties)})")
         self._spark.sql(f"ALTER TABLE {self._quoted(name)} ADD COLUMNS ({declared})")
 
     def replace(self, name: str, columns: Mapping[str, str], properties: Mapping[str, str]) -> None:
-        # Spark cannot replace a table that is addressed by its path: CREATE OR REPLACE finds different properties and
-        # fails. The new properties are set last. Without them, the table counts as the old one and is replaced again.
+        # Spark cannot replace a table that is addressed by its path, because CREATE OR REPLACE finds different
+        # properties and fails. The new properties are set last. Until then, the table counts as the old table, and a
+        # repeated call replaces it again.
         path = location(self._warehouse, name)
         before = DeltaTable(path).metadata().configuration
         declared = ", ".join(f"`{column}` {sql}" for column, sql in columns.items())
@@ -66,8 +69,8 @@ class SparkDdl:
     def _rewrite(self, name: str, columns: Sequence[TableColumn]) -> None:
         """Write all rows again with wider types, in one commit.
 
-        Delta's type widening would leave the files unchanged, but deltalake cannot write tables that use it. The table
-        keeps its properties, transaction markers and features.
+        Delta's type widening would leave the files unchanged, but deltalake cannot write tables that use type widening.
+        The table keeps its properties, transaction markers and features.
         """
         path = location(self._warehouse, name)
         table = DeltaTable(path)

@@ -1,4 +1,4 @@
-"""Delta tables that Spark writes, in a worker: the worker reads stored rows, stages changes, and requests their
+"""Delta tables that Spark writes, as seen by a worker. The worker reads stored rows, stages changes, and requests their
 execution.
 """
 

@@ -52,12 +52,12 @@ class DeltaTables:
             return None
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, even if the sink did not create it."""
+        """Return whether the table exists, regardless of who created it."""
         return DeltaTable.is_deltatable(location(self.warehouse, name))
 
     def as_of(self, name: str, moment: datetime) -> MirrorTable | None:
         opened = DeltaTable(location(self.warehouse, name))
-        # Newest first. The commit times are from the log files, in milliseconds.
+        # The versions, newest first. The commit times come from the log files, in milliseconds.
         earlier = (c["version"] for c in opened.history() if c["timestamp"] <= moment.timestamp() * 1000)
         version = next(earlier, None)
         if version is None:
@@ -66,8 +66,8 @@ class DeltaTables:
             return None
         try:
             opened.load_as_version(version)
-            # Read with the features that the table had at that time: files that today's engine writes may need another
-            # reader.
+            # Read the table with the features that it had at that time, because files from its current engine may need
+            # another reader.
             found = self._opened(name, opened)
         except DeltaError as error:
             raise FatalError(f"{name} cannot be read as of {moment.isoformat()}: {error}") from None
@@ -117,7 +117,8 @@ def features_of(table: DeltaTable) -> frozenset[str]:
     """Return the features that writers must support for a table."""
     protocol = table.protocol()
     has = features(protocol.min_writer_version, frozenset(protocol.writer_features or ()))
-    # deltalake 1.6 adds it to every table with named features when it sets a property, such as the floors.
+    # When deltalake 1.6 sets a property, such as the floors, it adds the variant feature to every table with named
+    # features.
     unused = not any("Variant" in str(field.type) for field in table.schema().fields)
     return has - {"variantType"} if unused else has
 

@@ -1,1 +1,1 @@
-"""Iceberg tables: workers read them through pyiceberg, and Spark writes them."""
+"""Iceberg tables, which workers read through pyiceberg, and which Spark writes."""

@@ -1,4 +1,4 @@
-"""Traits observed in a catalog for Iceberg tables, and the file that stores them."""
+"""The traits observed in a catalog for Iceberg tables, and the file that stores these traits."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from spark_sink.schema.table_naming import RESERVED
 
 @dataclass(frozen=True)
 class CatalogTraits:
-    """A catalog's traits. The defaults are what the sink wants, and how folders behave.
+    """A catalog's traits. The defaults are the traits that the sink wants, and that folders have.
 
     Args:
-        format_version: the format version of the tables that it creates.
+        format_version: the format version of the tables that the catalog creates.
         keeps_snapshots: whether previous versions can be read.
-        can_expire: whether it allows old snapshots to expire.
+        can_expire: whether the catalog allows old snapshots to expire.
     """
 
     format_version: int = 3
@@ -40,24 +40,24 @@ class _Remembered(msgspec.Struct):
 
 @dataclass(frozen=True)
 class TraitsMemory:
-    """The stored test result for one catalog, in the warehouse folder reserved for the sink."""
+    """The stored test result for one catalog. It is in the warehouse folder that is reserved for the sink."""
 
     warehouse: str
     access: CatalogAccess
 
     @property
     def id(self) -> str:
-        """The id for this catalog and warehouse, shared by all pipelines. It is part of the file name."""
+        """The id for this catalog and warehouse, which all pipelines share. The id is part of the file name."""
         told = (self.warehouse, self.access.name, self.access.address, self.access.reader.get("warehouse", ""))
         return hashlib.sha256("\0".join(told).encode()).hexdigest()[:12]
 
     def recall(self, seconds: float = math.inf) -> CatalogTraits | None:
-        """Return the stored result, unless it does not exist or is too old."""
+        """Return the stored result, or None if it does not exist or is too old."""
         try:
             with self._files.open_input_stream(self._path) as stored:
                 found = msgspec.json.decode(stored.read(), type=_Remembered)
         except (OSError, TableNotFoundError, msgspec.MsgspecError):
-            return None  # the warehouse may not exist yet; then the catalog is tested again
+            return None  # the warehouse may not exist yet; in that case, the catalog is tested again
         return found.traits if time.time() - found.asked_at < seconds else None
 
     def keep(self, traits: CatalogTraits) -> None:

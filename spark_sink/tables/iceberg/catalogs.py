@@ -1,6 +1,6 @@
-"""The catalog where both Spark and pyiceberg find an Iceberg table by its name.
+"""The catalog in which both Spark and pyiceberg find an Iceberg table by its name.
 
-Without a configured catalog, the folders in the warehouse serve as one, and a table's folder is its name.
+Without a configured catalog, the folders in the warehouse serve as the catalog, and a table's folder is its name.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class TableCatalog(Protocol):
         """Return the current table, or None if it does not exist."""
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, even if the sink did not create it."""
+        """Return whether the table exists, regardless of who created it."""
 
     def spelled(self, name: str) -> str | None:
         """Return the name under which the table exists, ignoring case, or None."""
@@ -36,17 +36,18 @@ class TableCatalog(Protocol):
         """Send a request to the catalog.
 
         Raises:
-            FatalError: it does not answer, or rejects the request.
+            FatalError: the catalog does not answer, or rejects the request.
         """
 
     def path(self, name: str) -> tuple[str, ...]:
         """Return a table's name in SQL: catalog, namespaces, table."""
 
     def namespaces(self, name: str) -> list[tuple[str, ...]]:
-        """Return the namespaces that must exist before the table, like `path` in SQL, outermost first.
+        """Return the namespaces that must exist before the table can be created, in the form of `path`, outermost
+        first.
 
         Raises:
-            Refused: the catalog does not accept a name like this.
+            Refused: the catalog does not accept such a name.
         """
 
 
@@ -87,7 +88,7 @@ class FolderCatalog:
 
 
 def catalog_of(warehouse: str, access: CatalogAccess | None) -> TableCatalog:
-    """The configured catalog."""
+    """Return the configured catalog."""
     if access is None:
         return FolderCatalog(warehouse)
     # Imported here because a worker that uses folders needs no catalog clients.
@@ -107,8 +108,8 @@ def in_sql(path: tuple[str, ...]) -> str:
 
 
 def _newest_metadata(folder: str) -> str | None:
-    """Return the newest metadata file. A writer that dies after a commit leaves the hint pointing to the previous file,
-    so look for newer files.
+    """Return the newest metadata file. If a writer dies after a commit, the hint still points to the previous file, so
+    look for newer files.
     """
     files = load_file_io(location=folder)
     try:

@@ -23,7 +23,7 @@ from spark_sink.tables.table_properties import (
     shape_properties,
 )
 
-# Row changes are stored separately from the files: as deletion vectors in format version 3, and as position delete
+# Row changes are stored separately from the data files, as deletion vectors in format version 3, and as position delete
 # files in version 2. Every commit writes a metadata file, and only the newest metadata files are kept.
 _FIXED = {
     **{f"write.{statement}.mode": "merge-on-read" for statement in ("delete", "update", "merge")},
@@ -32,7 +32,8 @@ _FIXED = {
 }
 
 
-# Events are looked up by position. All positions start with the same characters, so statistics keep the whole text.
+# Events are looked up by position. All positions start with the same characters, so the statistics must keep the whole
+# text.
 _OF_CHANGELOGS = {f"write.metadata.metrics.column.{POS}": "full"}
 
 
@@ -46,9 +47,8 @@ class IcebergDdl:
         traits: Callable[[], CatalogTraits],
         buckets: Mapping[str, int],
     ) -> None:
-        """Args:
-        traits: returns the catalog's traits, which are known when the first table is created. buckets: the number of
-        buckets for new tables, keyed by name or pattern.
+        """`traits` returns the catalog's traits, which are known when the first table is created. `buckets` has the
+        number of buckets for new tables, keyed by table name or pattern.
         """
         self._traits = traits
         self._spark = sibling(spark, catalog.spark)
@@ -70,8 +70,8 @@ class IcebergDdl:
         if present is None or table is None:
             return self.create(name, shape)
         if shape_of(table.metadata).built != shape.built:
-            # Iceberg keeps properties that the new table does not have. Those that describe the old rows must not apply
-            # to it.
+            # Iceberg keeps properties that the new table does not have. Properties that describe the old rows must not
+            # apply to the new table.
             old = [name for name in table.metadata.properties if name.startswith("cdc.") and name not in IDENTITY]
             if old:
                 names = ", ".join(map(literal, old))
@@ -127,9 +127,9 @@ def creation_properties(shape: TableShape, format_version: int) -> dict[str, str
 
 
 def bucket_column(shape: TableShape) -> str | None:
-    """Return the column whose values can be hashed into buckets: the first key column that is a number or a text.
-    Return None for a changelog, and for a table without such a column. The source column is skipped, because it has the
-    same value in many rows.
+    """Return the column whose values are hashed into buckets: the first key column that is a number or a text. Return
+    None for a changelog, and for a table without such a column. The source column is skipped, because it has the same
+    value in many rows.
     """
     if shape.mode == Mode.CHANGELOG:
         return None

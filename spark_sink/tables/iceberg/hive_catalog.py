@@ -13,19 +13,19 @@ from pyiceberg.catalog.hive import HiveCatalog, _HiveClient
 from thrift.transport.TSocket import TSocket
 from thrift.transport.TTransport import TBufferedTransport, TTransportException
 
-# By default this logger writes every attempt to standard error. The sink's error contains the last attempt.
+# By default, this logger reports every attempt on standard error. The sink's error reports the last attempt.
 logging.getLogger("thrift.transport.TSocket").addHandler(logging.NullHandler())
 
 # The timeout for each response. A slower metastore counts as unavailable.
 _SECONDS = 60.0
 
-# The pauses before each round of attempts. They give a restarting metastore about 15 s.
+# The pause before each round of attempts, in seconds. Together, the pauses give a restarting metastore about 15 s.
 _WAITS = (0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 
 
 class MetastoreCatalog(HiveCatalog):
     """A thread-safe client. pyiceberg's own client has one connection for all threads, uses only the first of several
-    metastores, and waits forever for one that hangs.
+    metastores, and waits forever for a metastore that hangs.
     """
 
     @staticmethod
@@ -34,7 +34,7 @@ class MetastoreCatalog(HiveCatalog):
 
 
 class _Connection(_HiveClient, threading.local):
-    """A connection per thread, open for the duration of a request."""
+    """One connection per thread, which is open for the duration of a request."""
 
     def __init__(self, uri: str, ugi: str | None) -> None:
         self._addresses = uri.split(",")

@@ -1,4 +1,4 @@
-"""Tables in an Iceberg catalog that is stored in a database. Spark writes to it through JDBC."""
+"""Tables in an Iceberg catalog that is stored in a database. Spark accesses the database through JDBC."""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Maintain the files in Iceberg tables. They are read through pyiceberg, and changed by Iceberg's actions in Spark."""
+"""Maintain the files in Iceberg tables. Files are inspected through pyiceberg, and changed by Iceberg's actions in
+Spark.
+"""
 
 from __future__ import annotations
 
@@ -32,7 +34,7 @@ from spark_sink.tables.maintenance import Compacted, MaintenanceError, TableFile
 
 _DAY_MS = 86_400_000
 
-# No file counts as too large, so large files are not rewritten just to split them.
+# No file counts as too large, so that large files are not rewritten only to be split.
 _NO_LIMIT = str(1 << 50)
 
 
@@ -77,9 +79,9 @@ class IcebergMaintenance:
         """Do nothing, because the table knows the files in all its snapshots."""
 
     def vacuum(self, name: str, days: float) -> int:
-        """Expire old snapshots, and delete files that failed commits left behind if they are equally old. An active
-        writer's files are newer, and no kept snapshot contains the deleted files. If the catalog does not allow
-        snapshots to expire, do nothing, because Iceberg then removes no file.
+        """Expire old snapshots, and delete equally old files that failed commits left behind. An active writer's files
+        are newer, and no kept snapshot contains the deleted files. If the catalog does not allow snapshots to expire,
+        delete nothing, because Iceberg would then not remove any file.
         """
         with _maintaining(name):
             self._copy_markers(name)
@@ -89,8 +91,8 @@ class IcebergMaintenance:
             return self._expire(name, limit) + self._remove_unknown(name, limit)
 
     def _copy_markers(self, name: str) -> None:
-        """Copy the markers from the newest snapshot to a table property. Otherwise they would be lost if another
-        program compacts the table and then expires all older snapshots.
+        """Copy the markers from the newest snapshot to a table property. Otherwise, the markers would be lost if
+        another program compacted the table and then expired all older snapshots.
         """
         metadata = self._metadata(name)
         copy = copy_of_markers(metadata)
@@ -117,8 +119,8 @@ class IcebergMaintenance:
     def _may_hold_tables(self, folder: str) -> bool:
         """Return whether a table's folder can contain other tables, whose names start with this table's name.
 
-        The table does not know the files that belong to other tables. Its partition folders have an equals sign in
-        their names.
+        The table does not know which files belong to other tables. The names of partition folders contain an equals
+        sign.
         """
         files, path = hadoop_folder(self._session, folder)
         entries = files.listStatus(path) if files.exists(path) else ()
@@ -146,10 +148,10 @@ class IcebergMaintenance:
 
 
 def _first_to_keep(metadata: TableMetadata, limit: int) -> int | None:
-    """Return the time (ms) of the oldest snapshot that must stay, or None if all must stay.
+    """Return the time (ms) of the oldest snapshot that must be kept, or None if all snapshots must be kept.
 
-    This is the snapshot that was the newest one at the limit. If the newest snapshot with markers is older, return that
-    one's time.
+    This is the snapshot that was the newest at the limit. If the newest snapshot with markers is older, return the time
+    of that snapshot.
     """
     kept = list(ancestors(metadata))
     then = next((one.timestamp_ms for one in kept if one.timestamp_ms <= limit), None)

@@ -37,7 +37,7 @@ from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
 
 # The markers for all work, as JSON, in the summary of every snapshot that the sink creates. A table property with the
-# same name has a copy, with the sequence number of the snapshot that the copy was made from.
+# same name contains a copy, with the sequence number of the snapshot from which the copy was made.
 MARKERS_PROPERTY = "cdc.markers"
 
 # The version of a table that has no commits.
@@ -61,7 +61,7 @@ _LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
 
 
 def types_of(metadata: TableMetadata) -> dict[str, str]:
-    """Return each column's Spark SQL type. For types that no event can have, return the name in Iceberg."""
+    """Return each column's Spark SQL type. For types that no event can have, return the name that Iceberg uses."""
     return {field.name: _sql(field.field_type) for field in metadata.schema().fields}
 
 
@@ -76,7 +76,7 @@ def shape_of(metadata: TableMetadata) -> TableShape:
 
 
 def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """Return the newest snapshot and its ancestors, as far as they still exist."""
+    """Return the newest snapshot and those of its ancestors that still exist."""
     snapshot = metadata.current_snapshot()
     while snapshot is not None:
         yield snapshot
@@ -85,9 +85,9 @@ def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
 
 
 def markers_of(metadata: TableMetadata) -> dict[str, int]:
-    """Return the greatest version per app. The newest snapshot with markers has all of them; snapshots without markers,
-    such as those from a compaction, can follow it. If no snapshot has markers, use the copy, which can lack the newest
-    ones.
+    """Return the greatest version per app. The newest snapshot with markers has all markers. It can be followed by
+    snapshots without markers, such as those from a compaction. If no snapshot has markers, use the copy, which can lack
+    the newest markers.
     """
     told = summary_property(metadata, MARKERS_PROPERTY)
     found: dict[str, int] = _copied_markers(metadata) if told is None else json.loads(told)
@@ -95,8 +95,8 @@ def markers_of(metadata: TableMetadata) -> dict[str, int]:
 
 
 def _copied_markers(metadata: TableMetadata) -> dict[str, int]:
-    """Return the copy of the markers. If the table was rolled back to a state before the copy, the rows it covers are
-    gone, so return no markers.
+    """Return the copy of the markers. If the table was rolled back to a state before the copy, the rows that the
+    markers cover are gone, so return no markers.
     """
     copy, newest = metadata.properties.get(MARKERS_PROPERTY), metadata.current_snapshot()
     if copy is None or newest is None:
@@ -119,7 +119,7 @@ def commit_properties(
     metadata: TableMetadata | None, markers: Sequence[Marker], summary: Mapping[str, str]
 ) -> dict[str, str] | None:
     """Return the snapshot properties for a commit: all markers, and other metadata. Return None if the table already
-    has the first marker, because it then has the whole change.
+    has the first marker, because in that case it has the whole change.
     """
     stored = {} if metadata is None else markers_of(metadata)
     fresh = {app: version for app, version in markers if stored.get(app, -1) < version}
@@ -138,7 +138,7 @@ class IcebergOpened:
     """One of the sink's tables, opened.
 
     Args:
-        snapshot: the snapshot to read; the newest by default.
+        snapshot: the snapshot to read; by default, the newest snapshot.
     """
 
     orders: Sequence[Order] = ()
@@ -162,11 +162,11 @@ class IcebergOpened:
             return True
         if metadata.snapshot_by_id(seen.version) is not None:
             return False
-        # A later commit expired the snapshot, or the metadata is a copy from before the snapshot.
+        # Either a later commit expired the snapshot, or the metadata is a copy from before the snapshot.
         return metadata.last_updated_ms * 1000 >= seen.at
 
     def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
-        """Return these columns, with the table's types, for all requested rows and possibly for more."""
+        """Return these columns, with the table's types, for all requested rows and possibly for other rows."""
         types = {**self.shape.types, **OWN_COLUMNS[self.shape.mode]}
         fields = [(name, _LISTS.get(types[name]) or arrow_type(types[name])) for name in names]
         scan = self._table.scan(rows, tuple(dict.fromkeys(names)), snapshot_id=self._snapshot)
@@ -176,7 +176,7 @@ class IcebergOpened:
 
 
 def version_of(metadata: TableMetadata) -> int:
-    """The version at which readers can see the table's current state: its snapshot id."""
+    """Return the version at which readers can see the table's current state, which is its snapshot id."""
     snapshot = metadata.current_snapshot()
     return NO_SNAPSHOT if snapshot is None else snapshot.snapshot_id
 
@@ -198,7 +198,7 @@ def buckets_of(metadata: TableMetadata) -> int:
 
 
 def within(bounds: Bounds) -> BooleanExpression:
-    """Return the condition that columns are within their bounds."""
+    """Return the condition that all columns are within their bounds."""
     found: BooleanExpression = AlwaysTrue()
     for name, (least, greatest) in bounds.items():
         column = Reference(name)

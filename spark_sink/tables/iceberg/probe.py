@@ -1,4 +1,4 @@
-"""At start, test how a catalog behaves by creating a table and dropping it again.
+"""At startup, test how a catalog behaves, by creating a table and dropping it again.
 
 Some catalogs silently create a table with a different version from the one requested, show only the newest snapshot, or
 do not allow snapshots to expire.
@@ -26,12 +26,12 @@ from spark_sink.tables.iceberg.spark_catalog import java_table
 
 log = structlog.get_logger()
 
-# Newest first. The sink does not support row changes in any other version.
+# The format versions, newest first. The sink does not support row changes in any other version.
 _VERSIONS = (3, 2)
 
 _APP = "probe"
 
-# After this time, the next start tests again, because the catalog may have been upgraded.
+# After this time, the next start tests the catalog again, because it may have been upgraded.
 _BELIEVED_SECONDS = 86_400.0
 
 _NO_TABLE = "Check tables.iceberg_catalog, and whether its user may create namespaces and tables"
@@ -43,8 +43,8 @@ _NO_CLASS = (
 
 
 def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -> CatalogTraits:
-    """Return a catalog's traits, and log how they differ from what the sink wants. The catalog is only tested if its
-    traits are unknown.
+    """Return a catalog's traits, and log how they differ from the traits that the sink wants. The catalog is only
+    tested if its traits are unknown.
 
     Raises:
         ConfigError: the catalog loses properties that the sink relies on.
@@ -98,7 +98,7 @@ class _Probe:
             try:
                 self._session.sql(f"CREATE TABLE {self._quoted} (probed int) USING iceberg {properties}")
             except SPARK_ERRORS:
-                # If the table exists nevertheless, the failure has a cause other than its version.
+                # If the table exists nevertheless, the failure has a cause other than the version.
                 if version == _VERSIONS[-1] or self._catalog.exists(self._name):
                     raise
             else:

@@ -1,4 +1,4 @@
-"""A catalog on a server: a REST catalog, a database, a metastore, or any other that both clients support."""
+"""A catalog on a server: a REST catalog, a database, a metastore, or any other catalog that both clients support."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from spark_sink.spark.foreign_errors import reason
 # Hive databases cannot be nested.
 _OF_HIVE = re.compile(r"([A-Za-z0-9_]+\.)?[A-Za-z0-9_]+")
 
-# The namespace for a table whose name has no dot, because catalogs have no tables outside a namespace.
+# The namespace for tables whose names have no dot, because catalogs have no tables outside a namespace.
 _DEFAULT = "default"
 
 # The timeout for each response. A slower server counts as unavailable.
 _SECONDS = 60.0
 
-# A restarting server is retried for about 15 s. Requests that change something are sent only once.
+# Requests to a restarting server are retried for about 15 s. Requests that change something are sent only once.
 _RETRIES = Retry(
     total=6,
     backoff_factor=0.25,
@@ -40,7 +40,9 @@ _RETRIES = Retry(
 
 
 class ServedCatalog:
-    """The tables in a catalog. This object is sent to the workers, and connects where it is used."""
+    """The tables in a catalog. This object is sent to the workers, and each process that uses it connects to the
+    catalog.
+    """
 
     def __init__(self, access: CatalogAccess) -> None:
         self._access = access
@@ -119,7 +121,7 @@ def _asking(access: CatalogAccess) -> Iterator[None]:
 
 @lru_cache(maxsize=4)
 def _connected(type: CatalogType, name: str, properties: frozenset[tuple[str, str]]) -> Catalog:
-    """Return one connection for all tables in a process."""
+    """Return the connection that all tables in a process share."""
     given = dict(properties)
     match type:
         case CatalogType.REST:
@@ -142,7 +144,7 @@ class _Rest(RestCatalog):
     """A client with timeouts. pyiceberg's own client waits forever for a server that hangs."""
 
     def _config_headers(self, session: Session) -> None:
-        # Set first when a session is prepared, because the next step requests a token.
+        # The headers are set first when a session is prepared, and the next step already requests a token.
         super()._config_headers(session)
         for scheme in ("http://", "https://"):
             session.mount(scheme, _Patient(max_retries=_RETRIES))

@@ -35,7 +35,7 @@ from spark_sink.tables.spark_writer import SparkTable
 from spark_sink.tables.staging import Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
-# The prefix for what Spark writes into a statement's snapshot summary.
+# The prefix for properties that Spark writes into the summary of a statement's snapshot.
 _SUMMARY = "spark.sql.iceberg.snapshot-property."
 
 # Iceberg's exceptions for a commit that conflicts with another commit.
@@ -46,7 +46,7 @@ class IcebergInSpark:
     """The Iceberg tables in a catalog, written by Spark.
 
     Args:
-        traits: returns the catalog's traits, which are known when the first rows are written.
+        traits: returns the catalog's traits, which are known by the time the first rows are written.
     """
 
     def __init__(self, catalog: TableCatalog, traits: Callable[[], CatalogTraits], staging: Staging) -> None:
@@ -59,8 +59,8 @@ class IcebergInSpark:
 
     @cached_property
     def _appends(self) -> bool:
-        """Append new rows, if the catalog shows commits before the newest snapshot. Otherwise it is impossible to see
-        whether another writer has added the rows.
+        """Return whether new rows are appended. They are if the catalog shows commits before the newest snapshot.
+        Otherwise, it is impossible to see whether another writer has added the rows.
         """
         return self._traits().keeps_snapshots
 
@@ -126,11 +126,12 @@ class _Table:
         self._commit(change, markers, order.summary)
 
     def _append(self, rows: DataFrame, version: int) -> None:
-        """Add rows that are not in a given version of the table. This is an overwrite of no rows, because Iceberg
-        rejects it if another commit has added any row since that version. Iceberg does not reject a plain append.
+        """Add rows that are not in a given version of the table. The rows are added by an overwrite that replaces no
+        rows, because Iceberg rejects such an overwrite if another commit has added any row since that version. Iceberg
+        would not reject a plain append.
         """
         validated = rows.writeTo(self._quoted).option("isolation-level", "serializable")
-        if version != NO_SNAPSHOT:  # otherwise since the table was created
+        if version != NO_SNAPSHOT:  # otherwise, validation covers all commits since the table was created
             validated = validated.option("validate-from-snapshot-id", str(version))
         validated.overwrite(lit(False))
 

@@ -12,6 +12,6 @@ from spark_sink.tables.iceberg.catalogs import TableCatalog, quoted
 def java_table(session: SparkSession, catalog: TableCatalog, name: str) -> Any:
     """Return a table as an object in Iceberg's own API."""
     java: Any = session._jvm
-    # Iceberg finds the catalog through the thread's active session, which only statements set.
+    # Iceberg finds the catalog through the thread's active session, which otherwise only statements set.
     java.org.apache.spark.sql.classic.SparkSession.setActiveSession(session._jsparkSession)
     return java.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session._jsparkSession, quoted(catalog, name))

@@ -53,7 +53,7 @@ class IcebergTables:
         return None if table is None else shape_of(table.metadata)
 
     def exists(self, name: str) -> bool:
-        """Return whether the table exists, even if the sink did not create it."""
+        """Return whether the table exists, regardless of who created it."""
         return self.catalog.exists(name)
 
     def as_of(self, name: str, moment: datetime) -> IcebergMirror | None:
@@ -63,7 +63,8 @@ class IcebergTables:
         kept = list(ancestors(table.metadata))
         then = next((one for one in kept if one.timestamp_ms <= moment.timestamp() * 1000), None)
         if then is None:
-            # A program that expires snapshots can remove their ids from those that stay, but not their numbers.
+            # A program that expires snapshots can remove the ids of expired snapshots from the remaining snapshots, but
+            # cannot change the remaining snapshots' sequence numbers.
             if kept and (kept[-1].sequence_number or 0) > 1:
                 raise FatalError(f"the snapshots of {name} do not reach back to {moment.isoformat()}")
             return None
