@@ -1,4 +1,4 @@
-"""Command-line parts that both programs use."""
+"""Parts of the command line that both programs use."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import click
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 _WHOLE = 1000
-"""Maximum length of a command summary. All summaries are shorter, so none is truncated."""
+"""Maximum length of a command summary. All summaries are shorter, so no summary is truncated."""
 
 
 class CommandGroup(click.Group):
-    """A command group whose help prints each command's summary in full. By default, Click would shorten it to
+    """A command group whose help prints each command's summary in full. By default, Click would shorten each summary to
     one line.
     """
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command for the arguments. For an unknown name, the error suggests the most similar one."""
+        """Return the command for the arguments. For an unknown name, the error suggests the most similar command."""
         try:
             return super().resolve_command(ctx, args)
         except click.UsageError as error:
@@ -45,7 +45,7 @@ class LazyGroup(CommandGroup):
 
     Args:
         commands: each command's summary, keyed by its name; tests compare them with the commands' own summaries.
-        modules: the module for each command that is not in a module of its own name.
+        modules: the module for each command whose module has a different name.
         package: the package that contains the modules.
     """
 
@@ -86,8 +86,8 @@ def config_option(file: str, variable: str) -> Callable[[Command], Command]:
     """Return the `-c` option.
 
     Args:
-        file: default file in the working directory, used if neither the option nor the variable is set.
-        variable: environment variable that can contain the path.
+        file: default file in the working directory. It is used if neither the option nor the variable is set.
+        variable: environment variable that can contain the file's path.
     """
     return click.option(
         "-c",

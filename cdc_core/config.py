@@ -1,7 +1,7 @@
 """Read a YAML file into a program's typed settings, with `${NAME}` for values from the environment.
 
-Errors include the location but no text from the file, because it could be a secret. The reader follows two YAML 1.2
-rules: only `true` and `false` are booleans (a column can be named NO), and a mapping cannot repeat a key.
+Errors include the location but no text from the file, because such text could be a secret. The reader follows two YAML
+1.2 rules: only `true` and `false` are booleans (a column can be named NO), and a mapping cannot repeat a key.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from cdc_core.errors import ConfigError, quote
 Model = TypeVar("Model", bound=BaseModel)
 
 FILE = "file"
-"""The name under which a model's validators find the SettingsFile in their context."""
+"""The name under which a model's validators find the `SettingsFile` in their context."""
 
 
 def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Model:
@@ -70,7 +70,7 @@ class _Loader(yaml.SafeLoader):
         try:
             return super().construct_object(node, deep)
         except (ValueError, LookupError, AttributeError, ArithmeticError):
-            # PyYAML's constructors do not wrap Python's errors for `2026-02-31` or `!!int x`.
+            # PyYAML's constructors do not wrap the errors that Python raises for `2026-02-31` or `!!int x`.
             kind = node.tag.removeprefix(_TAG)
             raise yaml.constructor.ConstructorError(None, None, f"not a valid {kind}", node.start_mark) from None
 
@@ -114,12 +114,12 @@ def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
         yield from _repeated(value, seen)
 
 
-# Quoted parts of PyYAML's messages that do not come from the file: token names and expected characters.
+# Quoted parts of PyYAML's messages that do not come from the file, which are token names and expected characters.
 _QUOTED = re.compile(r"""('<[a-z ]+>'|'[][{}:,?. >!-]'|'\\t')|(['"]).*\2""")
 
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
-    """Return what is wrong and where, without PyYAML's quotes from the file."""
+    """Return the problem and its location, without the text that PyYAML quotes from the file."""
     said = _without_quotes(error.problem or "it cannot be read")
     mark, begun = error.problem_mark, error.context_mark
     if begun is not None and mark is not None and begun.line != mark.line:

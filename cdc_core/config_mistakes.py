@@ -1,4 +1,6 @@
-"""Describe configuration mistakes in plain words: the location and what was expected, but never the value."""
+"""Describe configuration mistakes in plain words, with the location and the expected value, but never with the given
+value.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +25,7 @@ class Places:
         self._walk(root, (), frozenset())
 
     def _walk(self, node: yaml.Node | None, location: Location, above: frozenset[int]) -> None:
-        if node is None or id(node) in above:  # an alias can refer to a node that contains it
+        if node is None or id(node) in above:  # an alias can refer to a node that contains the alias
             return
         self._lines.setdefault(location, node.start_mark.line + 1)
         below = above | {id(node)}
@@ -68,7 +70,7 @@ _NAME_CHARACTERS = 60
 
 
 class SettingsFile:
-    """The file that settings were read from, for mistakes that only surface when the settings are used."""
+    """The file from which settings were read, for mistakes that only surface when the settings are used."""
 
     def __init__(self, where: str, places: Places) -> None:
         self._where = where
@@ -91,7 +93,7 @@ def mistakes(error: ValidationError, model: type[BaseModel], places: Places) -> 
     within = {mistake["loc"][:depth] for mistake in told for depth in range(len(mistake["loc"]))}
     for mistake in told:
         if mistake["type"] == "too_short" and mistake["loc"] in within:
-            continue  # a list with invalid items is also reported as empty
+            continue  # pydantic also reports a list with invalid items as empty
         place = _place(mistake["loc"], mistake["type"], places)
         found.setdefault(place, {})[_said(mistake, model)] = None
     return [
@@ -114,7 +116,7 @@ def _place(location: Location, kind: str, places: Places) -> Location:
 
 
 def _joined(sentences: Sequence[str]) -> str:
-    """Return one sentence that lists everything a setting with several types accepts."""
+    """Return one sentence that lists everything that a setting with several types accepts."""
     if len(sentences) > 1 and all(sentence.startswith(_EXPECTED) for sentence in sentences):
         return _EXPECTED + " or ".join(sentence.removeprefix(_EXPECTED) for sentence in sentences)
     return "; ".join(sentences)
@@ -159,7 +161,7 @@ def _one_of(context: Mapping[str, Any]) -> str:
 
 
 def _length(count: int, context: Mapping[str, Any]) -> str:
-    """Return a length with its unit. Pydantic reports a secret in the same way as a list."""
+    """Return a length with its unit. Pydantic reports the length of a secret in the same way as that of a list."""
     one, many = ("entry", "entries") if context["field_type"] in _COLLECTIONS else ("character", "characters")
     return f"{count} {one if count == 1 else many}"
 
@@ -172,7 +174,7 @@ def _always(sentence: str) -> Callable[[Mapping[str, Any]], str]:
 
 
 def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
-    """Sentences for mistakes, keyed by pydantic's name for the mistake."""
+    """Yield the sentences for mistakes, keyed by pydantic's names for the mistakes."""
     for kinds, sentence in (
         (("bool_type", "bool_parsing"), "expected true or false"),
         (("string_type",), "expected text; quote a value that YAML would read as another type"),

@@ -2,7 +2,7 @@
 
 The Avro schema (`envelope.avsc`) is generated from these classes, so there is only one list of fields. New fields are
 added at the end with a null default, and existing fields never change. This module imports nothing from the project, so
-consumers can copy it on its own.
+consumers can copy this file alone.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ INT = Meta(extra={"avro": "int"})
 MICROS = Meta(extra={"avro": {"type": "long", "logicalType": "timestamp-micros"}})
 
 
-# gc=False, here and for every class that is instantiated per message: their objects never form cycles, so the garbage
-# collector does not need to visit them. Visiting them would take a tenth of the run time (docs/benchmarks.md).
+# `gc=False` is set here and on every class that is instantiated per message. Objects of these classes never form
+# cycles, so the garbage collector does not need to visit them. The visits would take a tenth of the run time
+# (docs/benchmarks.md).
 
 
 class Tx(Struct, frozen=True, gc=False):
@@ -127,12 +128,14 @@ class ChangeEvent(Struct, frozen=True, gc=False):
 
     @classmethod
     def update(cls, at: Context, key: Key, before: ImageText | None, after: ImageText, detail: Detail) -> ChangeEvent:
-        """A changed row. `before` is None if the source did not send it; `key.old` is set if the key changed."""
+        """A changed row. `before` is None if the source did not send a before image, and `key.old` is set if the key
+        changed.
+        """
         return _event("row", "u", at, key, before, after, None, detail)
 
     @classmethod
     def delete(cls, at: Context, key: Key, before: ImageText | None, detail: Detail) -> ChangeEvent:
-        """A deleted row. It has no after image."""
+        """A deleted row, which has no after image."""
         return _event("row", "d", at, key, before, None, None, detail)
 
     @classmethod
@@ -142,7 +145,7 @@ class ChangeEvent(Struct, frozen=True, gc=False):
 
     @classmethod
     def schema_change(cls, at: Context, ddl: Ddl, detail: Detail, after: ImageText | None = None) -> ChangeEvent:
-        """DDL or new metadata announced by the source. `after` contains the values that existing rows have in new
+        """DDL or new metadata, announced by the source. `after` contains the values that existing rows have in new
         columns.
         """
         return _event("schema", None, at, NO_KEY, None, after, ddl, detail)
@@ -184,7 +187,7 @@ class Context(Struct, frozen=True, gc=False):
 
 
 class Key(Struct, frozen=True, gc=False):
-    """A row's key as JSON text. If `text` is None, no key is known."""
+    """A row's key as JSON text. If no key is known, `text` is None."""
 
     text: str | None
     kind: str
@@ -199,7 +202,7 @@ class ImageText(Struct, frozen=True, gc=False):
 
 
 class Detail(Struct, frozen=True, gc=False):
-    """Optional fields for any change. An empty list is written as null, but a null `changed` means that the changed
+    """Optional fields for any change. An empty list is written as null. However, if `changed` is null, the changed
     columns are unknown.
     """
 
@@ -223,8 +226,8 @@ def _event(
     ddl: Ddl | None,
     detail: Detail,
 ) -> ChangeEvent:
-    # The arguments are positional, in field order: this call runs once per event, and keyword arguments take four times
-    # as long.
+    # The arguments are positional, in field order, because this call runs once per event, and keyword arguments take
+    # four times as long.
     return ChangeEvent(
         VERSION,
         at.id,
@@ -313,17 +316,17 @@ class TableSchema(Struct, frozen=True, dict=True):
 
     @cached_property
     def topic_key(self) -> str:
-        """The key in the schemas topic: source/db/schema/table/schema_id, with absent levels left empty.
+        """The record key in the schemas topic: source/db/schema/table/schema_id. Absent levels are left empty.
 
-        `/` and `%` in names are percent-encoded, so that two tables never share a key.
+        In names, `/` and `%` are percent-encoded, so that two tables never share a key.
         """
         parts = (self.source, self.db or "", self.schema or "", self.table, self.id)
         return "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
 
 
 def fingerprint(columns: Sequence[Column], key_kind: str) -> str:
-    """Return 16 hex digits that identify a column list: the first 8 bytes of the SHA-256 of its JSON. Stable across
-    releases.
+    """Return 16 hex digits that identify a column list: the first 8 bytes of the SHA-256 hash of the list as JSON. The
+    fingerprint is stable across releases.
     """
     parts = [[c.name, c.type, c.nullable, c.key, c.native, c.length, c.charset] for c in columns]
     text = json.dumps([key_kind, parts], ensure_ascii=True, separators=(",", ":"))
@@ -336,7 +339,7 @@ _SCALARS: Mapping[type, str] = {str: "string", int: "long", bool: "boolean"}
 
 
 def avro_schema(record: type[Struct] = ChangeEvent, *, logical: bool = True) -> dict[str, Any]:
-    """Return the Avro schema for a record class. `logical=False` omits logical types, so that times stay integers."""
+    """Return the Avro schema for a record class. `logical=False` omits logical types, so times are plain integers."""
     hints = typing.get_type_hints(record, include_extras=True)
     fields = []
     for field in msgspec.structs.fields(record):

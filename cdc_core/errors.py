@@ -25,21 +25,21 @@ class ConfigError(FatalError):
 
 def quote(value: object, limit: int = 40) -> str:
     """Quote a name or keyword so that it is safe to print in a message: shortened, with control characters escaped. Do
-    not use it for row data.
+    not use this function for row data.
     """
     text = value if isinstance(value, str) else str(value)
     return repr(text if len(text) <= limit else text[:limit] + "…")
 
 
 _COMPARED = 100
-"""The longest value that is compared with the known names. A value can have millions of characters, and the comparison
-needs memory for each of them.
+"""The maximum length of a value that is compared with the known names. A value can have millions of characters, and the
+comparison needs memory for each character.
 """
 
 
 def unknown(what: str, value: object, allowed: Iterable[str]) -> str:
-    """Return the error text for a value that is not in a closed list. It suggests the most similar allowed name, if one
-    is close.
+    """Return the error text for a value that is not in a closed list. The text suggests the most similar allowed name,
+    if any name is close.
     """
     names = sorted(allowed)
     near = difflib.get_close_matches(str(value)[:_COMPARED], names, n=1)

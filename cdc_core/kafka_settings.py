@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, SecretStr, model_validator
 
 
 class Section(BaseModel):
-    """A section of the file. Unknown names are errors."""
+    """A section of the file, in which unknown names are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -30,7 +30,7 @@ _LOGIN_EXTRAS: Mapping[str, tuple[str, ...]] = {"OAUTHBEARER": ("oauth_scope", "
 class Kafka(Section):
     """Broker addresses and credentials. Every client is configured from this section."""
 
-    bootstrap_servers: str = Field(description="Broker addresses, host:port separated by commas.")
+    bootstrap_servers: str = Field(description="Broker addresses, as host:port, separated by commas.")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
         default="PLAINTEXT", description="SSL encrypts the connection. SASL requires a login."
     )
@@ -40,7 +40,7 @@ class Kafka(Section):
     sasl_username: str | None = Field(default=None, min_length=1, description="User name for PLAIN and SCRAM.")
     sasl_password: SecretStr | None = Field(default=None, min_length=1, description="Password for PLAIN and SCRAM.")
     oauth_token_url: str | None = Field(
-        default=None, description="For OAUTHBEARER: URL that issues tokens for the client id and secret."
+        default=None, description="URL that issues OAUTHBEARER tokens for the client id and secret."
     )
     oauth_client_id: str | None = Field(default=None, min_length=1, description="Client id for OAUTHBEARER.")
     oauth_client_secret: SecretStr | None = Field(
@@ -51,16 +51,16 @@ class Kafka(Section):
         default=None, description="File with CA certificates for oauth_token_url, in PEM format."
     )
     ssl_ca_file: Path | None = Field(
-        default=None, description="File with CA certificates, in PEM format. Default: the system's certificates."
+        default=None, description="File with CA certificates, in PEM format. Defaults to the system's certificates."
     )
     ssl_certificate_file: Path | None = Field(
         default=None, description="File with the client certificate, in PEM format."
     )
     ssl_key_file: Path | None = Field(
-        default=None, description="File with the key of the client certificate, in PEM format."
+        default=None, description="File with the client certificate's private key, in PEM format."
     )
     ssl_key_password: SecretStr | None = Field(
-        default=None, min_length=1, description="Password of an encrypted key file."
+        default=None, min_length=1, description="Password for an encrypted key file."
     )
 
     @model_validator(mode="after")
@@ -96,7 +96,7 @@ class Kafka(Section):
         return self
 
     def _given(self, prefixes: tuple[str, ...]) -> list[str]:
-        """Return the names of the given settings that have a value."""
+        """Return the names of those settings with one of these prefixes that have a value."""
         names = (name for name in type(self).model_fields if name.startswith(prefixes))
         return [name for name in names if getattr(self, name) is not None]
 
@@ -112,10 +112,10 @@ def check_certificate(certificate: Path | None, key: Path | None) -> None:
 
 
 def checked_scheme(url: str, name: str, login: str) -> str:
-    """Return a URL's scheme. Errors identify the setting and never quote the URL, which could contain a password.
+    """Return a URL's scheme. Errors name the setting and never quote the URL, which could contain a password.
 
     Args:
-        login: the settings to use for credentials, which must not be part of a URL.
+        login: the settings in which credentials belong, because they must not be part of a URL.
     """
     try:
         parts = urlsplit(url)
@@ -151,15 +151,15 @@ LIBRDKAFKA: Mapping[str, str] = {
 
 
 def librdkafka_options(kafka: Kafka) -> dict[str, str]:
-    """Return the connection settings for confluent_kafka clients. They contain secrets."""
+    """Return the connection settings for confluent_kafka clients, which contain secrets."""
     options = named_by(LIBRDKAFKA, kafka)
     if kafka.sasl_mechanism == "OAUTHBEARER":
-        options["sasl.oauthbearer.method"] = "oidc"  # librdkafka requests tokens itself and renews them in time
+        options["sasl.oauthbearer.method"] = "oidc"  # librdkafka requests tokens itself and renews each token in time
     return options
 
 
 def named_by(table: Mapping[str, str], kafka: Kafka) -> dict[str, str]:
-    """Return the settings that have a value, under the names of a client library, with secrets in plain text."""
+    """Return the settings that have a value, under a client library's names for them, with secrets in plain text."""
     given = ((theirs, getattr(kafka, ours)) for ours, theirs in table.items())
     return {theirs: _plain(value) for theirs, value in given if value is not None}
 

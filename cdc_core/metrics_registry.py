@@ -1,4 +1,4 @@
-"""The registry for a process's own metrics, and its page for Prometheus."""
+"""The registry for a process's own metrics, and the page on which Prometheus reads them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from prometheus_client.registry import Collector
 
 
 def process_registry() -> CollectorRegistry:
-    """Return a registry with the metrics `process_*`: memory, processor time, open files, start time."""
+    """Return a registry with the metrics `process_*`, for memory, processor time, open files and start time."""
     registry = CollectorRegistry()
     ProcessCollector(registry=registry)
     return registry
@@ -30,7 +30,7 @@ class _WithoutCreationTimes(Collector):
         self._registry = registry
 
     def describe(self) -> Iterator[Metric]:
-        """Return no names, so that registering does not collect the metrics once more."""
+        """Return no names, so that registration does not collect the metrics once more."""
         return iter(())
 
     def collect(self) -> Iterator[Metric]:

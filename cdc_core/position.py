@@ -15,8 +15,8 @@ _NATIVE_SCOPE = "native:"
 def position(offset: int, n: int, *, native: int = 0, epoch: int = 0) -> str:
     """Return the position of event number `n` in the message at `offset`."""
     prefix = f"{epoch:04d}.{native:038d}." if native or epoch else _ARRIVAL
-    # `%` takes half the time of an f-string here, and a precomputed prefix takes another third off the rest (0.37 us,
-    # once per event).
+    # Formatting with `%` takes half as long as an f-string here, and a precomputed prefix saves another third of the
+    # remaining time. This code runs once per event and takes 0.37 us.
     return "%s%019d.%06d" % (prefix, offset, n)  # noqa: UP031
 
 
@@ -36,10 +36,12 @@ def has_native(pos: str) -> bool:
 
 
 def native_scope(source: str, task: str) -> str:
-    """Return the scope in which native positions are comparable."""
+    """Return the scope within which native positions are comparable."""
     return f"{_NATIVE_SCOPE}{source}/{task}"
 
 
 def is_in_order(scope: str) -> bool:
-    """Return whether a row's events arrive in position order. A native scope does not guarantee that."""
+    """Return whether a row's events arrive in the order of their positions. A native scope does not guarantee this
+    order.
+    """
     return not scope.startswith(_NATIVE_SCOPE)

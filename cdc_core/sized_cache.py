@@ -1,7 +1,7 @@
-"""Caches for results that depend on texts from messages, bounded by size.
+"""Caches of limited size for results that depend on texts from messages.
 
-Names and types come from messages, so they are unlimited in number and length. A limit on the number of entries would
-not limit memory.
+Names and types come from messages, so their number and length are unlimited. A limit on the number of entries would not
+limit the memory.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 LONGEST = 1024 * 1024
-"""Size of the largest key that is cached, in bytes."""
+"""The size of the largest key that is cached, in bytes."""
 
 MOST = 32 * 1024 * 1024
-"""Size of all keys of a cache together, in bytes."""
+"""The maximum size of all keys in a cache together, in bytes."""
 
 MOST_PACKED = 2 * 1024 * 1024
-"""The same for keys that are bytes of a message. A result is about twenty times as large as such a key."""
+"""The same limit for keys that are bytes from a message. A result is about twenty times as large as such a key."""
 
 _ITEM = 500
-"""Bytes that a result keeps for each item of its key: a column, its type, its reader."""
+"""The number of bytes that a result keeps for each item in its key: a column, its type, its reader."""
 
 
 class SizedMap(dict[K, V]):
@@ -42,7 +42,7 @@ class SizedMap(dict[K, V]):
         self.size = 0
 
     def keep(self, key: K, value: V) -> None:
-        """Add an entry, unless its key is too large. Its value must be about as large as the key."""
+        """Add an entry, unless its key is too large. The value must be about as large as the key."""
         size = size_of(key)
         if size > self._longest:
             return
@@ -54,7 +54,7 @@ class SizedMap(dict[K, V]):
 
 
 class SizedCache(Generic[P, V]):
-    """A function with a cache. The function must depend on its arguments alone."""
+    """A function with a cache. The function's result must depend only on its arguments."""
 
     def __init__(self, make: Callable[P, V], most: int = MOST, longest: int = LONGEST) -> None:
         self._make = make
@@ -71,7 +71,7 @@ class SizedCache(Generic[P, V]):
 
 
 def size_of(key: object) -> int:
-    """Return about how many bytes a key and the result for it keep."""
+    """Return the approximate number of bytes that a key and its result occupy."""
     if isinstance(key, str | bytes):
         return len(key)
     if isinstance(key, tuple):

@@ -1,7 +1,8 @@
 """Notes in `schema` events that announce changes to existing rows (docs/envelope/statements.md).
 
-The translator writes them, and the sink and the reader act on them. A note applies to its event's table. If the event
-has no table, the note applies to all tables in its `db`, or without a `db`, to all tables in its source.
+The translator writes these notes, and the sink and the reader act on them. A note applies to its event's table. If the
+event has no table, the note applies to all tables in the event's `db`. If the event has no `db` either, the note
+applies to all tables in its source.
 """
 
 from __future__ import annotations
@@ -11,22 +12,22 @@ from collections.abc import Iterable
 from msgspec import Struct
 
 STATEMENT_NOT_APPLIED = "STATEMENT_NOT_APPLIED"
-"""Rows changed, but no event contains them."""
+"""Rows changed, but no event contains the changes."""
 
 TABLE_DROPPED = "TABLE_DROPPED"
 """The table was dropped with all its rows."""
 
 DEFAULT_FILLED = "DEFAULT_FILLED"
-"""`DEFAULT_FILLED=column:type`: a column was added, and every existing row has its value from `after`."""
+"""`DEFAULT_FILLED=column:type`: a column was added, and in every existing row, it has the value from `after`."""
 
 COLUMN_REWRITTEN = "COLUMN_REWRITTEN"
-"""`COLUMN_REWRITTEN=column`: the column has new values in existing rows, but no event contains them. Without a column,
-any column can be affected.
+"""`COLUMN_REWRITTEN=column`: the column has new values in existing rows, but no event contains these values. Without a
+column, any column can be affected.
 """
 
 COLUMN_RETYPED = "COLUMN_RETYPED"
-"""`COLUMN_RETYPED=column:type`: the column now has this source type. Existing values changed, unless the new type can
-hold every value of the previous type. The statement does not include the previous type.
+"""`COLUMN_RETYPED=column:type`: the column now has this source type. Existing values have changed, unless the new type
+can hold every value of the previous type. The statement does not include the previous type.
 """
 
 CASCADE_NOT_LOGGED = "CASCADE_NOT_LOGGED"
@@ -45,7 +46,7 @@ _TYPED = frozenset({DEFAULT_FILLED, COLUMN_RETYPED})
 
 
 class StatementNote(Struct, frozen=True):
-    """A parsed note from `NOTES`. `column` and `type` are None if the note does not have them."""
+    """A parsed note with a name from `NOTES`. `column` and `type` are None if the note lacks them."""
 
     word: str
     column: str | None = None
@@ -70,8 +71,8 @@ def _taken_apart(note: str) -> StatementNote:
         return StatementNote(word)
     if word not in _TYPED:
         return StatementNote(word, rest)
-    # Types contain no unquoted colon except in label lists. Column names can contain colons, so the last one is the
-    # separator.
+    # Types contain no unquoted colon except in label lists. Column names can contain colons, so the last colon outside
+    # such a list is the separator.
     cut = _end_of_column(rest)
     return StatementNote(word, rest[:cut], rest[cut + 1 :])
 

@@ -9,7 +9,7 @@ from cdc_core.envelope import TableSchema
 
 
 def joined_name(db: str | None, schema: str | None, table: str | None) -> str:
-    """Return a table's name: its levels, joined by dots, without levels that its source does not have."""
+    """Return a table's name: the levels joined by dots, without levels that the source does not have."""
     return ".".join(part for part in (db, schema, table) if part)
 
 
@@ -25,7 +25,9 @@ class TableId(NamedTuple):
         return "/".join(part if part is not None else "" for part in self)
 
     def fits(self, pattern: str) -> bool:
-        """Return whether a case-sensitive pattern over `source/db/schema/table`, with * and ?, matches this table."""
+        """Return whether a pattern for `source/db/schema/table` matches this table. The pattern is case-sensitive and
+        can contain * and ?.
+        """
         return fnmatchcase(str(self), pattern)
 
     @classmethod

@@ -1,4 +1,4 @@
-"""An event's source transaction, as far as its events reveal it."""
+"""An event's source transaction, as far as the transaction's events reveal it."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from msgspec import Struct
 
 
 class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
-    """An event's transaction within one scope, identified by `tx.id` or, without one, by its commit time.
+    """An event's transaction within one scope, identified by `tx.id` or, if the id is missing, by the commit time.
 
-    `committed` is `ts_commit_us` and replaces an `id` that the source does not send.
+    `committed` is `ts_commit_us`, and takes the place of an `id` that the source does not send.
     """
 
     scope: str
@@ -38,13 +38,14 @@ class SourceTransaction(Struct, frozen=True, omit_defaults=True, gc=False):
 class Aside(Struct, frozen=True, omit_defaults=True):
     """A row whose key was taken by another row in a transaction that may not have ended yet.
 
-    Databases check keys when a statement ends. So a row can move to a key before the row that had it leaves. If the
-    same transaction removes the key later, the removal is for this row (docs/envelope/keys-that-move.md).
+    Databases check keys when a statement ends. Therefore, a row can move to a key before the row that had the key
+    leaves it. If the same transaction removes the key later, the removal is for the row that was set aside
+    (docs/envelope/keys-that-move.md).
 
     Args:
         transaction: the transaction of the event that overwrote the row.
-        values: its columns, in the reader's format.
-        inserted: the event that overwrote the row was an insert, which can be a repeated one.
+        values: the columns of the row that was set aside, in the reader's format.
+        inserted: whether the event that overwrote the row was an insert, which can be a repeated insert.
     """
 
     transaction: SourceTransaction

@@ -1,10 +1,10 @@
-"""The value of a canonical topic record: its header and the event that follows (docs/envelope.md).
+"""The value of a record in the canonical topic: a header, and the event that follows (docs/envelope.md).
 
-A value begins in one of three ways: with the header from Avro's single-object encoding, which contains the schema's
-fingerprint; with Confluent's header, which contains the schema's registry id; or with a JSON brace. This module never
-queries a registry. Whatever the id is, the datum is a version 1 envelope if its first field, `v`, says so. Within a
-version, new fields are only added at the end. A newer record is therefore read without its new fields. An older record
-ends early, and the decoder reports that.
+A value can begin with the header of Avro's single-object encoding, which contains the schema's fingerprint, or with
+Confluent's header, which contains the schema's registry id, or with a JSON brace. This module never queries a registry.
+Whatever the id is, the datum is a version 1 envelope if its first field, `v`, says so. Within a version, new fields are
+only added at the end. A newer record is therefore read without its new fields. An older record ends early, which the
+decoder reports.
 """
 
 from __future__ import annotations
@@ -26,13 +26,14 @@ SINGLE_OBJECT: Final = MARKER + FINGERPRINT
 CONFLUENT: Final = b"\x00"
 CONFLUENT_SIZE: Final = 5  # followed by the id
 JSON: Final = b"{"
-_V1 = b"\x02"  # the number 1, encoded as Avro
+_V1 = b"\x02"  # the number 1, encoded in Avro
 
 # Times are read as plain integers. Logical types do not change the encoding, but would create datetimes. Both schemas
 # have the same canonical form and therefore the same fingerprint.
 WRITER_SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
-# The datum in a record value, as SQL over the column `value`. Null if the value is not a version 1 envelope.
+# The datum in a record value, as a SQL expression over the column `value`. The result is null if the value is not a
+# version 1 envelope.
 DATUM_SQL = f"""
     case
         when startswith(value, x'{SINGLE_OBJECT.hex()}') then substring(value, {len(SINGLE_OBJECT) + 1})
@@ -42,14 +43,14 @@ DATUM_SQL = f"""
 """
 
 IMAGES = ("key", "key_old", "before", "after")
-"""The fields that contain JSON text in the event, and objects in the JSON format."""
+"""The fields that contain JSON text in the event, but objects in the JSON format."""
 
 _MAY_BE_MISSING = [field["name"] for field in avro_schema()["fields"] if isinstance(field["type"], list)]
 _NULL = msgspec.Raw(b"null")
 
 
 def datum(value: bytes) -> bytes | None:
-    """Return what DATUM_SQL computes, without Spark."""
+    """Return the same result as DATUM_SQL, without Spark."""
     if value.startswith(SINGLE_OBJECT):
         return value[len(SINGLE_OBJECT) :]
     if value.startswith(CONFLUENT) and value.startswith(_V1, CONFLUENT_SIZE):
@@ -61,10 +62,10 @@ def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEven
     """Read the event at the start of a datum. Any remaining bytes stay in `body`.
 
     Args:
-        writer: the schema that the datum was written with, if it differs from this release's schema.
+        writer: the schema with which the datum was written, if it differs from this release's schema.
 
     Raises:
-        ValueError: not a datum with this envelope version.
+        ValueError: the datum does not have this envelope version.
     """
     try:
         fields: Any = fastavro.schemaless_reader(body, writer or WRITER_SCHEMA, writer and WRITER_SCHEMA)
@@ -77,7 +78,7 @@ def event_of_json(value: bytes) -> ChangeEvent:
     """Read an event in the JSON format. Nullable fields can be missing.
 
     Raises:
-        msgspec.DecodeError: not this envelope.
+        msgspec.DecodeError: the value is not this envelope.
     """
     fields = dict.fromkeys(_MAY_BE_MISSING, _NULL) | msgspec.json.decode(value, type=dict[str, msgspec.Raw])
     for name in IMAGES:

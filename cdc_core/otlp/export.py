@@ -39,7 +39,8 @@ _CUMULATIVE = AggregationTemporality.CUMULATIVE
 _BILLION = 1_000_000_000
 
 _TRY_SECONDS = 5.0
-"""The timeout for one report, including the exporter's retries. It limits how long a process waits for its last report.
+"""The timeout for one report, including the exporter's retries. This timeout limits the time for which a process waits
+for its last report.
 """
 
 _LOGGER = "opentelemetry.exporter"
@@ -85,7 +86,7 @@ class Reports(threading.Thread):
 
 
 class _Reasons(logging.Handler):
-    """Captures why a report failed, because the exporter only writes the reason to its own logger."""
+    """Captures the reason why a report failed, because the exporter only writes the reason to its own logger."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -107,8 +108,8 @@ def metrics_of(registry: CollectorRegistry, begun_ns: int, now_ns: int) -> list[
     """Convert a registry's metrics to OpenTelemetry. A NaN gauge means "unknown" and is omitted.
 
     Args:
-        begun_ns: start time for counters that have no start time, in nanoseconds since 1970.
-        now_ns: when the values were read.
+        begun_ns: start time for counters that have no start time of their own, in nanoseconds since 1970.
+        now_ns: the time at which the values were read, in nanoseconds since 1970.
     """
     return [metric for family in registry.collect() for metric in _READERS[family.type](family, begun_ns, now_ns)]
 
@@ -182,7 +183,7 @@ _READERS = {"counter": _counter, "gauge": _gauge, "histogram": _histogram, "summ
 
 
 def _created(family: Family) -> Mapping[tuple[tuple[str, str], ...], int]:
-    """Return each series' start time, if it has one."""
+    """Return the start time of each series that has one."""
     return {
         _key(sample.labels): int(sample.value * _BILLION)
         for sample in family.samples

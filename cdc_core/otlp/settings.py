@@ -11,14 +11,14 @@ from cdc_core.kafka_settings import Section, checked_scheme
 
 
 class Otlp(Section):
-    """A receiver of OpenTelemetry's protocol over HTTP, such as a collector."""
+    """A receiver for OpenTelemetry's protocol over HTTP, such as a collector."""
 
     endpoint: str = Field(description="URL including the path, such as http://collector:4318/v1/metrics.")
     headers: dict[str, SecretStr] = Field(
         default_factory=dict,
         description="Headers to send with each request, such as a token. Each value is treated as a secret.",
     )
-    interval: float = Field(default=60, ge=1, le=3600, description="Seconds between two reports.")
+    interval: float = Field(default=60, ge=1, le=3600, description="Seconds between reports.")
 
     @field_validator("endpoint")
     @classmethod

@@ -1,9 +1,9 @@
-"""A reader for the canonical topic: it turns records into changes, and changes into rows (docs/reading.md).
+"""A reader for the canonical topic, which converts records to changes, and changes to rows (docs/reading.md).
 
     reader = ChangeReader(schemas)
     apply((reader.read(record.value()) for record in records), store)
 
-It requires msgspec and fastavro. `cdc_core.reader.spark` reads the topic as a DataFrame.
+The reader requires msgspec and fastavro. `cdc_core.reader.spark` reads the topic as a DataFrame.
 """
 
 from cdc_core.reader.apply import AppliedChanges, RowStore, apply

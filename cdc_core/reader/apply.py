@@ -23,7 +23,7 @@ from cdc_core.table_id import TableId
 
 
 class RowStore(Protocol):
-    """A row store. All writes from one `apply` call belong in one transaction, together with the offsets of the
+    """A row store. All writes from one `apply` call belong in one transaction, together with the offsets of the applied
     changes.
     """
 
@@ -32,7 +32,7 @@ class RowStore(Protocol):
         ...
 
     def store(self, table: TableId, key: RowKey, row: KeptRow, types: Mapping[str, str]) -> None:
-        """Store the row, replacing the stored one. `types` contains the known canonical column types."""
+        """Store the row in place of the row that was stored before. `types` has the known canonical column types."""
         ...
 
     def keys(self, table: TableId) -> Iterator[RowKey]:
@@ -40,11 +40,11 @@ class RowStore(Protocol):
         ...
 
     def clear(self, table: TableId) -> None:
-        """Delete every row, but keep its progress."""
+        """Delete every row, but keep the rows' progress."""
         ...
 
     def floor(self, table: TableId, scope: str) -> str:
-        """Return the position of the last truncate in a scope, or "" if there was none."""
+        """Return the position of the last truncate in a scope, or "" if the scope had no truncate."""
         ...
 
     def set_floor(self, table: TableId, scope: str, pos: str) -> None:
@@ -57,13 +57,15 @@ class AppliedChanges:
     """Totals for one `apply` call. Every change is counted in exactly one of the first four numbers.
 
     Args:
-        keyless: changes to rows without a key. These rows are not in the store.
+        keyless: changes to rows without a key, which are not in the store.
         announcements: events other than row events.
-        undecided: removals for which it is unknown which of two rows with the key was removed. See `incomplete`.
-        outlived: ids of changes that would restore a row that another scope has deleted since. They count as stale.
+        undecided: removals of a key that two rows had, if it is unknown which of the two rows was removed. See
+            `incomplete`.
+        outlived: ids of changes that would restore a row that another scope has deleted since. These changes count as
+            stale.
         filled: rows that received the default for a column that a statement added.
-        not_applied: ids of statement announcements whose row changes are in no event. Reload these events' tables
-            (docs/envelope/statements.md).
+        not_applied: ids of events that announce a statement whose row changes are in no event. Reload the tables of
+            these events (docs/envelope/statements.md).
     """
 
     applied: int = 0
@@ -77,7 +79,7 @@ class AppliedChanges:
 
 
 def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
-    """Apply changes, in the order of their canonical partition, to the rows in a store.
+    """Apply changes to the rows in a store, in the order in which they are in their canonical partition.
 
     A change that was already applied has no effect.
 
@@ -101,7 +103,7 @@ def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
 
 
 def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
-    """Apply a statement: fill in its default, or report the statement if it cannot be applied."""
+    """Apply a statement by filling in its default value, or report the statement if it cannot be applied."""
     words = {note.word for note in statement_notes(change.event.notes)}
     if not words.isdisjoint(_NOT_APPLIED):
         account.not_applied.append(change.event.id)
@@ -112,7 +114,8 @@ def _announce(change: Change, store: RowStore, account: AppliedChanges) -> None:
             row = _row(store, change.table, key)
             if row.values is None or row.is_stale(change, floor):
                 continue
-            # Another scope may already have written the column, and nothing shows which of the two came first.
+            # Another scope may already have written the column, and nothing shows whether the write or the statement
+            # came first.
             if row.progress.scope == change.event.pos_scope or row.values.keys().isdisjoint(change.after):
                 row.enter(change, floor)
                 row.write(change)
@@ -176,7 +179,7 @@ def _left(change: Change, row: KeptRow, account: AppliedChanges) -> KeptRow | No
 
 
 def _move(change: Change, left: KeptRow | None, new: KeptRow) -> None:
-    """Apply a key change. If the row that left the old key is known, the new row takes missing columns from it."""
+    """Apply a key change. If the row that left the old key is known, it provides the new row's missing columns."""
     aside = new.set_aside(change)
     is_late = change.event.pos < new.progress.positions[change.event.pos_scope]
     if change.is_full or left is None or is_late:
@@ -208,7 +211,7 @@ def _delete_row(change: Change, table: TableId, key: RowKey, store: RowStore, ac
 
 
 def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, account: AppliedChanges) -> None:
-    """Handle a row without a key. It is not stored, and is removed if it was stored before."""
+    """Handle a row without a key. The row is not stored, and is removed if it was stored before."""
     if old is None and "KEY_INCOMPLETE" not in (change.event.notes or ()):
         raise ApplyError(
             f"{change.event.id}: no key of {table} is known, so its rows cannot be identified. Declare a key in "
@@ -220,7 +223,7 @@ def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, 
 
 
 def _remove(change: Change, table: TableId, key: RowKey, store: RowStore) -> None:
-    """Remove a row, unless a later change has already written it."""
+    """Remove a row, unless a later change has already written that row."""
     row, floor = _row(store, table, key), store.floor(table, change.event.pos_scope)
     if row.is_stale(change, floor):
         return

@@ -19,7 +19,7 @@ from cdc_core.table_id import TableId
 from cdc_core.transaction import SourceTransaction
 
 RowKey: TypeAlias = tuple[Value, ...]
-"""Return the key column values, in key order. Different spellings of the same number give equal keys."""
+"""The key column values, in key order. Different spellings of the same number give equal keys."""
 
 RowValues: TypeAlias = Mapping[str, Value]
 
@@ -30,15 +30,15 @@ class Missing(Enum):
     ABSENT = "absent"
     """The column was not sent."""
     UNAVAILABLE = "unavailable"
-    """The value exists, but the source withheld it, or it cannot be represented exactly."""
+    """The value exists, but the source withheld the value, or it cannot be represented exactly."""
 
 
 class Change(Struct, frozen=True, dict=True):
-    """An event and its images. NULL is None, and a column that was not sent is missing from its image.
+    """An event and its images. In an image, NULL is None, and a column that was not sent is missing.
 
-    `event` has all envelope fields. `table` is None if the event has no table. `schema` is the schema that the event
-    refers to, or else the newest known schema for its table. Without a schema, values have JSON types, in which a
-    decimal is text.
+    `event` has all envelope fields. `table` is None if the event has no table. `schema` is the schema to which the
+    event refers, or else the newest known schema for the event's table. Without a schema, values have JSON types, in
+    which a decimal is text.
     """
 
     event: ChangeEvent
@@ -54,7 +54,7 @@ class Change(Struct, frozen=True, dict=True):
         """Read an event's images.
 
         Args:
-            schemas: None leaves all values in their JSON types.
+            schemas: the known schemas; None leaves all values in their JSON types.
 
         Raises:
             ReadError: an image does not match its schema.
@@ -131,8 +131,8 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
 def _image(
     event_id: str, name: str, text: str | None, types: Mapping[str, str], strict: bool
 ) -> dict[str, Value] | None:
-    """Return the columns in an image. Unless `strict`, the types are a guess, and a value that does not match stays
-    unchanged.
+    """Return the columns in an image. Unless `strict` is true, the types are a guess, and a value that does not match
+    its type is left unchanged.
     """
     if text is None:
         return None

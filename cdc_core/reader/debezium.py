@@ -1,7 +1,8 @@
 """Read records from a Debezium projection as events, as far as the format allows (docs/debezium.md).
 
 Fields that the format lacks are null or `none`: the key kind, the changed columns, issues, notes. A key change is
-written as two records, a delete and a create. They become two events with the same position, for different rows.
+written as two records, a delete and a create. These records become two events with the same position, for different
+rows.
 """
 
 from __future__ import annotations
@@ -51,10 +52,11 @@ class _Members(Struct):
 
 
 def is_debezium(value: bytes) -> bool:
-    """Return whether a JSON object has this format, in which `source` is an object. In the envelope, `source` is text.
+    """Return whether a JSON object has this format, in which `source` is an object. In the envelope, `source` is a
+    text.
 
     Raises:
-        msgspec.DecodeError: not a JSON object.
+        msgspec.DecodeError: the value is not a JSON object.
     """
     found = msgspec.json.decode(value, type=_Members)
     return found.payload is not UNSET if found.source is UNSET else bytes(found.source).startswith(b"{")
@@ -64,7 +66,7 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
     """Return the event in a record that has a value.
 
     Raises:
-        msgspec.DecodeError: not this format.
+        msgspec.DecodeError: the value does not have this format.
         ValueError: the header `cdc-id` is missing or is not an event id.
     """
     is_block = msgspec.json.decode(value, type=_Members).source is UNSET
@@ -72,7 +74,7 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
     scope, pos = msgspec.json.decode(told.source.sequence, type=tuple[str, str])
     name, place = _identity(headers, told.source.name)
     missing = msgspec.json.decode(headers.get("cdc-unavailable", b"[]"), type=list[str])
-    # A placeholder can represent a missing column. It is not a value.
+    # A placeholder can represent a missing column. Such a placeholder is not a value.
     after = None if told.after is None else {k: v for k, v in told.after.items() if k not in missing}
     return ChangeEvent(
         v=int(told.source.version),
@@ -94,7 +96,8 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
         pos_native=None,
         ts_commit_us=told.source.ts_us,
         ts_capture_us=None,
-        # Either when the tool wrote the change, or the raw record's time. The format does not distinguish them.
+        # This is either the time at which the tool wrote the change, or the raw record's time. The format does not
+        # distinguish the two.
         ts_origin_us=told.ts_us,
         key=None if key is None else (_payload(key) if is_block else key).decode(),
         key_old=None,
@@ -110,7 +113,7 @@ def event_of_debezium(value: bytes, key: bytes | None, headers: Mapping[str, byt
         tx=None if told.transaction is None else Tx(told.transaction.id, told.transaction.total_order),
         ddl=None,
         origin=place,
-        # If no key is known, the format has no other information about it.
+        # If no key is known, the format has no further information about the key.
         notes=None if key is not None or told.op == "t" else ["KEY_INCOMPLETE"],
         ext=None,
     )
@@ -125,7 +128,7 @@ def _operation(op: str, headers: Mapping[str, bytes]) -> str:
 
 
 def _state(after: _Image | None, missing: list[str], headers: Mapping[str, bytes]) -> str:
-    """Return the missing columns. The list is complete only if the schema is known."""
+    """Return the state of the after image. The list of missing columns is complete only if the schema is known."""
     if after is None:
         return "none"
     return "full" if not missing and "cdc-schema-id" in headers else "partial"
@@ -148,7 +151,7 @@ def _header(headers: Mapping[str, bytes], name: str) -> str | None:
 
 
 def _payload(text: bytes) -> bytes:
-    """Return the payload from a record that contains a schema block."""
+    """Return the payload of a record that contains a schema block."""
     return bytes(msgspec.json.decode(text, type=dict[str, Raw])["payload"])
 
 

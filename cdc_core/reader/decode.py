@@ -1,4 +1,4 @@
-"""Decode records into changes, depending on the value's first byte. The writer's configuration is not needed
+"""Decode record values into changes. The first byte shows the encoding, so the writer's configuration is not needed
 (docs/reading.md).
 """
 
@@ -40,9 +40,9 @@ class ChangeReader:
     """Reads values from canonical topic records, whatever codec and framing the translator used.
 
     Args:
-        schemas: provides the column types for images. None leaves values in their JSON types.
+        schemas: the source of the column types for images; None leaves values in their JSON types.
         later: Avro schemas from later releases, as JSON text. The keys are their fingerprints (16 hex digits) or
-            registry ids. This release's schema is built in.
+            registry ids. The schema of this release is built in.
     """
 
     def __init__(self, schemas: KnownSchemas | None = None, later: Mapping[str | int, str] | None = None) -> None:
@@ -55,8 +55,8 @@ class ChangeReader:
         """Return the change in a record value.
 
         Raises:
-            ReadError: not a version 1 event, or its images do not match their schema.
-            UnknownSchema: the event's schema was not learned.
+            ReadError: the value is not a version 1 event, or the event's images do not match its schema.
+            UnknownSchema: the event's schema has not been learned.
         """
         return Change.of(decode(value, self._later), self._schemas)
 
@@ -65,8 +65,8 @@ class ChangeReader:
     ) -> Change | None:
         """Return the change in a record from any of the translator's event topics, including Debezium projections.
 
-        Returns None for a tombstone, which only repeats a delete. Upsert projections contain rows by key instead of
-        changes, so they cannot be read.
+        Returns None for a tombstone, which only repeats a delete. Upsert projections cannot be read, because they
+        contain rows by key instead of changes.
 
         Raises:
             ReadError: see `read`.
@@ -113,8 +113,8 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
     elif head == SINGLE_OBJECT:
         event = event_of_datum(body)
     elif head.startswith(CONFLUENT):
-        # The id can belong to another release's schema. A version 1 datum begins with the fields that this release
-        # knows.
+        # The id can belong to a schema from another release. Every version 1 datum begins with the fields that this
+        # release knows.
         return event_of_datum(body)
     else:
         raise ValueError("neither JSON nor Avro with a known schema")
@@ -124,7 +124,7 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
 
 
 def _reason(error: BaseException) -> str:
-    """Return the text only if the error is our own, because library errors can quote values."""
+    """Return the error's text only if the error is our own, because library errors can quote values."""
     return str(error) if type(error) is ValueError else type(error).__name__
 
 

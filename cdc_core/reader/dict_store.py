@@ -10,7 +10,7 @@ from cdc_core.table_id import TableId
 
 
 class DictStore:
-    """A store that keeps rows in dictionaries. `rows(table)` returns a table's rows."""
+    """A store that keeps rows in dictionaries. `rows(table)` returns the rows of a table."""
 
     def __init__(self) -> None:
         self._kept: dict[TableId, dict[RowKey, KeptRow]] = {}

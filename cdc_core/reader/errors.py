@@ -6,7 +6,7 @@ from cdc_core.errors import CdcError, FatalError
 
 
 class ReadError(CdcError):
-    """A record has a format that the reader does not know. Keep the record and find out who wrote it."""
+    """A record has a format that the reader does not know. Keep the record, and find out which program wrote it."""
 
 
 class UnknownSchema(ReadError):

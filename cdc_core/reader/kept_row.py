@@ -1,10 +1,11 @@
-"""A row as a reader stores it, and how a change affects it. Implements the rules in docs/envelope/applying.md.
+"""A row as a reader stores it, and the effect of a change on the row. This module implements the rules in
+docs/envelope/applying.md.
 
 Within a scope, the position decides. If a scope delivers a row's changes in order, any change up to the last position
-was already applied. If it does not (`native:`), a row consists of a reset and patches. The reset is the last change
-that set all of the row's columns. Each column that a later patch wrote has its own position. The later position wins,
-whatever the order of arrival. Between scopes, the order of arrival decides: when another scope writes, its values
-replace earlier ones.
+was already applied. If the scope does not guarantee this order (`native:`), a row consists of a reset and patches. The
+reset is the last change that set all of the row's columns. Each column that a later patch wrote has its own position.
+The later position wins, regardless of the order of arrival. Between scopes, the order of arrival decides: when another
+scope writes, its values replace earlier ones.
 """
 
 from __future__ import annotations
@@ -28,10 +29,11 @@ class RowProgress(Struct, omit_defaults=True):
         scope: the scope that last wrote the row.
         positions: the greatest position in each scope.
         reset: changes up to this position can no longer affect the row, within the current scope.
-        columns: the positions of columns that patches wrote after the reset, in scopes that deliver in any order.
+        columns: the positions of columns that patches wrote after the reset, in scopes that deliver changes in any
+            order.
         gap: the greatest position at which a patch withheld a column.
         loaded: the position of the snapshot row that the row began with.
-        deleted: when the source committed the delete, if the row is deleted and the time is known.
+        deleted: the time at which the source committed the delete, if the row is deleted and the time is known.
         aside: the row that had the key before this one.
     """
 
@@ -46,8 +48,8 @@ class RowProgress(Struct, omit_defaults=True):
 
 
 class KeptRow(Struct):
-    """A row. `values` is None if the row is deleted or was never seen. `incomplete` means that one of its columns is
-    unknown.
+    """A row. `values` is None if the row is deleted or was never seen. `incomplete` means that at least one of the
+    row's columns is unknown.
     """
 
     progress: RowProgress
@@ -59,7 +61,7 @@ class KeptRow(Struct):
         return cls(RowProgress())
 
     def is_stale(self, change: Change, floor: str) -> bool:
-        """Return whether a change is stale because the row already reflects it or a later one.
+        """Return whether a change is stale, because the row already reflects that change or a later change.
 
         Args:
             floor: the position of the last truncate in the change's scope.
@@ -77,7 +79,7 @@ class KeptRow(Struct):
         """Return whether a stale snapshot row differs from the snapshot row that the row began with, within the same
         epoch.
 
-        Its position does not show whether it is newer than the changes since then.
+        The position does not show whether the snapshot row is newer than the changes since then.
         """
         scope, pos = change.event.pos_scope, change.event.pos
         if change.op != "r" or is_in_order(scope) or pos == self.progress.loaded:
@@ -86,7 +88,7 @@ class KeptRow(Struct):
         return last != pos and epoch(last) == epoch(pos) and has_native(last)
 
     def enter(self, change: Change, floor: str) -> None:
-        """Record a change's position, if the change is not stale."""
+        """Record the position of a change that is not stale."""
         progress, pos, scope = self.progress, change.event.pos, change.event.pos_scope
         seen = progress.positions.get(scope, "")
         if progress.scope != scope:
@@ -104,7 +106,7 @@ class KeptRow(Struct):
         return is_new and (event.ts_commit_us or 0) < (progress.deleted or 0)
 
     def set_aside(self, change: Change) -> Aside | None:
-        """Return the row that has the key before the change's row takes it, or None if there is no row."""
+        """Return the row that has the key before the change's row takes the key, or None if no row has it."""
         if self.values is None or change.event.pos < self.progress.positions[change.event.pos_scope]:
             return None
         return Aside(change.transaction, self.values, self.incomplete)
@@ -117,14 +119,14 @@ class KeptRow(Struct):
         before = self.values
         aside = self.set_aside(change) if event.tx is not None or event.ts_commit_us is not None else None
         self.write(change)
-        # If all values are equal, it is the same row, and its insert was sent twice.
+        # If all values are equal, both are the same row, and its insert was sent twice.
         self.progress.aside = aside if before is None or _told(before) != _told(self.values or {}) else None
 
     def leave(self, change: Change) -> KeptRow | None:
-        """Apply a delete or key change. Return the removed row, or None if there is none.
+        """Apply a delete or a key change. Return the removed row, or None if no row was removed.
 
-        If two rows had the key in one transaction, the older one is removed. If the source does not show whether it was
-        one transaction, the newer row stays and is marked as incomplete.
+        If two rows had the key in one transaction, the older row is removed. If the source does not show whether it was
+        one transaction, the newer row is kept and marked as incomplete.
         """
         aside, self.progress.aside = self.progress.aside, None
         same = False if aside is None else aside.transaction.includes(change.transaction)
@@ -138,7 +140,7 @@ class KeptRow(Struct):
         return left
 
     def write(self, change: Change) -> None:
-        """Apply a snapshot row or an update to this row. Afterwards no other row has the key."""
+        """Apply a snapshot row or an update to this row. Afterwards, no other row has the key."""
         progress, pos = self.progress, change.event.pos
         progress.aside = progress.deleted = None
         sent = {**(change.key or {}), **(change.after or {})}
@@ -165,15 +167,15 @@ class KeptRow(Struct):
         self.progress.deleted = change.event.ts_commit_us if self.values is None else None
 
     def become(self, old: KeptRow, change: Change) -> None:
-        """Apply a key change: take the row `old`, and apply the change's columns to it."""
+        """Apply a key change: take over the row `old`, and apply the change's columns to this row."""
         self._cut(change.event.pos)
         self.progress.deleted = None
         self.values = {**(old.values or {}), **(change.key or {}), **(change.after or {})}
-        # If changes arrive in any order, a change to the old row can still be in flight and would not be found here.
+        # If changes arrive in any order, a change to the old row can still be in flight, and would not be found here.
         self.incomplete = old.incomplete or leaves_gaps(change) or not is_in_order(change.event.pos_scope)
 
     def _cut(self, pos: str) -> dict[str, Value]:
-        """Set the reset, and return the columns that were written after it."""
+        """Set the reset, and return the columns that were written after the reset."""
         progress, values = self.progress, self.values or {}
         progress.reset = pos
         progress.columns = {name: at for name, at in progress.columns.items() if at > pos}
@@ -181,7 +183,7 @@ class KeptRow(Struct):
 
 
 def leaves_gaps(change: Change) -> bool:
-    """Return whether one of the row's columns is unknown after a change that does not include all columns."""
+    """Return whether any of the row's columns is unknown after a change that does not include all columns."""
     if change.is_full:
         return False
     if change.op in RESETS:

@@ -12,7 +12,7 @@ from cdc_core.table_id import TableId
 
 
 class KnownSchemas:
-    """The table schemas that have been learned. Learn the whole schemas topic before reading events."""
+    """The table schemas that have been learned. Before reading events, learn the whole schemas topic."""
 
     def __init__(self) -> None:
         self._by_id: dict[tuple[TableId, str], TableSchema] = {}
@@ -34,13 +34,13 @@ class KnownSchemas:
         self.add(schema)
 
     def add(self, schema: TableSchema) -> None:
-        """Learn a table schema and make it the newest one for its table."""
+        """Learn a table schema, and make it the newest schema for its table."""
         table = TableId.of(schema)
         self._by_id[table, schema.id] = schema
         self._newest[table] = schema
 
     def get(self, table: TableId, schema_id: str) -> TableSchema | None:
-        """Return the schema with this id, which an event refers to, and make it the newest one for its table.
+        """Return the schema with this id, to which an event refers, and make it the newest schema for its table.
 
         Returns None if the schema has not been learned.
         """
@@ -50,5 +50,5 @@ class KnownSchemas:
         return found
 
     def newest(self, table: TableId) -> TableSchema | None:
-        """Return the table schema that an event last referred to, or else the one that was last learned."""
+        """Return the table schema to which an event last referred, or else the schema that was learned last."""
         return self._newest.get(table)

@@ -21,7 +21,8 @@ from cdc_core.reader.values import Value, canonical_text
 from cdc_core.table_id import TableId
 
 ROW, INCOMPLETE = "_cdc_row", "_cdc_incomplete"
-"""The store's columns in addition to those from the source: the key as text, and 1 if a column in the row is unknown.
+"""The columns that the store adds to those from the source: the key as text, and a flag that is 1 if any column in the
+row is unknown.
 """
 
 
@@ -40,13 +41,13 @@ class SqlConnection(Protocol):
 
 
 class SqlDialect(msgspec.Struct, frozen=True):
-    """The differences between databases. The database must support `INSERT … ON CONFLICT … DO UPDATE` and names in
-    double quotes, and its driver must accept question marks as parameters.
+    """The differences between databases. A database must support `INSERT … ON CONFLICT … DO UPDATE` and names in double
+    quotes, and its driver must accept question marks as parameters.
 
     Args:
         column_type: the column types, keyed by canonical type; the key "" is for unknown types.
-        parameter_of: converts a value for the driver. The function must accept values that the driver returns, and
-            leave them unchanged.
+        parameter_of: converts a value for the driver. The function must accept values that the driver returned, and
+            leave these values unchanged.
     """
 
     column_type: Callable[[str], str]
@@ -57,7 +58,7 @@ def _encoded(progress: RowProgress) -> str:
     """Return a row's progress as text.
 
     The values in a row that was set aside are texts that the driver accepts again. JSON cannot represent bytes, so
-    bytes are a list with one base64 text.
+    bytes are written as a list with one base64 text.
     """
     if progress.aside is None:
         return msgspec.json.encode(progress).decode()
@@ -75,12 +76,12 @@ def _decoded(text: str) -> RowProgress:
     return progress
 
 
-# Columns without a type, because SQLite then stores every value unchanged and converts none to a number.
+# The columns have no type, so that SQLite stores every value unchanged and converts no value to a number.
 SQLITE = SqlDialect(lambda canonical: "", canonical_text)
 
 
 def default_name(table: TableId) -> str:
-    """Return a source table's name levels, joined by `_`."""
+    """Return the levels of a source table's name, joined by `_`."""
     return "_".join(level for level in table if level)
 
 
@@ -89,14 +90,14 @@ class SqlStore:
 
     `cdc_rows` and `cdc_floors` store positions, and `cdc_columns` stores the created columns. A column that appears
     later is added, and a row's unknown columns are NULL. Driver errors are not caught. Create a new store for each
-    transaction, because a store caches what it created, and a rollback would undo that.
+    transaction, because a store remembers which tables and columns it created, and a rollback would remove them.
 
     Args:
         connection: a DB-API connection. The store never commits.
-        name: returns the table name for a source table.
+        name: returns the database table's name for a source table.
 
     Raises:
-        ApplyError: two source tables have the same name, or a column's type differs from that in its table.
+        ApplyError: two source tables get the same name, or a column's type differs from the type in the database table.
     """
 
     def __init__(
@@ -158,7 +159,7 @@ class SqlStore:
         self._put("cdc_floors", ("source_table", "scope"), (_table_text(table), scope), ("pos",), (pos,))
 
     def _known_columns(self, table: TableId) -> dict[str, str]:
-        """Return a table's columns with their types, in the order in which they were created."""
+        """Return a table's columns with their types, in the order in which the columns were created."""
         if table not in self._columns:
             asked = "SELECT source_table, column_name, type FROM cdc_columns WHERE table_name = ? ORDER BY place"
             found = self._run(asked, self._name(table))
@@ -176,7 +177,7 @@ class SqlStore:
         return self._columns[table]
 
     def _with_columns(self, table: TableId, values: Mapping[str, Value], types: Mapping[str, str]) -> Mapping[str, str]:
-        """Return a table's columns after adding those in a row."""
+        """Return a table's columns, after adding the columns of a row."""
         columns = self._known_columns(table)
         for column in values:
             wanted = self._dialect.column_type(types.get(column, ""))
@@ -193,8 +194,8 @@ class SqlStore:
         return columns
 
     def _note_column(self, table: TableId, column: str, type_: str) -> None:
-        """Record a column before creating it, because SQLite's driver begins a transaction only with such a
-        statement.
+        """Record a column before it is created, because SQLite's driver begins a transaction only with an INSERT or a
+        similar statement.
         """
         place = f"{len(self._columns[table]):05d}"
         noted = ("table_name", "column_name"), (self._name(table), column)
@@ -209,7 +210,7 @@ class SqlStore:
         self._run(f"{into} ON CONFLICT ({', '.join(key)}) DO UPDATE SET {changed}", *of_row, *values)
 
     def _run(self, statement: str, *parameters: Any) -> list[Any]:
-        """Return a query's rows. Names in it are quoted, and every value is a parameter."""
+        """Run a statement, and return its rows. Names in the statement are quoted, and every value is a parameter."""
         self._cursor.execute(statement, parameters)
         return self._cursor.fetchall() if statement.startswith("SELECT") else []
 
@@ -230,7 +231,7 @@ def _table_text(table: TableId) -> str:
 
 
 def _row_text(key: RowKey) -> str:
-    """Return the key values as one text: JSON in which each number has only one spelling, whatever its type."""
+    """Return the key values as one JSON text, in which each number has only one spelling, whatever its type."""
     return f"[{','.join(map(_member, key))}]"
 
 

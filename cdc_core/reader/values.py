@@ -13,19 +13,20 @@ from decimal import Decimal
 from typing import Any, TypeAlias
 
 Value: TypeAlias = bool | int | float | Decimal | str | bytes | date | datetime | timedelta | None
-"""Return a time of day as a timedelta since midnight. It can be negative or exceed 24 hours."""
+"""A time of day is a timedelta since midnight, which can be negative or exceed 24 hours."""
 
 
 class ExactText(str):
-    """A time with more than microsecond precision, which no Python type supports. It is the canonical text without
-    trailing zeros.
+    """A time with more than microsecond precision, which no Python type supports. The value is the canonical text
+    without trailing zeros.
     """
 
     __slots__ = ()
 
 
 def python_value(canonical: str, value: Any) -> Value:
-    """Return a column value by its canonical type. Values with unknown types are returned unchanged.
+    """Return the Python value for a column value and its canonical type. Values with unknown types are returned
+    unchanged.
 
     Raises:
         ValueError: the value's format does not match its type. The message contains no value.
@@ -63,7 +64,7 @@ _NUMBER = re.compile(r"-?[0-9]+(\.[0-9]+)?")
 
 
 def _integer(value: Any) -> int:
-    """`uint64` values are text, and so are numbers in events without a schema."""
+    """Accept text, too, because `uint64` values are text, and so are numbers in events without a schema."""
     if isinstance(value, str) and _INTEGER.fullmatch(value):
         return int(value)
     if type(value) is not int:
@@ -167,7 +168,9 @@ _BY_TYPE: Mapping[str, Callable[[Any], Value]] = {
 
 
 def canonical_text(value: Value) -> Any:
-    """Return a number, text, bytes or NULL for SQLite unchanged, and anything else as its canonical text."""
+    """Return numbers, texts, bytes and NULL unchanged, as SQLite accepts them, and any other value as its canonical
+    text.
+    """
     if isinstance(value, bool):
         return int(value)
     if isinstance(value, int):
@@ -189,7 +192,7 @@ _SPELLED = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
 
 
 def _clock(value: timedelta) -> str:
-    """Format a time of day as in images: with a sign, and with hours beyond 24 if necessary."""
+    """Format a time of day as in images, with a sign, and with hours beyond 24 if necessary."""
     sign, rest = ("-", -value) if value < timedelta() else ("", value)
     seconds, micros = rest.days * 86_400 + rest.seconds, rest.microseconds
     fraction = f".{micros:06d}".rstrip("0") if micros else ""
