@@ -1,4 +1,4 @@
-"""Virtual environments in the user's cache, for programs that run next to ours but are not dependencies of this
+"""Virtual environments in the user's cache, for programs that run next to ours without being dependencies of this
 project.
 """
 
@@ -19,14 +19,14 @@ _QUIETLY = ("--quiet", "--disable-pip-version-check")
 
 
 class NotInstalledError(Exception):
-    """Raised if a program is not available on this machine. The message has the reason."""
+    """Raised if a program is not available on this machine. The message gives the reason."""
 
 
 def environment(name: str, requirements: Sequence[str]) -> Path:
-    """Return the Python from an environment with these packages. The first call installs them.
+    """Return the Python of an environment that has these packages. The first call installs the packages.
 
     Raises:
-        NotInstalledError: pip cannot install them; the message has its last line.
+        NotInstalledError: pip cannot install the packages. The message has pip's last output line.
     """
     made_from = "\n".join((*requirements, sys.version))
     directory = cache() / f"python-{name}-{hashlib.sha256(made_from.encode()).hexdigest()[:12]}"
@@ -45,7 +45,7 @@ def download(package: str, to: Path) -> Path:
     """Download a wheel without its dependencies, and return the file.
 
     Raises:
-        NotInstalledError: pip cannot download it.
+        NotInstalledError: pip cannot download the wheel.
     """
     options: list[str | Path] = [*_QUIETLY, "--no-deps", "--only-binary=:all:", "--dest", to]
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:

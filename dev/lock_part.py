@@ -1,10 +1,11 @@
-"""Print the entries in requirements.lock that these groups need: `python dev/lock_part.py GROUP...`.
+"""Print the entries in requirements.lock that the given groups need: `python dev/lock_part.py GROUP...`.
 
-A group is `dependencies`, an extra from pyproject.toml, or one package. The lock contains every package in every extra,
-and PySpark alone is 400 MB that the translator never loads, so each image installs its part. The lock's own "# via"
-lines show what a package depends on. (pip accepts no hashes in a constraints file, so the lock cannot be used as one.)
+A group is `dependencies`, an extra from pyproject.toml, or one package. The lock contains every package from every
+extra. PySpark alone is 400 MB that the translator never loads, so each image installs only its part of the lock. The
+lock's own "# via" lines show which other packages need a package. (pip accepts no hashes in a constraints file, so the
+lock cannot serve as a constraints file.)
 
-This only needs the standard library.
+This program needs only the standard library.
 """
 
 import re
@@ -26,7 +27,7 @@ def part_of_lock(lock: str, project: dict[str, Any], groups: Iterable[str]) -> l
     """
     named = {"dependencies": project["dependencies"], **project.get("optional-dependencies", {})}
     wanted = {_name(requirement) for group in groups for requirement in named.get(group, [group])}
-    # This is a list, because a package has several entries if its version depends on the Python version.
+    # The entries are a list, because a package has several entries if its version depends on the Python version.
     entries = [(_name(entry), entry) for entry in _ENTRY.findall(lock)]
     strangers = sorted(wanted - {package for package, _ in entries})
     if strangers:

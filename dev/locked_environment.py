@@ -1,4 +1,6 @@
-"""Separate environments in build/ for tools that users do not need. They are installed from locks with hashes."""
+"""Separate environments in build/ for tools that users do not need. The environments are installed from locks with
+hashes.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +13,7 @@ ROOT = Path(__file__).parents[1]
 
 
 def commands(group: str) -> Path:
-    """Return the folder with the commands from a dependency group's environment, which is built from the current lock.
+    """Return the folder with the commands in a dependency group's environment, which is built from the current lock.
 
     Exits with a message if the packages are not available.
     """

@@ -1,11 +1,11 @@
 """Build the native path (`translator/_native`), or check its source: `python -m dev.native [--must | --check]`.
 
-It only uses the crates in dev/crates.sha256: exact versions, whose checksums cargo verifies. (A Cargo.lock has the same
-content and a registry address, which differs between machines.) The result is stored in the user's cache under its
-source's hash, so that the next checkout reuses it.
+The build uses only the crates in dev/crates.sha256, in exact versions whose checksums cargo verifies. (A Cargo.lock has
+the same content and a registry address, which differs between machines.) The result is stored in the user's cache under
+the hash of its source, so that the next checkout reuses the result.
 
-The extension is optional. If it cannot be built, one line explains why, what that means and how to fix it. The exit
-code is then 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
+The extension is optional. If it cannot be built, one line explains the reason, the consequence and the remedy, and the
+exit code is 0, or 1 with `--must`. `--check` runs rustfmt and clippy if they are installed.
 """
 
 from __future__ import annotations
@@ -36,16 +36,18 @@ GET_CARGO = "install Rust (https://rustup.rs; Debian: sudo apt-get install cargo
 
 
 class NativeError(Exception):
-    """Raised if the extension cannot be built. The message has the reason."""
+    """Raised if the extension cannot be built. The message gives the reason."""
 
 
 class CratesError(NativeError):
-    """Raised if its crates are not available, because no registry answers or its crates differ from the list."""
+    """Raised if the extension's crates are not available, because no registry answers or the crates differ from the
+    list.
+    """
 
 
 def build() -> Path:
-    """Put the extension into its place in the checkout, and return its path. It is built from the current source, or
-    copied from the cache.
+    """Put the extension into its place in the checkout, and return its path. The extension is built from the current
+    source, or copied from the cache.
 
     Raises:
         NativeError: cargo is missing, a crate differs from the list, or the compiler failed.
@@ -57,7 +59,7 @@ def build() -> Path:
                 raise NativeError(f"cargo was not found: {GET_CARGO}")
             _compile(kept)
     if not BUILT.is_file() or BUILT.read_bytes() != kept.read_bytes():
-        # Use a single rename, because another process may have the old file loaded.
+        # Replace the file by a single rename, because another process may have loaded the old file.
         fresh = BUILT.with_suffix(f".{os.getpid()}")
         shutil.copyfile(kept, fresh)
         fresh.rename(BUILT)
@@ -65,8 +67,8 @@ def build() -> Path:
 
 
 def check() -> None:
-    """Check the source with rustfmt, clippy and its own tests, once per source version. Without crates, only rustfmt
-    runs.
+    """Check the source with rustfmt, clippy and the crate's own tests, once per source version. Without crates, only
+    rustfmt runs.
 
     Raises:
         NativeError: a check failed.
@@ -88,7 +90,7 @@ def check() -> None:
 
 
 def _test(crate: Path) -> None:
-    """Run the crate's tests. They need libpython, which some Python installations do not have."""
+    """Run the crate's tests, which need libpython. Some Python installations do not have libpython."""
     try:
         _run(["cargo", "test", "--locked", "--quiet", "--no-default-features"], crate)
     except NativeError as error:
@@ -104,7 +106,7 @@ def checksums(text: str) -> Mapping[str, str]:
 
 
 def differences(lock: str, wanted: Mapping[str, str]) -> list[str]:
-    """Return how a Cargo.lock differs from the list, as texts."""
+    """Return the differences between a Cargo.lock and the list, as texts."""
     packages = tomllib.loads(lock)["package"]
     found = {f"{p['name']}-{p['version']}": p["checksum"] for p in packages if "checksum" in p}
     return [
@@ -126,7 +128,7 @@ def locked_crate() -> Iterator[Path]:
         shutil.copytree(CRATE, crate, ignore=shutil.ignore_patterns("*.so", "*.py*", "__pycache__", "Cargo.lock"))
         lock, wanted = crate / "Cargo.lock", checksums(CHECKSUMS.read_text())
         _run(["cargo", "generate-lockfile", "--quiet"], crate, CratesError)
-        # cargo chose the newest compatible versions, but the list may have older ones.
+        # cargo chose the newest compatible versions, but the list may have older versions.
         versions = dict(name.rsplit("-", 1) for name in wanted)
         for package in tomllib.loads(lock.read_text())["package"]:
             name, version = package["name"], package["version"]

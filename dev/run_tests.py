@@ -1,9 +1,10 @@
 """Run the tests in parts, several at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
 
 Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
-A part's output is printed when the part has ended, with its wall-clock time and its CPU time, including its brokers and
-Spark processes. With `--faults`, only the tests with that mark run. Otherwise, all other tests run, or with `--quick`
-only those without a broker or Spark. `-m EXPRESSION` selects among them.
+When a part has ended, its output is printed, with its wall-clock time and its CPU time. The CPU time includes brokers
+and Spark processes. With `--faults`, only the tests with the mark `faults` run. With `--quick`, only tests without a
+broker or Spark run. Otherwise, all tests except those with the mark `faults` run. `-m EXPRESSION` selects among these
+tests.
 
 The exit code is 0 if all parts pass. A part passes if no test in it is selected, unless no test is selected in any
 part.
@@ -37,19 +38,19 @@ OTHERS = ("tests",)
 _SERVICE = ("tests/translator/service", "tests/translator/kafka")
 _COMMANDS = ("tests/translator/operations", "tests/translator/commands")
 PARTS = (("tests/integration",), ("tests/spark_sink",), OTHERS, _SERVICE, _COMMANDS)
-# Without Spark, whose start they share, the tests of the sink fit two parts.
+# The tests of the sink share one start of Spark. Without Spark, they can be split into two parts.
 QUICK = (OTHERS, ("tests/spark_sink/apply",), _SERVICE, ("tests/spark_sink",), _COMMANDS)
 FAULTS = (("tests/spark_sink",), ("tests/chaos",), ("tests/spark_sink/s3",), ("tests/integration",))
 
 SELECTIONS = {"": "not faults", "--quick": "not faults and not integration", "--faults": "faults"}
-"""The tests that each option selects, as an expression of marks."""
+"""The tests that each option selects, as a mark expression."""
 
 # These tests need the results of `make chart-check` and `make image-check`.
 APART = ("tests/charts", "tests/images")
 
 
 class Runner:
-    """The running parts, which end together with this process."""
+    """Runs the parts, which end together with this process."""
 
     def __init__(self, arguments: Sequence[str]) -> None:
         self._arguments = arguments
@@ -89,11 +90,11 @@ def _took(started: float, usage: resource.struct_rusage) -> str:
 
 def parts(option: str, marks: Sequence[str] = ()) -> list[tuple[str, ...]]:
     """Return the pytest arguments for each part. Together, the parts contain all tests that the option selects, except
-    those for charts and images.
+    the tests for charts and images.
 
     Args:
         option: a key of SELECTIONS.
-        marks: further expressions of marks. A test must match all of them.
+        marks: further mark expressions. A test must match all expressions.
     """
     selected = " and ".join(f"({expression})" for expression in (SELECTIONS[option], *marks))
     chosen = {"": PARTS, "--quick": QUICK, "--faults": FAULTS}[option]
@@ -107,7 +108,9 @@ def _but_for_others(part: Sequence[str], parts: Sequence[Sequence[str]]) -> list
 
 
 def _without_marks(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return pytest's arguments without `-m`, and its expressions. pytest itself would only use the last one."""
+    """Return pytest's arguments without `-m`, and the expressions of all `-m` options. pytest itself would use only the
+    last expression.
+    """
     parser = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     parser.add_argument("-m", action="append", default=[])
     found, others = parser.parse_known_args(arguments)
@@ -115,7 +118,7 @@ def _without_marks(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def result(codes: Sequence[int]) -> int:
-    """Return the overall exit code for the parts' exit codes."""
+    """Return the overall exit code, from the exit codes of the parts."""
     ran = [code for code in codes if code != NO_TESTS]
     return max(ran, key=abs) if ran else NO_TESTS
 

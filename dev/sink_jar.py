@@ -1,8 +1,8 @@
 """Compile the sink's Java (`spark_sink/_java`) to a jar for Spark: `python -m dev.sink_jar [--must]`.
 
-It is only needed for tables on S3. It needs a JDK, while Spark itself only needs a JRE. If it cannot be built, one line
-explains why, what that means and how to fix it. The exit code is then 0, or 1 with `--must`. The result is stored in
-the user's cache under its source's hash.
+The jar is only needed for tables on S3. The compiler needs a JDK, while Spark itself only needs a JRE. If the jar
+cannot be built, one line explains the reason, the consequence and the remedy, and the exit code is 0, or 1 with
+`--must`. The result is stored in the user's cache under the hash of its source.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _DAY = (1980, 1, 1, 0, 0, 0)
 
 
 class SinkJarError(Exception):
-    """Raised if the jar cannot be built. The message has the reason."""
+    """Raised if the jar cannot be built. The message gives the reason."""
 
 
 def sink_jar() -> Path:
     """Return the jar, built from the current source or taken from the cache.
 
     Raises:
-        SinkJarError: there is no compiler, or it failed.
+        SinkJarError: no compiler was found, or the compiler failed.
     """
     kept = cache() / f"cdc-sink-{_source_hash()}.jar"
     with only_one(kept):
@@ -55,7 +55,7 @@ def _compile(to: Path) -> None:
     class_path = os.pathsep.join((*map(str, spark_jars()), str(pyspark() / "jars" / "*")))
     with tempfile.TemporaryDirectory(dir=to.parent) as scratch:
         classes = Path(scratch, "classes")
-        # Other projects' jars cause their own warnings.
+        # Warnings that come from other projects' jars are excluded.
         options = ("--release", RELEASE, "-Xlint:all,-classfile,-path,-processing", "-Werror", "-proc:none")
         command = (compiler, *options, "-d", classes, "-classpath", class_path, *_sources())
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, check=False)

@@ -1,4 +1,4 @@
-"""Configure the Spark in this Python environment to use our jars, and a Java, by default: `python -m
+"""Configure the Spark in this Python environment to use our jars and a suitable Java by default: `python -m
 dev.spark_class_path`.
 """
 
@@ -16,13 +16,13 @@ from dev.sink_jar import COST, SinkJarError, sink_jar
 
 
 def make_default(entries: Sequence[str]) -> Path:
-    """Write the class path into Spark's file of defaults, and return that file."""
+    """Write the class path into Spark's defaults file, and return the path of that file."""
     defaults = pyspark() / "conf" / "spark-defaults.conf"
     defaults.parent.mkdir(exist_ok=True)
     path = os.pathsep.join(entries)
     lines = (f"spark.{process}.extraClassPath {path}\n" for process in ("driver", "executor"))
     text = "# Made by `make setup`.\n" + "".join(lines)
-    # A starting Spark must not see a partly written file.
+    # A Spark process that is starting must not see a partly written file.
     if not defaults.exists() or defaults.read_text() != text:
         defaults.write_text(text)
     return defaults

@@ -1,10 +1,10 @@
 """Run COMMAND, and adopt its descendants when their parents exit: `python dev/subreaper.py COMMAND...`.
 
-A process's CPU time is added to its parent's once the parent has waited for it, but nobody waits for a Spark session's
-JVM. On Linux, this program becomes the JVM's parent when the original parent exits. Therefore, the JVM is included when
-this process is measured.
+The CPU time of a process is added to the CPU time of its parent once the parent has waited for the process, but no
+process waits for a Spark session's JVM. On Linux, this program becomes the JVM's parent when the original parent exits.
+Therefore, measurements of this program include the JVM.
 
-The exit code is COMMAND's, or 128 plus the signal if a signal ended it.
+The exit code is that of COMMAND, or 128 plus the signal number if a signal ended COMMAND.
 """
 
 import contextlib
@@ -17,7 +17,8 @@ import time
 
 PR_SET_CHILD_SUBREAPER = 36  # from <linux/prctl.h>
 PATIENCE_SECONDS = 30.0
-"""Such a JVM exits immediately. Other processes that stay are not waited for any longer."""
+"""The time to wait for such a JVM, which exits immediately. Other processes that remain are not waited for any longer.
+"""
 
 
 def main(command: list[str]) -> int:

@@ -1,7 +1,7 @@
-"""The OpenTelemetry collector on this machine. Programs report to it, and Prometheus can scrape it.
+"""The OpenTelemetry collector on this machine. Programs report metrics to the collector, and Prometheus can scrape it.
 
-`python -m dev.collector` builds it once into the user's cache from the Go module proxy, in two minutes. Go verifies
-every module against its checksum database.
+`python -m dev.collector` builds the collector once, from the Go module proxy into the user's cache, which takes two
+minutes. Go verifies every module against its checksum database.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _SOURCES = ("main.go", "go.mod")
 
 
 class CollectorError(ServerError):
-    """Raised if the collector does not run or was not built."""
+    """Raised if the collector was not built or does not run."""
 
 
 class Collector(Server):
-    """A collector that keeps the last values it received."""
+    """A collector that keeps the last values that it received."""
 
     name: ClassVar[str] = "collector"
     error = CollectorError
@@ -48,7 +48,7 @@ class Collector(Server):
 
     @property
     def endpoint(self) -> str:
-        """Return the URL that programs send their reports to."""
+        """Return the URL to which programs send their reports."""
         return f"http://{LOOPBACK}:{self.settled_port()}/v1/metrics"
 
     def start(self) -> None:
@@ -108,15 +108,15 @@ class Collector(Server):
 
 
 def program() -> Path:
-    """Return the program's path, whether or not the program exists. Each version of its source has a path of its
-    own.
+    """Return the program's path, whether or not the program exists. Each version of the program's source has its own
+    path.
     """
     sources = b"".join((_HERE / name).read_bytes() for name in _SOURCES)
     return cache() / f"collector-{hashlib.sha256(sources).hexdigest()[:12]}"
 
 
 def build() -> Path:
-    """Return the program's path. Build the program if necessary.
+    """Build the program if necessary, and return its path.
 
     Raises:
         CollectorError: Go is missing or cannot fetch the modules.

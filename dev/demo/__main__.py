@@ -1,6 +1,7 @@
-"""Send the four formats through a real broker, the translator and the sink into tables on screen: `make demo`.
+"""Send messages in all four formats through a real broker, the translator and the sink, and print the tables: `make
+demo`.
 
-It runs unattended and exits with 0 if every table equals its shop. --stay keeps everything running.
+The demo runs unattended, and exits with code 0 if every table equals its shop. --stay keeps everything running.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ console = Console(width=None if sys.stdout.isatty() else 140)
 @click.option(
     "--directory", default="artifacts/demo", show_default=True, type=click.Path(path_type=Path), help="Made anew."
 )
-@click.option("--stay", is_flag=True, help="Keep broker, translator and sink running until Ctrl-C.")
+@click.option("--stay", is_flag=True, help="Keep the broker, the translator and the sink running until Ctrl-C.")
 def main(changes: int, seed: int, directory: Path, stay: bool) -> None:
     """Run the whole product and show the results."""
     # SIGTERM works like Ctrl-C, because shells disable Ctrl-C for background programs.
@@ -111,7 +112,7 @@ def _stay(stack: Stack) -> None:
 
 
 class Demo:
-    """Run the demo once. `broker` is the command that restarts its broker, if the broker ends with the demo."""
+    """One run of the demo. `broker` is the command that restarts the broker, if the broker ends with the demo."""
 
     def __init__(self, stack: Stack, sources: list[ShopSource], changes: int, broker: PastedCommand | None) -> None:
         self._stack = stack
@@ -122,7 +123,7 @@ class Demo:
         self._ends: Counter[tuple[str, int]] = Counter()
 
     def run(self) -> bool:
-        """Return whether every table equals its shop."""
+        """Run the demo, and return whether every table equals its shop."""
         started = time.monotonic()
         stack = self._stack
         stack.create_raw_topics()
@@ -149,7 +150,7 @@ class Demo:
         return interleaved([source.messages(self._changes // 2, grow=grow) for source in self._sources])
 
     def _wave(self, what: str, messages: Iterable[Raw]) -> None:
-        """Feeds messages and shows their progress, until every table equals its shop or the time is up."""
+        """Feed messages and show their progress, until every table equals its shop or the time is up."""
         taken = list(messages)
         self._remember(taken)
         self._stack.feed(taken)
@@ -168,7 +169,7 @@ class Demo:
                 time.sleep(1)
 
     def _remember(self, messages: Iterable[Raw]) -> None:
-        """Keep the messages by their future position, to show them next to their events, and to write them as record
+        """Keep the messages by their future position, to show each message next to its events, and to write record
         files.
         """
         for message in messages:

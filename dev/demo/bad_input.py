@@ -1,4 +1,4 @@
-"""Invalid input that the stream must survive. Each message is skipped or becomes a dead letter, and none of them stops
+"""Invalid input that the stream must survive. Each message is skipped or becomes a dead letter, and no message stops
 the stream.
 """
 
@@ -23,7 +23,7 @@ class Bad:
 
 
 def bad_input(seed: int = 7) -> list[Bad]:
-    """Return one message of each kind, for the topics in `dev.demo.sources`."""
+    """Return one bad message of each kind, for the topics in `dev.demo.sources`."""
     whole = _a_dts_record()
     insert = {"data": [{"id": "1"}], "database": "shop", "table": "orders", "type": "INSERT", "pkNames": ["id"]}
     canal, dts = "raw.canal", "raw.dts"

@@ -10,8 +10,8 @@ from typing import Any
 
 from dev.demo.shop import Row, ShopTable
 
-# Convert a lakehouse cell to a shop value. A type that the source does not declare fully (such as a decimal without a
-# scale) is text in the lakehouse, and the text must represent the same value.
+# Convert a lakehouse cell to a shop value. If the source does not declare a type fully (such as a decimal without a
+# scale), the value is text in the lakehouse, and the text must represent the same value.
 _READ: Mapping[str, Callable[[Any], Any]] = {
     "bigint": int,
     "int": int,

@@ -15,14 +15,14 @@ FROM orders WHERE _cdc_deleted_at IS NULL ORDER BY _cdc_updated_at DESC LIMIT 5"
 
 
 class PastedCommand(NamedTuple):
-    """A shell command, and what it shows."""
+    """A shell command, and a description of its output."""
 
     shows: str
     command: str
 
 
 def broker_again(port: int, directory: Path) -> PastedCommand:
-    """Return the command that restarts a run's broker with all of its data."""
+    """Return the command that restarts a run's broker with all of the broker's data."""
     command = _line("python", "-m", "dev.servers.broker", "--port", port, "--directory", _short(directory))
     return PastedCommand(
         "the broker with all of its data, until Ctrl-C; run the commands below in another terminal", command

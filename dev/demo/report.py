@@ -33,7 +33,7 @@ class DemoReport:
     """The report for one run.
 
     Args:
-        broker: command that restarts the broker, if the broker ends with the demo.
+        broker: the command that restarts the broker, if the broker ends with the demo.
     """
 
     def __init__(self, console: Console, stack: Stack, sources: list[ShopSource], broker: PastedCommand | None) -> None:
@@ -44,7 +44,7 @@ class DemoReport:
         self._shown: Coordinates | None = None
 
     def differences(self, source: ShopSource, name: str) -> list[str]:
-        """Return how a shop's table differs from its lakehouse table."""
+        """Return the differences between a shop's table and its lakehouse table."""
         shape = source.shop.shape(name)
         return differences(shape, source.shop.rows[name].values(), self._stack.rows(f"{source.prefix}.{name}"))
 
@@ -187,7 +187,7 @@ def _summary(event: ChangeEvent) -> str:
 
 
 def _printable(raw: bytes, limit: int = 700) -> str:
-    """Return a raw message as text. Avro is shown like the right column of a hex dump."""
+    """Return a raw message as printable text. Avro looks like the right column of a hex dump."""
     try:
         text = raw.decode()
     except UnicodeDecodeError:

@@ -1,7 +1,7 @@
-"""A small shop whose tables change: a seeded history and its tables' final content, in plain Python.
+"""A small shop whose tables change, with a seeded history and the tables' final content, in plain Python.
 
-The history does not depend on the translator. `dev.demo.writers` writes it in the four input formats. At the end,
-`Shop.rows` has the content that the lakehouse tables should have.
+The history does not depend on the translator. `dev.demo.writers` writes the history in the four input formats. At the
+end, `Shop.rows` has the content that the lakehouse tables should have.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class ShopChange:
 
 @dataclass
 class Shop:
-    """The tables and their random changes. The same seed always gives the same history."""
+    """A shop's tables and their random changes. The same seed always gives the same history."""
 
     seed: int
     tables: tuple[ShopTable, ...] = TABLES
@@ -89,7 +89,7 @@ class Shop:
         self.rows = {shape.name: {} for shape in self.tables}
 
     def history(self, changes: int, new_column_at: int | None = None) -> Iterator[ShopChange]:
-        """Yield this many changes. The first tenth is the initial load. A column can be added in the middle."""
+        """Yield this many changes. The first tenth is the initial load. A column can be added halfway."""
         for number in range(changes):
             self._now += timedelta(microseconds=self._random.choice((0, 1_000_000, 1_234_567, 250_000)))
             if number == new_column_at:

@@ -24,8 +24,8 @@ _CANONICAL = {
     "date": "date",
     "double": "float64",
 }
-# SharePlex does not document its format for RAW and BLOB (docs/formats/shareplex.md §5), so its shop has no such
-# column.
+# SharePlex does not document its format for RAW and BLOB (docs/formats/shareplex.md §5), so the shop that SharePlex
+# replicates has no such column.
 _PLAIN_TABLES = tuple(
     ShopTable(shape.name, tuple(column for column in shape.columns if column.kind != "blob"), shape.key)
     for shape in TABLES
@@ -40,26 +40,26 @@ class SourceWriter(Protocol):
 
 @dataclass(frozen=True)
 class ShopSource:
-    """One shop that one tool replicates."""
+    """A shop that one tool replicates."""
 
     name: str
     settings: dict[str, Any]
     writer: SourceWriter
     shop: Shop
     prefix: str
-    """The prefix for the sink's table names: `<prefix>.<table>`."""
+    """The prefix for table names in the sink: `<prefix>.<table>`."""
     can_grow: bool = True
-    """Whether a column can be added. It cannot if the configuration declares the columns."""
+    """Whether a column can be added. This is not possible if the configuration declares the columns."""
 
     def table(self, name: str) -> str:
-        """Return the sink's name for one of the shop's tables."""
+        """Return the name that one of the shop's tables has in the sink."""
         return f"{self.prefix}.{name}"
 
     def wrong(self, rows: Callable[[str], Iterable[Mapping[str, Any]]]) -> Iterator[str]:
-        """Return how the sink's tables differ from the shop's.
+        """Return the differences between the sink's tables and the shop's tables.
 
         Args:
-            rows: returns the rows of a sink's table.
+            rows: returns the rows of a table in the sink.
         """
         for name, expected in self.shop.rows.items():
             table = self.table(name)
@@ -73,7 +73,7 @@ class ShopSource:
 
 
 def shop_sources(seed: int) -> list[ShopSource]:
-    """Return the five sources. Each shop has its own history."""
+    """Return the five sources, each with a shop that has its own history."""
     declared = [
         {
             "table": f"SHOP.{shape.name}",

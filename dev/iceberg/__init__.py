@@ -1,1 +1,1 @@
-"""Iceberg catalogs for tests: real servers on this machine."""
+"""Iceberg catalogs for tests, as real servers on this machine."""

@@ -1,7 +1,8 @@
-"""DuckDB with its Iceberg extension, in a separate environment, because the extension on PyPI only fits a DuckDB
-release that is older than the one in the tests.
+"""DuckDB with its Iceberg extension, in a separate environment, because the extension on PyPI requires an older DuckDB
+release than the tests.
 
-`python -m dev.iceberg.duckdb_reader --build` installs it if it is missing. The exit code is 1 if it is not available.
+`python -m dev.iceberg.duckdb_reader --build` installs DuckDB if it is missing. The exit code is 1 if DuckDB is not
+available.
 """
 
 from __future__ import annotations
@@ -32,10 +33,10 @@ class DuckDbError(Exception):
 
 
 def python() -> Path:
-    """Return the Python that has DuckDB. The first call installs it.
+    """Return the Python that has DuckDB. The first call installs DuckDB.
 
     Raises:
-        NotInstalledError: it is not available.
+        NotInstalledError: DuckDB is not available.
     """
     packages = ("duckdb", "duckdb-extensions", *(f"duckdb-extension-{name}" for name in EXTENSIONS))
     return environment("duckdb", [f"{package}=={VERSION}" for package in packages])

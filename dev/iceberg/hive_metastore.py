@@ -1,6 +1,7 @@
-"""A real Hive metastore on this machine, for tests and manual use, from PySpark's jars. It listens on loopback only.
+"""A real Hive metastore on this machine, for tests and manual use, from PySpark's jars. The server listens on loopback
+only.
 
-`python -m dev.iceberg.hive_metastore` runs one until Ctrl-C. It loses its tables when it stops.
+`python -m dev.iceberg.hive_metastore` runs a metastore until Ctrl-C. The metastore loses its tables when it stops.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A server in one Java file, run from source with Spark's jars. It prints its port."""
+"""A server that consists of one Java file. It runs from source with Spark's jars, and prints its port."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ _LISTENING = re.compile(r"listening on port (\d+)")
 
 
 class JavaProgram(Server):
-    """A server on a port chosen by the system."""
+    """A server on a port that the system chooses."""
 
     def _run(
         self, source: Path, properties: Mapping[str, str], arguments: Sequence[str] = (), env: Mapping[str, str] = {}
     ) -> None:
-        """Start it, and return when it listens.
+        """Start the server, and return when it listens.
 
         Args:
             properties: JVM properties.
-            env: variables in addition to our own.
+            env: environment variables in addition to our own.
         """
         self._refuse_if_running("stop()")
         path = os.pathsep.join([str(pyspark() / "jars" / "*"), *map(str, spark_jars())])

@@ -1,7 +1,7 @@
-"""A real PostgreSQL from Debian's packages, for testing catalogs in a database. It listens on loopback only.
+"""A real PostgreSQL server from Debian's packages, to test catalogs in a database. The server listens on loopback only.
 
-`python -m dev.iceberg.postgres --build` installs it if it is missing, which needs root and apt. The exit code is 1 if
-it is not available. Without the option it runs one until Ctrl-C.
+`python -m dev.iceberg.postgres --build` installs PostgreSQL if it is missing, which needs root and apt. The exit code
+is 1 if PostgreSQL is not available. Without the option, the command runs a server until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ _ACCOUNT = "postgres"
 
 
 class PostgresError(ServerError):
-    """Raised if the database does not run or is not installed."""
+    """Raised if the database is not installed or does not run."""
 
 
 def programs() -> Path | None:
-    """Return the folder with its programs. Debian only puts the client on the path."""
+    """Return the folder with PostgreSQL's programs. Debian puts only the client on the path."""
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
     on_path = shutil.which("initdb")
     return found[-1].parent if found else None if on_path is None else Path(on_path).resolve().parent
 
 
 def build() -> bool:
-    """Install missing packages, and return whether it is now available."""
+    """Install missing packages, and return whether PostgreSQL is now available."""
     apt = shutil.which("apt-get")
     if programs() is None and os.geteuid() == 0 and apt:
         for arguments in (("update",), ("install", "-y", "--no-install-recommends", *PACKAGES)):
@@ -53,7 +53,7 @@ def build() -> bool:
 
 
 class Postgres(Server):
-    """A server with an empty database. Its data persists across restarts."""
+    """A server that starts with an empty database. The data persists across restarts."""
 
     name: ClassVar[str] = "postgres"
     error = PostgresError
@@ -64,7 +64,7 @@ class Postgres(Server):
 
     @property
     def jdbc(self) -> str:
-        """Return its database's JDBC address."""
+        """Return the database's JDBC address."""
         return f"jdbc:postgresql://{LOOPBACK}:{self.settled_port()}/{DATABASE}"
 
     def start(self) -> None:
@@ -88,7 +88,7 @@ class Postgres(Server):
             raise
 
     def stop(self) -> None:
-        # After SIGTERM, PostgreSQL waits until its clients have disconnected.
+        # After a SIGTERM, PostgreSQL would wait until its clients have disconnected.
         self._end(signal.SIGINT)
 
     def close(self) -> None:
@@ -128,8 +128,8 @@ class Postgres(Server):
 
 
 def _unprivileged() -> Sequence[str]:
-    """Return the command prefix that runs a command as an unprivileged account. Changing the user removes the tether to
-    our process, so the prefix sets the tether again.
+    """Return the prefix with which a command runs under an unprivileged account. A change of the user removes the
+    tether to our process, so the prefix sets the tether again.
     """
     if os.geteuid() != 0:
         return ()

@@ -1,10 +1,10 @@
-"""A real REST catalog for Iceberg tables, for tests and manual use, from Iceberg's own handlers. It listens on loopback
-only.
+"""A real REST catalog for Iceberg tables, for tests and manual use, based on Iceberg's own handlers. The server listens
+on loopback only.
 
     with RestCatalogServer(warehouse) as catalog:
         load_catalog("any", type="rest", uri=catalog.url, token=TOKEN)
 
-`python -m dev.iceberg.rest_catalog` runs one until Ctrl-C. It loses its tables when it stops.
+`python -m dev.iceberg.rest_catalog` runs a catalog until Ctrl-C. The catalog loses its tables when it stops.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class RestCatalogServer(JavaProgram):
     """A catalog with one warehouse.
 
     Args:
-        warehouse: folder or URL for its tables. Default: in its own directory.
+        warehouse: folder or URL for the tables. Defaults to a folder in the catalog's own directory.
         hadoop: Hadoop settings for an object store (`fs.…`).
     """
 
@@ -53,7 +53,7 @@ class RestCatalogServer(JavaProgram):
 
     @property
     def url(self) -> str:
-        """Return the catalog's address, or the address of another catalog on the same server, by name."""
+        """Return the address of the catalog, and of further catalogs on the server, which clients select by name."""
         return f"http://{LOOPBACK}:{self.settled_port()}"
 
     def start(self) -> None:

@@ -1,8 +1,8 @@
-"""Write the demo's shops to topics with the service, read them with third-party programs, and compare rows: `make
+"""Write the demo's shops to topics with the service, read the topics with third-party programs, and compare rows: `make
 interop`.
 
-The exit code is 0 if every reader ends with the correct rows for every table. It needs a JDK, PostgreSQL from the
-machine's packages, and a few minutes. The first run downloads 700 MB, most of it ClickHouse.
+The exit code is 0 if every reader ends with the correct rows for every table. A run needs a JDK, PostgreSQL from the
+machine's packages, and a few minutes. The first run downloads 700 MB, most of it for ClickHouse.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ SECONDS = 600.0
 @click.command()
 @click.option("--changes", default=1200, show_default=True, help="Number of changes per shop.")
 @click.option("--seed", default=77, show_default=True, help="Seed for the random shops.")
-@click.option("--reader", "wanted", multiple=True, help="Only run readers whose name contains this. Repeatable.")
+@click.option("--reader", "wanted", multiple=True, help="Only run readers whose name contains this text. Repeatable.")
 @click.option("--write-checksums", is_flag=True, help="Download the jars again, and write their checksums.")
 def main(changes: int, seed: int, wanted: Sequence[str], write_checksums: bool) -> None:
-    """Run the readers in docs/consumers.md that are not part of the tests."""
+    """Run those readers in docs/consumers.md that are not part of the tests."""
     jars(write_checksums=write_checksums)
     names = [name for name in READERS if not wanted or any(part in name for part in wanted)]
     shops = sources(seed)

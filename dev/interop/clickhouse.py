@@ -1,4 +1,4 @@
-"""ClickHouse's Python engine (chdb), with the statements in docs/consumers.md, on files with records."""
+"""ClickHouse's Python engine (chdb), which runs the statements from docs/consumers.md on files of records."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ _TYPES: Mapping[str, str] = {
 
 
 def replacing_table(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows from the upsert projection, in tables that keep the newest row for each key.
+    """Return the rows from the upsert projection, read through tables that keep the newest row for each key.
 
     Raises:
-        ReaderError: it is not available, or it failed.
+        ReaderError: ClickHouse is not available, or it failed.
     """
     try:
         python = environment("clickhouse", [f"chdb=={VERSION}"])
@@ -70,7 +70,7 @@ def _line(record: Any) -> str:
 
 
 def clickhouse_statements(shape: ShopTable, file: Path) -> list[str]:
-    """Return the page's statements for a table and its records. The last one returns its rows.
+    """Return the page's statements for a table and its records. The last statement returns the table's rows.
 
     Raises:
         ReaderError: the page does not have the expected statements.

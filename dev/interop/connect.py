@@ -1,4 +1,4 @@
-"""Kafka Connect: its JSON converter, and a standalone worker with sinks into PostgreSQL."""
+"""Kafka Connect: the JSON converter alone, and a standalone worker with sinks into PostgreSQL."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class ConnectWorker(Server):
                 "listeners": "http://127.0.0.1:0",
                 **{f"{of}.converter": _CONVERTER for of in ("key", "value")},
                 **{f"{of}.converter.schemas.enable": "true" for of in ("key", "value")},
-                # By default, the worker infers a header's type from its text, which fails for the keys in the headers
-                # that key changes have.
+                # By default, the worker infers a header's type from its text. This fails for key changes, which have
+                # keys in their headers.
                 "header.converter": "org.apache.kafka.connect.storage.StringConverter",
                 "offset.storage.file.filename": str(self.directory / "offsets"),
                 "offset.flush.interval.ms": "500",
@@ -157,7 +157,9 @@ def _rows(postgres: Postgres, table: SourceTable, prefix: str) -> Rows:
 
 
 def _row(row: dict[str, Any], binary: Sequence[str]) -> dict[str, Any]:
-    """Return bytes in base64, as in the other readers. PostgreSQL returns hexadecimal digits after a prefix."""
+    """Return the row with bytes in base64, as the other readers return them. PostgreSQL returns a prefix and
+    hexadecimal digits.
+    """
     for name in binary:
         if row[name] is not None:
             row[name] = base64.b64encode(bytes.fromhex(row[name].removeprefix("\\x"))).decode()

@@ -1,4 +1,4 @@
-"""Flink SQL, with the statement from docs/consumers.md for each table, and variants of that statement."""
+"""Flink SQL, which runs the statement from docs/consumers.md for each table, and variants of that statement."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ OPENED = tuple(
         "java.math",
     )
 )
-"""JVM options that open the same packages as Flink 1.20's own scripts for Java 17."""
+"""JVM options that open the same packages as Flink 1.20's own scripts do for Java 17."""
 
 _TYPES: Mapping[str, str] = {
     "bigint": "BIGINT",
@@ -58,7 +58,7 @@ _FORMATS = f"'key.format' = 'json', 'value.format' = 'json', {_JSON}"
 
 
 def upsert_kafka(stack: Stack, tables: Sequence[SourceTable], registry: str) -> Found:
-    """Return the rows from the upsert projection, read with the page's statement."""
+    """Return the rows from the upsert projection, read with the statement from docs/consumers.md."""
     return _run(tables, [flink_statement(stack.bootstrap, table) for table in tables])
 
 
@@ -73,10 +73,10 @@ def debezium_avro(stack: Stack, tables: Sequence[SourceTable], registry: str) ->
 
 
 def flink_statement(bootstrap: str, table: SourceTable | None = None) -> str:
-    """Return the page's statement for a bounded topic.
+    """Return the statement from docs/consumers.md, for a bounded topic.
 
     Args:
-        table: table to use in place of the page's.
+        table: table to use in place of the table on the page.
 
     Raises:
         ReaderError: the page does not have the statement.
@@ -103,7 +103,7 @@ def debezium_statement(bootstrap: str, table: SourceTable | None = None) -> str:
 
 
 def avro_statement(bootstrap: str, table: SourceTable, registry: str) -> str:
-    """Return the statement for Avro. The columns have the types in the registry's schema.
+    """Return the statement for Avro. The columns have the types from the registry's schema.
 
     Raises:
         ReaderError: the page has a different statement.

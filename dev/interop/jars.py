@@ -1,4 +1,4 @@
-"""The readers' jars, downloaded once into the user's cache and verified against jars.sha256."""
+"""The readers' jars, which are downloaded once into the user's cache and verified against jars.sha256."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ CONFIGURATIONS = ("flink", "connect")
 
 
 def jars(*, write_checksums: bool = False) -> Path:
-    """Return the folder that has one subfolder per configuration.
+    """Return the folder with the jars, which has one subfolder per configuration.
 
     Args:
-        write_checksums: download the jars again, and write the list. This is for maintainers who changed jars.xml.
+        write_checksums: whether to download the jars again, and write the list. Use this after a change of jars.xml.
 
     Raises:
         JarsError: the jars are not available, or differ from the list.

@@ -1,4 +1,4 @@
-"""The Java readers, which are single-file programs that run from source. They need a JDK."""
+"""The Java readers, which are single-file programs that run from source and need a JDK."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ def run_program(
     """Run a program and return its output.
 
     Args:
-        configurations: configurations in jars.xml with the jars that the program needs.
-        lines: its standard input.
+        configurations: the configurations in jars.xml that have the jars for the program.
+        lines: the program's standard input.
         options: JVM options.
 
     Raises:
@@ -56,7 +56,7 @@ def run_program(
 
 
 def encoded(part: bytes | None) -> str:
-    """Return part of a record in the format that the programs read."""
+    """Return a part of a record in the format that the programs read."""
     return "-" if part is None else base64.b64encode(part).decode()
 
 

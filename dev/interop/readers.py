@@ -1,4 +1,4 @@
-"""All readers by name. Each returns rows from the topics for all tables."""
+"""All readers by name. Each reader returns the rows of all tables from the topics."""
 
 from __future__ import annotations
 

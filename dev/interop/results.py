@@ -1,4 +1,4 @@
-"""Reader results, in the format that is compared with the shops."""
+"""The results from readers, in the format in which they are compared with the shops."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Found: TypeAlias = Mapping[str, Rows]
 """Each table's rows, keyed by the table's levels."""
 
 SECONDS = 900
-"""The timeout for a reader. Only a reader that hangs exceeds it."""
+"""The timeout for a reader, which only a hanging reader exceeds."""
 
 
 class ReaderError(Exception):
-    """Raised if a reader failed or is not available. The message has the end of its output."""
+    """Raised if a reader failed or is not available. The message has the end of the reader's output."""

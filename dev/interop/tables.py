@@ -1,4 +1,4 @@
-"""The shops' tables, and the topics that contain each table in the different formats."""
+"""The shops' tables, and the topics that contain each table in various formats."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from dev.demo.sources import ShopSource, shop_sources
 from dev.servers.stack import CANONICAL, Stack
 
 WITHOUT_WHOLE_ROWS = "shareplex"
-"""The shop whose tool sends only the changed columns in an update. Its rows by key cannot be complete (docs/upsert.md).
+"""The shop whose tool sends only the changed columns in an update. Therefore, this shop's rows by key cannot be
+complete (docs/upsert.md).
 """
 
 ROWS, CONNECT, DEBEZIUM, DEBEZIUM_AVRO, DEBEZIUM_CONNECT = "rows", "connect", "debezium", "avro", "changes"
@@ -33,7 +34,7 @@ class SourceTable:
     """A shop's table as a reader sees it.
 
     Args:
-        levels: its name after a topic's prefix.
+        levels: the table's name, as it follows a topic's prefix.
         types: each column's canonical type.
     """
 
@@ -74,6 +75,6 @@ def tables(stack: Stack, shops: Sequence[ShopSource]) -> list[SourceTable]:
 
 
 def _schemas(stack: Stack) -> Iterator[Mapping[str, Any]]:
-    """Return the table version that has the most columns, because a later delete can refer to an older version."""
+    """Return all table schemas, ordered by number of columns, because a later delete can refer to an older version."""
     found = [json.loads(record.value()) for record in stack.records(f"{CANONICAL}.schemas")]
     return iter(sorted(found, key=lambda schema: len(schema["columns"])))

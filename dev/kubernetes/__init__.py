@@ -1,1 +1,1 @@
-"""A real Kubernetes API server on this machine for testing the charts. It has no nodes, so no container runs."""
+"""A real Kubernetes API server on this machine, to test the charts. The cluster has no nodes, so no container runs."""

@@ -1,6 +1,6 @@
-"""Run a Kubernetes API server until Ctrl-C, and print the path to its kubeconfig: `python -m dev.kubernetes [--build]`.
+"""Run a Kubernetes API server until Ctrl-C, and print the path of its kubeconfig: `python -m dev.kubernetes [--build]`.
 
-`--build` only builds and downloads its programs, once. The exit code is 1 if they are not available.
+`--build` only builds and downloads the server's programs, once. The exit code is 1 if the programs are not available.
 """
 
 from __future__ import annotations

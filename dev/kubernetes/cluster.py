@@ -1,7 +1,7 @@
-"""A cluster without nodes: etcd, an API server and the controllers, each a process on this machine.
+"""A cluster without nodes: etcd, an API server and the controllers, each of which is a process on this machine.
 
-Controllers create the pods for a release, but nothing runs them. A thread therefore marks each pod as ready, like a
-kubelet, so that everything that waits for pods continues.
+Controllers create the pods for a release, but nothing runs the pods. Therefore, a thread marks each pod as ready, like
+a kubelet, so that everything that waits for pods continues.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LONG_AGO = "2026-01-01T00:00:00Z"
 
 
 class _Process(Server):
-    """One of the cluster's programs. Its folder has the program's name."""
+    """One of the cluster's programs. The program's folder has the same name as the program."""
 
     name: ClassVar[str] = "kubernetes"
     error = ServerError
@@ -87,7 +87,7 @@ class Kubernetes:
             kind: the body's content type.
 
         Raises:
-            KubernetesError: the server rejects the request; the message is its own.
+            KubernetesError: the server rejects the request. The message comes from the server.
         """
         address = f"https://{LOOPBACK}:{self._port}{path}"
         data = None if body is None else json.dumps(body).encode()
@@ -103,7 +103,7 @@ class Kubernetes:
         return self.ask(path, body, method="POST")
 
     def serves(self, group: str, plural: str) -> bool:
-        """Return whether the server knows a kind."""
+        """Return whether the server knows this kind of object."""
         try:
             return any(known["name"] == plural for known in self.ask(group)["resources"])
         except KubernetesError:
@@ -205,7 +205,7 @@ class Kubernetes:
         return True
 
     def _has_accounts(self, manager: _Process) -> bool:
-        """Return whether new namespaces get their service account, which a controller creates."""
+        """Return whether new namespaces get their service accounts, which a controller creates."""
         manager.check()
         return bool(self.ask("/api/v1/namespaces/default/serviceaccounts")["items"])
 
@@ -217,7 +217,7 @@ class Kubernetes:
             time.sleep(_PAUSE_SECONDS)
 
     def _context(self) -> ssl.SSLContext:
-        """Return a context that trusts the certificate that the server created for itself."""
+        """Return an SSL context that trusts the certificate that the server created for itself."""
         return ssl.create_default_context(cafile=str(self._certificates / "apiserver.crt"))
 
     def _write_kubeconfig(self) -> None:
@@ -245,7 +245,7 @@ class Kubernetes:
                     self._say(pod, number)
 
     def _say(self, pod: Mapping[str, Any], number: int) -> None:
-        """Mark jobs as completed, and other pods as running for long enough that nothing waits for
+        """Mark the pods of jobs as completed, and all other pods as having run long enough that nothing waits for
         `minReadySeconds`.
         """
         ends = pod["spec"]["restartPolicy"] == "Never"
@@ -259,4 +259,4 @@ class Kubernetes:
         try:
             self.ask(place, {"status": status}, method="PATCH", kind="application/merge-patch+json")
         except KubernetesError:
-            return  # it was deleted in the meantime
+            return  # the pod was deleted in the meantime

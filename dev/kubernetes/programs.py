@@ -1,5 +1,5 @@
-"""The cluster's programs. Kubernetes' two programs are built once on this machine, from the Go module proxy. etcd is a
-Debian package.
+"""The cluster's programs. Kubernetes' two programs are built once on this machine, from the Go module proxy, and etcd
+is a Debian package.
 
 Go verifies every module against its checksum database. No root is needed, because Debian's package is unpacked into the
 user's cache.
@@ -21,7 +21,7 @@ from dev.servers.server import ServerError
 VERSION = "v1.36.3"
 
 _MODULE = "k8s.io/kubernetes"
-# Kubernetes' other modules have the same minor version, but another major version.
+# Kubernetes' other modules have the same minor version, but a different major version.
 _PARTS = VERSION.replace("v1.", "v0.", 1)
 _MAIN = Path(__file__).with_name("main.go")
 _VERSION_OF = "k8s.io/component-base/version"
@@ -35,12 +35,12 @@ class KubernetesError(ServerError):
 
 
 def kubernetes() -> Path:
-    """Return the path to the program that is both API server and controller manager."""
+    """Return the path to the program that is both the API server and the controller manager."""
     return cache() / f"kubernetes-{VERSION}"
 
 
 def etcd() -> Path | None:
-    """Return etcd from the PATH, or the downloaded one."""
+    """Return the path to etcd: on the PATH, or downloaded."""
     found = shutil.which("etcd")
     if found:
         return Path(found)

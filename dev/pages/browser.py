@@ -1,6 +1,6 @@
-"""Find Debian's Chromium and its driver for testing pages: `python -m dev.pages.browser [--build]`.
+"""Find Debian's Chromium and its driver, to test pages: `python -m dev.pages.browser [--build]`.
 
-`--build` installs them if they are missing, which needs root and apt. The exit code is 1 if they are not available.
+`--build` installs both if they are missing, which needs root and apt. The exit code is 1 if they are not available.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from selenium import webdriver
 PACKAGES = ("chromium", "chromium-driver")
 MISSING = f"Chromium is not installed: apt-get install {' '.join(PACKAGES)}"
 
-# Without these, Chromium constantly contacts its vendor for updates.
+# Without these options, Chromium constantly contacts its vendor for updates.
 _QUIET = (
     *("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
     *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
@@ -41,7 +41,7 @@ def build() -> bool:
 
 @contextmanager
 def browser(*arguments: str) -> Iterator[webdriver.Chrome]:
-    """A browser with an empty profile, which records its pages' requests and console errors.
+    """Yield a browser with an empty profile, which records the requests and console errors of its pages.
 
     Args:
         arguments: Chromium arguments in addition to our own.

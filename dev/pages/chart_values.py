@@ -1,4 +1,4 @@
-"""Write the `config` part in the JSON Schemas for chart values, from the settings types.
+"""Write the `config` part of the JSON Schemas for chart values, from the settings types.
 
 `python -m dev.pages.chart_values` writes helm/*/values.schema.json, and a test compares the files with the types.
 Everything else in these files is written by hand.
@@ -14,14 +14,14 @@ from typing import Any
 from dev.pages.settings_reference import schema
 
 CHARTS: Mapping[str, str] = {"translator": "translator", "spark-sink": "spark-sink"}
-"""The chart's folder in helm/ for each program."""
+"""For each program, its chart's folder in helm/."""
 
 _HELM = Path(__file__).parents[2] / "helm"
 
 # The prefix for definitions that come from the settings.
 _PREFIX = "settings."
 
-# A value from the environment is text in the file, whatever type the setting has.
+# A value that comes from the environment is text in the file, whatever the type of the setting.
 _FROM_ENVIRONMENT = {"type": "string", "pattern": r"\$\{[A-Za-z_][A-Za-z0-9_]*\}"}
 
 _NOT_TEXT = frozenset({"integer", "number", "boolean"})

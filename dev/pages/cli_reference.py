@@ -1,4 +1,4 @@
-"""Write the reference page for both command lines from the commands themselves.
+"""Write the reference page for both command lines, based on the commands themselves.
 
 `python -m dev.pages.cli_reference` writes docs/cli.md, and a test compares the page with the commands.
 """

@@ -1,7 +1,8 @@
 """Draw both charts' dashboards without Grafana: `python -m dev.pages.dashboard_pictures PROMETHEUS [MINUTES]`.
 
-This runs each panel's queries in helm/*/dashboards on that Prometheus, over the last MINUTES (15), and draws the panels
-into docs/pictures/dashboard-*.png. It prints panels without data, and the exit code is 1 if there are any.
+The program runs the queries of each panel in helm/*/dashboards on that Prometheus, over the last MINUTES (15), and
+draws the panels into docs/pictures/dashboard-*.png. It lists panels without data, and exits with code 1 if there are
+any.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ class Span(NamedTuple):
 
 
 class Curve(NamedTuple):
-    """A line in a panel: its name in the legend, and its values by time."""
+    """A line in a panel, with its name in the legend and its values by time."""
 
     name: str
     values: Sequence[tuple[float, float]]
@@ -63,7 +64,7 @@ class Prometheus(NamedTuple):
     """A Prometheus server that scrapes the programs.
 
     Args:
-        address: such as http://localhost:9090.
+        address: the server's URL, such as http://localhost:9090.
         scrape: scrape interval in seconds, as in Grafana's data source.
     """
 
@@ -71,7 +72,7 @@ class Prometheus(NamedTuple):
     scrape: float = 30.0
 
     def lines(self, panel: Mapping[str, Any], span: Span) -> list[Curve]:
-        """Return a panel's lines, queried as Grafana does, over all namespaces and pods."""
+        """Return a panel's lines, queried in the same way as Grafana does, over all namespaces and pods."""
         rate = f"{math.ceil(max(span.step + self.scrape, 4 * self.scrape))}s"
         found = []
         for target in panel["targets"]:
@@ -160,7 +161,7 @@ def chart(lines: Sequence[Curve], unit: str, span: Span) -> str:
 
 
 def _unbroken(values: Sequence[tuple[float, float]], gap: float) -> list[list[tuple[float, float]]]:
-    """Split a line where data is missing. A single value becomes a dot."""
+    """Split a line wherever data is missing. An isolated value becomes a dot."""
     parts: list[list[tuple[float, float]]] = []
     for one in values:
         if parts and one[0] - parts[-1][-1][0] <= gap:

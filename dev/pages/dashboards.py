@@ -24,9 +24,9 @@ class Panel(NamedTuple):
     """A time series panel.
 
     Args:
-        about: what it shows, and what to look for.
+        about: a description of what the panel shows, and what to look for.
         query: PromQL, with PODS in place of the label matchers for the selected pods.
-        legend: a line's name, made from its labels.
+        legend: the name of a line, made from the line's labels.
         unit: Grafana's name for the unit.
     """
 
@@ -42,11 +42,11 @@ def _rate(metric: str, by: str) -> str:
 
 
 def _came(metric: str, by: str, window: str) -> str:
-    """Return a query for the number of occurrences in a window.
+    """Return a query for the number of occurrences within a window.
 
-    Prometheus' increase() starts with a series' second value, but the first dead letter with a code starts a new
-    series. If a series did not exist when the window started, the query therefore uses its maximum. After a restart
-    within the window, that is the maximum for a single process.
+    Prometheus' increase() starts with the second value of a series, but the first dead letter with a code starts a new
+    series. Therefore, if a series did not exist when the window started, the query uses the maximum of that series.
+    After a restart within the window, this is the maximum for a single process.
     """
     series = f"{metric}{{PODS}}"
     new = f"max_over_time({series}[{window}]) unless {series} offset {window}"
@@ -64,28 +64,29 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         ),
         Panel(
             "Events written",
-            "Records of events by topic: the canonical topic and projections.",
+            "Event records by topic, for the canonical topic and the projections.",
             _rate("cdc_records_out_total", "output"),
             "{{output}}",
             "cps",
         ),
         Panel(
             "Source lag",
-            "Time from the commit of the last event at the source to its acknowledgement. Constant while idle.",
+            "Time from the last event's commit at the source to its acknowledgement. Constant while idle.",
             "max by (source) (cdc_source_lag_seconds{PODS})",
             "{{source}}",
             "s",
         ),
         Panel(
             "Topic lag",
-            "Age of the oldest unacknowledged raw record. Zero when idle; it grows while a partition is blocked.",
+            "Age of the oldest unacknowledged raw record. The age is zero when idle, and grows while a partition is "
+            "blocked.",
             "max by (source) (cdc_partition_lag_seconds{PODS})",
             "{{source}}",
             "s",
         ),
         Panel(
             "Backlog",
-            "Offsets of raw topics that are not acknowledged.",
+            "Raw topic offsets that are not yet acknowledged.",
             "sum by (source) (cdc_partition_lag_records{PODS})",
             "{{source}}",
         ),
@@ -97,7 +98,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         ),
         Panel(
             "Rejected by projections",
-            "Records of the last hour that are in the canonical topic but missing from a projection.",
+            "Records from the last hour that are in the canonical topic but missing from a projection.",
             _came("cdc_records_refused_total", "output, code", "1h"),
             "{{output}} {{code}}",
         ),
@@ -110,7 +111,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         ),
         Panel(
             "Changes by operation",
-            "Events by operation, or by kind if they are not rows.",
+            "Row events by operation, and all other events by kind.",
             _rate("cdc_events_out_total", "op"),
             "{{op}}",
             "cps",
@@ -131,14 +132,16 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         ),
         Panel(
             "Native path",
-            "Raw records that the native path translated, or the reason why it did not.",
+            "Raw records that the native path translated, and other raw records by the reason why it did not "
+            "translate them.",
             _rate("cdc_native_messages_total", "outcome"),
             "{{outcome}}",
             "cps",
         ),
         Panel(
             "In flight",
-            "Records in the producer without a delivery report. If flat and high, the brokers do not accept records.",
+            "Records in the producer without a delivery report. A flat, high line means that the brokers accept no "
+            "records.",
             "sum by (pod) (cdc_events_in_flight{PODS})",
         ),
         Panel("Partitions", "Partitions owned by each pod.", "sum by (pod) (cdc_partitions_assigned{PODS})"),
@@ -163,7 +166,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         ),
         Panel(
             "Latency",
-            "99th percentile of the time from the commit at the source to the commit of the table.",
+            "99th percentile of the time from an event's commit at the source to the table's commit.",
             "histogram_quantile(0.99, sum by (le) (rate(cdc_sink_latency_seconds_bucket{PODS}[$__rate_interval])))",
             "p99",
             "s",
@@ -199,7 +202,7 @@ DASHBOARDS: Mapping[str, Sequence[Panel]] = {
         ),
         Panel(
             "Maintenance",
-            "Maintenance steps of the last day.",
+            "Maintenance steps in the last day.",
             _came("cdc_sink_maintenance_steps_total", "step", "1d"),
             "{{step}}",
         ),

@@ -1,7 +1,8 @@
 """Draw the pictures in docs/desk.md: `python -m dev.pages.desk_pictures [TRANSLATOR_YAML SINK_YAML]`.
 
-Without files, it draws the playground's pictures. With the files for a service and its sink, it also draws their pages.
-Use those from `make demo DEMO_ARGS=--stay`: artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
+Without files, the program draws the pictures of the playground. With the configuration files for a service and its
+sink, it also draws the pages of both. Use the files from `make demo DEMO_ARGS=--stay`, which are
+artifacts/demo/translator.yaml and artifacts/demo/sink.yaml.
 """
 
 from __future__ import annotations

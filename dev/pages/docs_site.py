@@ -1,9 +1,9 @@
 """Build the documentation site in build/site: `python -m dev.pages.docs_site`. This module also holds the MkDocs hooks.
 
-The pages come from docs/, with README.md as the first one. In the repository, links can point to any file. The site has
-only pages, so a link to another file becomes the file's name. MkDocs is installed into build/docs-env from
-requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams comes from npm
-into build/docs-assets, by hash too, and becomes part of the site, which loads nothing from elsewhere.
+The pages come from docs/, with README.md as the first page. In the repository, links can point to any file. The site
+has only pages, so a link to any other file is replaced by the file's name. MkDocs is installed into build/docs-env from
+requirements-docs.lock, by hash, because no user of the programs needs it. The script that draws diagrams is downloaded
+from npm into build/docs-assets, also by hash, and becomes part of the site, which loads nothing from elsewhere.
 """
 
 from __future__ import annotations
@@ -34,16 +34,16 @@ _MERMAID_SHA256 = "07e37dfa97b337ccc85365d57eddf99b9706f09db3b59b260d0333b23b343
 _MERMAID_URL = "assets/javascripts/mermaid.min.js"
 
 _LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)#\s]+)(#[^)\s]*)?\)")
-# The pictures on the first page that are not written as Markdown.
+# Pictures on the first page that are not written as Markdown.
 _SOURCE = re.compile(r'\b(src|srcset)="docs/([^"])')
 
-# Markdown that a page shows instead of rendering it: a table, a heading, a fence, bold text or a link.
+# Markdown that a page shows unrendered: a table, a heading, a fence, bold text or a link.
 _UNRENDERED = re.compile(r"^\s*(\|.+\|\s*$|#{1,6} \S|```)|\*\*\S|\]\([^)\s]+\)", re.MULTILINE)
 _CODE = re.compile(r"<(pre|code|script|style|svg)\b.*?</\1>", re.DOTALL)
 
 
 def on_files(files: Any, *, config: Any) -> Any:
-    """Add the first page, and the script that draws diagrams."""
+    """Add the first page and the script that draws diagrams to the site."""
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     file = import_module("mkdocs.structure.files").File
     files.append(file.generated(config, "index.md", content=in_site(text, "../README.md")))
@@ -56,7 +56,7 @@ def on_files(files: Any, *, config: Any) -> Any:
 def on_page_markdown(markdown: str, *, page: Any, **_: Any) -> str:
     """Rewrite a page's links. The first page's links are already rewritten."""
     if not _MERMAID_FILE.is_file():
-        # Without the script in the site, Material would load it from elsewhere.
+        # If the site did not have the script, Material would load it from elsewhere.
         markdown = markdown.replace("```mermaid\n", "```text\n")
     return markdown if page.file.src_uri == "index.md" else in_site(markdown, page.file.src_uri)
 
@@ -78,7 +78,7 @@ def _mended(link: re.Match[str], page: str) -> str:
     path = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page), target))
     if not path.startswith("docs/"):
         return f"{text} (`{path}`)"
-    if (ROOT / path).is_dir():  # the first page of the folder; the navigation lists the others next to it
+    if (ROOT / path).is_dir():  # link to the first page in the folder; the navigation lists the other pages next to it
         path = f"{path}/{min(found.name for found in (ROOT / path).glob('*.md'))}"
     # On the site, the first page is at the top of docs/.
     folder = posixpath.normpath(posixpath.join("docs", posixpath.dirname(page.removeprefix("../"))))
@@ -107,7 +107,9 @@ class _SiteHandler(SimpleHTTPRequestHandler):
 
 
 def _undrawn() -> Iterator[str]:
-    """Return the diagrams that Chromium does not draw, with their pages. Empty if Chromium is not installed."""
+    """Return the diagrams that Chromium does not draw, with their pages. If Chromium is not installed, the result is
+    empty.
+    """
     from dev.pages.browser import browser, is_there
 
     pages = [
@@ -129,7 +131,7 @@ def _undrawn() -> Iterator[str]:
 
 
 def _fetch_mermaid() -> None:
-    """Get the script from npm, unless it has been downloaded. Without npm, the site shows the source of diagrams."""
+    """Download the script from npm, unless this was already done. Without npm, the site shows the diagrams' source."""
     if _MERMAID_FILE.is_file():
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -156,13 +158,13 @@ def main() -> None:
     Exit code 1 means a dead link or anchor, a page that is missing from the navigation, or Markdown that was not
     rendered.
     """
-    # Imported here, because MkDocs loads this file by its path, without the package.
+    # Imported here because MkDocs loads this file by its path, without the package.
     from dev.locked_environment import commands
 
     mkdocs = commands("docs") / "mkdocs"
     _fetch_mermaid()
     # In every build, Material announces that its support ends in May 2027, and that its successor, Zensical, reads
-    # mkdocs.yml. --quiet would hide that as well, but --strict counts only warnings that are printed.
+    # mkdocs.yml. --quiet would also hide this announcement, but --strict counts only warnings that are printed.
     quiet = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
     built = subprocess.run([mkdocs, "build", "--strict"], cwd=ROOT, env=quiet, check=False)
     complaints = [*_complaints(), *_undrawn()]

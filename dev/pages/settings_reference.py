@@ -66,7 +66,7 @@ def schema(program: str) -> dict[str, Any]:
 
 
 def _sections(model: type[BaseModel], path: str) -> Iterator[str]:
-    """Yield a section's table, then those for its subsections."""
+    """Yield the table for a section, and then the tables for its subsections."""
     summary = (model.__doc__ or "").strip().split("\n\n")[0].replace("\n    ", " ")
     yield f"## {path or 'The file'}\n\n{summary}\n"
     rows = [_row(name, field) for name, field in model.model_fields.items()]
@@ -97,7 +97,7 @@ def _default(field: FieldInfo, inner: type[BaseModel] | None) -> str:
 
 
 def _models(annotation: Any) -> Iterator[tuple[type[BaseModel], str]]:
-    """Yield the sections in an annotation, with `[]` if there can be several."""
+    """Yield the sections in an annotation, each with `[]` if it can occur several times."""
     if isinstance(annotation, type) and issubclass(annotation, BaseModel):
         yield annotation, ""
         return

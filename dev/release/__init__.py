@@ -1,1 +1,1 @@
-"""What makes up a release: packages, images, charts, the bill of materials, and the tools that check them."""
+"""The parts of a release (packages, images, charts and the bill of materials), and the tools that check them."""

@@ -1,8 +1,8 @@
 """Check both images for known vulnerabilities: `python -m dev.release.audit [OPTIONS OF PIP-AUDIT]`.
 
-pip-audit checks the packages in the lock, and cargo-audit, if it is installed, the native path's crates. Check jars and
-Debian packages with the bills of materials (docs/releasing.md). If a package could not be checked, the audit fails,
-because an index without vulnerability data looks the same as one without vulnerabilities.
+pip-audit checks the packages in the lock, and cargo-audit, if it is installed, the native path's crates. To check jars
+and Debian packages, use the bills of materials (docs/releasing.md). If a package could not be checked, the audit fails,
+because an index without vulnerability data looks the same as an index without vulnerabilities.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dev.locked_environment import ROOT, commands
 from dev.native import NativeError, locked_crate
 
-# The pyproject.toml groups in the larger image. The smaller image has the first of them.
+# The pyproject.toml groups in the larger image. The smaller image has only the first of these groups.
 GROUPS = ("dependencies", "sink")
 
 

@@ -1,7 +1,8 @@
-"""The Helm charts: linted and rendered by Helm, scored by kube-score, and validated with Kubernetes' own schemas.
+"""Check the Helm charts: Helm lints and renders the charts, kube-score scores them, and a validator uses Kubernetes'
+own schemas.
 
-`python -m dev.release.charts --build` builds Helm and kube-score into the user's cache from the Go module proxy. It
-takes a few minutes of CPU time, once. `--build-validator` builds the validator and takes a little longer.
+`python -m dev.release.charts --build` builds Helm and kube-score into the user's cache from the Go module proxy. This
+takes a few minutes of CPU time, once. `--build-validator` builds the validator, which takes a little longer.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ KUBE_SCORE = GoProgram(
     ".venv/bin/python -m dev.release.charts --build",
 )
 
-# The validator includes the schemas for Kubernetes 1.23 to 1.30. It validates an object like an API server does before
-# storing it.
+# The validator includes the schemas for Kubernetes 1.23 to 1.30. It validates an object in the same way as an API
+# server does before it stores the object.
 VALIDATOR = GoProgram(
     "kubectl-validate",
     "kubectl-validate",
@@ -45,7 +46,7 @@ VALIDATOR = GoProgram(
 )
 FIRST_KUBERNETES, LAST_KUBERNETES = 23, 30
 
-# Helm built from its module assumes a Kubernetes 1.20 cluster by default.
+# If Helm is built from its module, it assumes a Kubernetes 1.20 cluster by default.
 _NEWEST = f"1.{LAST_KUBERNETES}"
 
 FOLDER = Path(__file__).parents[2] / "helm"
@@ -61,7 +62,7 @@ RELEASE, NAMESPACE = "orders", "cdc"
 
 
 class ChartError(Exception):
-    """Raised if Helm rejects the values. The message is Helm's own."""
+    """Raised if Helm rejects the values. The message comes from Helm."""
 
 
 def lint(chart: str, *values: Path) -> None:
@@ -77,7 +78,7 @@ def render(chart: str, *values: Path, overrides: Mapping[str, Any] | None = None
     """Return a release's objects.
 
     Args:
-        overrides: values that override those in the files.
+        overrides: values that override the values in the files.
 
     Raises:
         ChartError: the values are rejected.
@@ -103,8 +104,8 @@ def remarks(chart: str, *values: Path) -> set[str]:
 
 
 def refusals(chart: str, kubernetes: str, *values: Path) -> list[str]:
-    """Return the errors for which an API server with that version would reject a release. Kinds that belong to
-    operators are skipped.
+    """Return the errors for which an API server with that version would reject a release. Kinds of objects that belong
+    to operators are skipped.
     """
     text = _template(chart, values, (), kubernetes)
     own = [one for one in yaml.safe_load_all(text) if one and one["apiVersion"].split("/")[0] not in _OF_OPERATORS]

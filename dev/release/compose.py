@@ -1,7 +1,7 @@
-"""The compose file, parsed by the library that `docker compose` itself uses. No container engine is needed.
+"""Parse the compose file with the library that `docker compose` itself uses. No container engine is needed.
 
-`python -m dev.release.compose --build` builds the validator into the user's cache from the Go module proxy, once, in
-seconds.
+`python -m dev.release.compose --build` builds the validator once, from the Go module proxy into the user's cache, which
+takes seconds.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ VALIDATOR = GoProgram(
 
 
 class ComposeError(Exception):
-    """Raised if the file is invalid. The message is the library's own."""
+    """Raised if the file is invalid. The message comes from the library."""
 
 
 def load(file: Path = FILE) -> dict[str, Any]:
-    """Return the project that a file describes, with absolute paths.
+    """Return the project that a file describes. All paths are absolute.
 
     Raises:
         ComposeError: the file is not a valid compose file.

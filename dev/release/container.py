@@ -1,10 +1,10 @@
-"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image from `dev.release.images` as the charts run
-it.
+"""`python -m dev.release.container FOLDER TARGET [ARGUMENTS]` runs an image from `dev.release.images` in the same way
+as the charts.
 
-runc, the runtime behind most container engines, starts it as the image's user, without capabilities, on a read-only
-root. The process can write to /tmp and to FOLDER, which keeps its path inside, and it shares this machine's network. It
-is the first process in its namespace, as in a pod. Signals sent to this program reach it, and its exit code is
-returned.
+runc, the runtime behind most container engines, starts the container as the image's user, without capabilities, on a
+read-only root. The process can write to /tmp and to FOLDER, which has the same path inside the container, and shares
+this machine's network. The process is the first process in its namespace, as in a pod. Signals sent to this program
+reach the process, and this program returns the process's exit code.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ def command(image: BuiltImage, folder: Path, arguments: Sequence[str]) -> list[s
     name = f"cdc-{image.target}-{uuid.uuid4().hex[:8]}"
     bundle = folder / f".{name}"
     bundle.mkdir()
-    # Needed because processes, especially Java, resolve their own host name. Container engines do the same.
+    # The file is needed because processes, especially Java, resolve their own host name. Container engines create it,
+    # too.
     (bundle / "hosts").write_text(f"127.0.0.1 localhost {name}\n")
     (bundle / "config.json").write_text(json.dumps(_specification(image, folder, bundle, name, arguments)))
     return ["runc", "run", "--bundle", str(bundle), name]
@@ -70,7 +71,7 @@ def _bound(inside: Path, outside: Path, way: str) -> dict[str, Any]:
 
 
 def _tmp_options(target: str) -> list[str]:
-    """Return the mount for /tmp, with the size that the chart with the same name sets."""
+    """Return the mount options for /tmp, with the size that the chart for the same program sets."""
     size: str = yaml.safe_load((CHARTS / target / "values.yaml").read_text())["tmpSizeLimit"]
     return ["nosuid", "nodev", "mode=1777", f"size={size.removesuffix('i')}"]
 

@@ -1,9 +1,9 @@
 """`python -m dev.release.images [TARGET ...]` builds the Dockerfile's images without a container engine.
 
-Buildah runs each step in a chroot. The base comes from debootstrap and is the Debian release that the Dockerfile names:
-same packages, same steps, but with Debian's Python instead of the official image's. The base is built once and trusts
-the certificates added to this machine; packages come from the indexes that apt and pip use here. Everything is stored
-in the user's cache. `dev.release.container` runs the result.
+Buildah runs each step in a chroot. The base comes from debootstrap, and is the Debian release that the Dockerfile
+names. Packages and steps are the same, but Debian's Python replaces the Python from the official image. The base is
+built once, and trusts the certificates that were added to this machine. Packages come from the indexes that apt and pip
+use on this machine. Everything is stored in the user's cache. `dev.release.container` runs the result.
 
 CDC_IMAGE_PLATFORM selects another platform. QEMU then runs its programs, which is many times slower.
 """
@@ -28,7 +28,7 @@ ROOT = Path(__file__).parents[2]
 TARGETS = ("translator", "spark-sink")
 
 RELEASE = "bookworm"
-# The parts of the official Python image that the Dockerfile uses, including headers for compiling.
+# The parts of the official Python image that the Dockerfile uses, including headers for compilation.
 _BASE_PACKAGES: Mapping[str, str] = {
     "amd64": "python3,python3-venv,ca-certificates",
     "arm64": "python3,python3-venv,python3-dev,ca-certificates",
@@ -38,7 +38,7 @@ _VARIABLE = "CDC_IMAGE_PLATFORM"
 _EMULATORS: Mapping[str, str] = {"amd64": "qemu-x86_64", "arm64": "qemu-aarch64"}
 """The Dockerfile's platforms, each with the name of its emulator in Linux."""
 
-# The Debian packages. The last one runs the images that the first two build.
+# The Debian packages. The last package runs the images that the first two packages build.
 _PROGRAMS = ("buildah", "debootstrap", "runc")
 _GET_PROGRAMS = f"apt-get install --no-install-recommends {' '.join(_PROGRAMS)}"
 
@@ -48,16 +48,16 @@ _PIP_SETTINGS = Path("/etc/pip.conf")
 
 
 class ImageError(Exception):
-    """Raised if an image cannot be built or was not built. The message has the reason."""
+    """Raised if an image cannot be built or was not built. The message gives the reason."""
 
 
 class BuiltImage(NamedTuple):
     """An image, unpacked into a folder.
 
     Args:
-        digest: its manifest's digest, which covers all of its content.
+        digest: the digest of the image's manifest, which covers all of the image's content.
         settings: process settings from the Dockerfile: `User`, `Env`, `Entrypoint`, `WorkingDir`.
-        root: its file system.
+        root: the image's file system.
     """
 
     target: str
@@ -70,7 +70,7 @@ def built(target: str) -> BuiltImage:
     """Return a built image.
 
     Raises:
-        ImageError: it was not built, or a program is missing.
+        ImageError: the image was not built, or a program is missing.
     """
     _ask_for_programs()
     container = _name(target)
@@ -83,10 +83,10 @@ def built(target: str) -> BuiltImage:
 
 
 def build(target: str) -> BuiltImage:
-    """Build an image, and its base if necessary, and unpack it in place of the earlier one.
+    """Build an image, including its base if necessary, and unpack the image in place of the earlier image.
 
     Raises:
-        ImageError: a program or permission is missing, or a step failed; its output was printed.
+        ImageError: a program or a permission is missing, or a step failed. The output of a failed step was printed.
     """
     _ask_for_programs()
     with only_one(_store()):
@@ -99,7 +99,7 @@ def build(target: str) -> BuiltImage:
         if _is_there(container):
             _buildah("rmi", container)
         settings = ("--volume", f"{_PIP_SETTINGS}:{_PIP_SETTINGS}:ro") if _PIP_SETTINGS.is_file() else ()
-        # Docker also takes the timestamps of files from the argument, but buildah needs an option.
+        # Docker also takes the files' timestamps from the build argument, but buildah needs an option.
         times = ("--timestamp", EPOCH, "--build-arg", f"SOURCE_DATE_EPOCH={EPOCH}")
         source = ("--arch", platform(), "--build-arg", f"PYTHON_IMAGE={base}")
         command = ("bud", "--quiet", "--target", target, *source, *times, *settings)
@@ -114,10 +114,10 @@ def _name(target: str) -> str:
 
 @functools.cache
 def platform() -> str:
-    """Return the images' platform: this machine's, or the requested one.
+    """Return the platform of the images, which is this machine's platform or the requested platform.
 
     Raises:
-        ImageError: the Dockerfile does not support the platform, or it has no emulator.
+        ImageError: the Dockerfile does not support the platform, or the platform has no emulator.
     """
     ours = _run("dpkg", "--print-architecture").strip()
     asked = os.environ.get(_VARIABLE) or ours
@@ -148,7 +148,7 @@ def _make_base(base: str) -> None:
 
 
 def _mirror() -> str:
-    """Return the mirror that this machine's apt downloads that release from."""
+    """Return the mirror from which this machine's apt downloads the release."""
     chosen = ("Created-By: Packages", f"Codename: {RELEASE}", "Component: main")
     mirrors = _run("apt-get", "indextargets", "--format", "$(REPO_URI)", *chosen).split()
     if not mirrors:
@@ -176,8 +176,8 @@ def _buildah(*arguments: str, loud: bool = False) -> str:
 
 
 def _run(*command: str, loud: bool = False) -> str:
-    """Run a command and return its output. With `loud`, also print the output immediately, for steps that
-    take minutes.
+    """Run a command, and return its output. With `loud`, also print the output immediately, for steps that take
+    minutes.
     """
     environment = {**os.environ, "BUILDAH_ISOLATION": "chroot", "DEBIAN_FRONTEND": "noninteractive"}
     output = sys.stderr if loud else subprocess.PIPE

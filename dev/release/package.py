@@ -1,8 +1,8 @@
 """`python -m dev.release.package [FOLDER]` builds this checkout's sdist and wheel in `dist` or FOLDER.
 
-The wheel is built from the sdist, and the sdist from a copy of the files that git tracks, so leftovers from earlier
-builds never get in. If the native path has been built, the wheel contains it and is specific to this platform. Nothing
-is downloaded: the build tools come from `.venv`.
+The wheel is built from the sdist, and the sdist from a copy of the files that git tracks, so neither contains leftovers
+from earlier builds. If the native path has been built, the wheel contains it and is specific to this platform. Nothing
+is downloaded, because the build tools come from `.venv`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dev.native import BUILT
 
 ROOT = Path(__file__).parents[2]
 
-# What the distributions contain. The rest of the checkout is for building, testing and documentation.
+# The content of the distributions. The rest of the checkout is for building, testing and documentation.
 _PARTS = ("pyproject.toml", "README.md", "LICENSE", "cdc_core", "translator", "spark_sink")
 
 # 2026-01-01. Files in a wheel have timestamps, and two builds from the same source must be identical.
@@ -35,7 +35,7 @@ class Packages(NamedTuple):
 
 
 def build(folder: Path) -> Packages:
-    """Build both distributions into a folder, replacing those from an earlier build."""
+    """Build both distributions into a folder, in place of the distributions from an earlier build."""
     folder.mkdir(parents=True, exist_ok=True)
     for old in (*folder.glob("cdc_translator-*.tar.gz"), *folder.glob("cdc_translator-*.whl")):
         old.unlink()
@@ -63,14 +63,16 @@ def _copy(to: Path) -> None:
 
 
 def _call_backend(hook: str, checkout: Path, folder: Path) -> str:
-    """Return the name of the file that a build backend hook created in a folder."""
+    """Call a hook of the build backend, and return the name of the file that the hook created in a folder."""
     folder.mkdir(exist_ok=True)
     code = f"import sys, setuptools.build_meta as backend; print(backend.{hook}(sys.argv[1]))"
     return _run([sys.executable, "-c", code, str(folder.resolve())], checkout).splitlines()[-1]
 
 
 def _with_native_path(plain: Path, work: Path) -> Path:
-    """Return the wheel with the extension, named after the platform. The stable ABI works with any newer Python."""
+    """Return a wheel that also contains the extension, and is named after the platform. The stable ABI works with any
+    newer Python.
+    """
     tool = [sys.executable, "-m", "wheel"]
     _run([*tool, "unpack", "--dest", str(work / "unpacked"), str(plain)], work)
     (unpacked,) = (work / "unpacked").iterdir()

@@ -1,7 +1,8 @@
 """Find Prometheus and promtool, which evaluate queries and alerts: `python -m dev.release.promtool [--build]`.
 
-It uses those on the PATH. If they are missing, `--build` downloads Debian's package and unpacks it into the
-user's cache. Nothing is installed, and no root is needed. The exit code is 1 if they are not available.
+Programs on the PATH are preferred. If the programs are missing, `--build` downloads Debian's package and unpacks it
+into the user's cache. Nothing is installed, and no root is needed. The exit code is 1 if the programs are not
+available.
 """
 
 from __future__ import annotations
@@ -24,17 +25,17 @@ def _fetched(name: str) -> Path:
 
 
 def program(name: str) -> str | None:
-    """Return `promtool` or `prometheus`, or None if it is not available."""
+    """Return the path of `promtool` or `prometheus`, or None if the program is not available."""
     return shutil.which(name) or (str(_fetched(name)) if _fetched(name).is_file() else None)
 
 
 def promtool() -> str | None:
-    """Return promtool, or None if it is not available."""
+    """Return the path of promtool, or None if promtool is not available."""
     return program("promtool")
 
 
 def build(name: str = "promtool") -> str | None:
-    """If promtool is missing, download both programs. Return promtool, or None if it is not available."""
+    """If promtool is missing, download both programs. Return the program's path, or None if it is not available."""
     apt, dpkg = shutil.which("apt-get"), shutil.which("dpkg")
     with only_one(_fetched("promtool")):
         if program(name) is None and apt and dpkg:
@@ -54,7 +55,7 @@ def _fetch(apt: str, dpkg: str) -> None:
 
 
 def main() -> None:
-    """Print the path of promtool, or what is missing."""
+    """Print the path of promtool, or a message about what is missing."""
     found = build() if "--build" in sys.argv[1:] else promtool()
     if found is None:
         sys.exit(MISSING)

@@ -1,8 +1,8 @@
 """`python -m dev.release.sbom` writes a CycloneDX bill of materials and the licenses of each image to build/sbom.
 
 Syft lists what the images of `dev.release.images` contain: Debian packages, Python packages and jars. The native module
-is a single file that does not show its crates, so cargo lists the crates in dev/crates.sha256. `--build` first builds
-Syft, once, from the Go module proxy.
+is a single file that does not show its crates, so cargo lists the crates in dev/crates.sha256. With `--build`, Syft is
+first built from the Go module proxy, once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def crates() -> list[Component]:
 
 
 def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Component]:
-    """Return the crates with a checksum as components, from packages as described by `cargo metadata`."""
+    """Yield those packages from `cargo metadata` that are crates with a known checksum, as components."""
     for package in sorted(packages, key=lambda one: (one["name"], one["version"])):
         checksum = known.get(f"{package['name']}-{package['version']}")
         if checksum is not None:
@@ -83,7 +83,7 @@ def components_of(packages: list[Any], known: Mapping[str, str]) -> Iterator[Com
 
 
 def licences(components: list[Component]) -> str:
-    """Return a table of the components by license, with those without a license first."""
+    """Return a table of the components by license. Components without a license come first."""
     rows = sorted((licence_of(one), one["name"], one.get("version", "")) for one in components)
     rows.sort(key=lambda row: row[0] != _NOT_SAID)
     return "".join(f"{licence}\t{name}\t{number}\n" for licence, name, number in rows)
@@ -107,7 +107,7 @@ def _write(target: str, folder: Path) -> None:
 
 
 def main() -> None:
-    """Write the files, or print what is missing."""
+    """Write the files, or print a message about what is missing."""
     folder = ROOT / "build" / "sbom"
     folder.mkdir(parents=True, exist_ok=True)
     try:

@@ -1,1 +1,3 @@
-"""Servers that tests and the demo start on this machine: Kafka, Spark, a registry, an object store, the product."""
+"""Servers that tests and the demo start on this machine: Kafka, Spark, a registry, an object store, and the product
+itself.
+"""

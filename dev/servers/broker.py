@@ -1,9 +1,9 @@
-"""A real Apache Kafka broker on this machine, for tests and the demo: one KRaft node on loopback only.
+"""A real Apache Kafka broker on this machine, for tests and the demo. It is one KRaft node, on loopback only.
 
     with Broker() as broker:
         AdminClient({"bootstrap.servers": broker.bootstrap})
 
-`python -m dev.servers.broker` runs one until Ctrl-C.
+`python -m dev.servers.broker` runs a broker until Ctrl-C.
 """
 
 import base64
@@ -36,10 +36,10 @@ SETTINGS = {
     "process.roles": "broker,controller",
     "node.id": "1",
     "controller.listener.names": "CONTROLLER",
-    # If a test forgets to create a topic, this must be an error, as in production.
+    # A topic that a test forgets to create must be an error, as in production.
     "auto.create.topics.enable": "false",
     "num.partitions": "1",
-    # There is one node, so nothing can be replicated. Internal topics with 50 partitions cost seconds at first use.
+    # With a single node, nothing can be replicated. Internal topics with 50 partitions would take seconds at first use.
     "default.replication.factor": "1",
     "offsets.topic.num.partitions": "1",
     "offsets.topic.replication.factor": "1",
@@ -58,7 +58,7 @@ SETTINGS = {
     # lower value, the controller would treat a broker on a busy machine as dead.
     "broker.session.timeout.ms": "4000",
     "broker.heartbeat.interval.ms": "500",
-    # Test records have their samples' timestamps. With any retention, the records from 2022 would be deleted
+    # Test records have the timestamps of the samples. With any retention, the records from 2022 would be deleted
     # immediately.
     "log.retention.ms": "-1",
     # The default, 128 MiB, is a quarter of our heap.
@@ -66,8 +66,8 @@ SETTINGS = {
 }
 
 JVM_OPTIONS = (
-    "-XX:+UseSerialGC",  # smallest and quickest to start
-    "-XX:TieredStopAtLevel=1",  # the second compiler only pays off after minutes of load
+    "-XX:+UseSerialGC",  # needs the least memory and starts fastest
+    "-XX:TieredStopAtLevel=1",  # the second compiler pays off only after minutes of load
     "-Djava.net.preferIPv4Stack=true",
     "-Dorg.apache.logging.log4j.level=INFO",  # without a configuration file, log4j only logs errors
 )
@@ -75,9 +75,9 @@ JVM_OPTIONS = (
 
 @dataclass(frozen=True)
 class Extra:
-    """What to add to a broker's plain listener, see `dev.servers.secured`.
+    """Additions to a broker's plain listener; see `dev.servers.secured`.
 
-    `listeners`: their security protocols by name. Each gets its own port.
+    `listeners` has the additional listeners' security protocols by name. Each listener gets its own port.
     """
 
     listeners: Mapping[str, str]
@@ -94,13 +94,13 @@ class BrokerError(ServerError):
 
 
 class PortTakenError(BrokerError):
-    """Raised if another process has the port."""
+    """Raised if another process uses the port."""
 
 
 class Broker(Server):
     """A broker that can be stopped, killed and restarted with the same directory and port.
 
-    Tests use `bootstrap`, `directory` and `pid`. Its own directory is kept if something failed.
+    Tests use `bootstrap`, `directory` and `pid`. A directory that the broker created is kept if something failed.
 
     Args:
         settings: Kafka settings that override ours.
@@ -133,8 +133,8 @@ class Broker(Server):
     def start(self) -> None:
         self._refuse_if_running("stop() or kill()")
         for attempt in range(1, PORT_ATTEMPTS + 1):
-            # Another process can take a free port before we use it. In that case, choose another one. A port that is
-            # already settled cannot change, because clients know its address, so wait for it.
+            # Another process can take a free port before we use it. In that case, choose another port. A port that is
+            # already settled cannot change, because clients know it, so wait until the port is free.
             port = self.port or free_port()
             if self.port is None:
                 self._ports = {}
@@ -152,16 +152,16 @@ class Broker(Server):
                 return
 
     def kill(self) -> None:
-        """Kill the broker with SIGKILL, like a power failure. Its data remains for another start()."""
+        """Kill the broker with SIGKILL, like a power failure. The broker's data remains for another start()."""
         self._end(signal.SIGKILL)
 
     def _begin(self, port: int) -> None:
         """Launch the process, which does not respond yet."""
-        if not _is_free(port):  # Kafka would notice too, but four seconds later
+        if not _is_free(port):  # Kafka would also notice, but four seconds later
             raise PortTakenError(f"port {port} of {LOOPBACK} is in use by another process; choose another one, or none")
         settings = SETTINGS | self._settings(port) | self._given
         self._settings_file.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        # Start a new log, so that an old "address in use" does not count. The previous log is kept.
+        # Start a new log, so that an old "address in use" line does not count. The previous log is kept.
         if self.log.exists():
             self.log.replace(self.log.with_suffix(".previous.log"))
         if not (self.directory / "data" / "meta.properties").exists():
@@ -169,7 +169,7 @@ class Broker(Server):
         self._launch(self._java("kafka.Kafka", self._settings_file))
 
     def _finish(self, port: int) -> None:
-        """Wait until the process responds, and stop it if it does not."""
+        """Wait until the process responds. Stop the process if it does not respond."""
         try:
             self._wait_until_it_answers(f"{LOOPBACK}:{port}")
         except BaseException:
@@ -223,8 +223,8 @@ class Broker(Server):
 
     def _wait_until_it_answers(self, bootstrap: str) -> None:
         process = self._running()
-        # log_level 0: failed connections are expected at this point. The name keeps the client alive, because dropping
-        # it would cancel its request.
+        # log_level 0: failed connections are expected at this point. The variable keeps the client alive, because a
+        # dropped client would cancel its request.
         admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
@@ -246,7 +246,7 @@ class Broker(Server):
 
 
 class _Trainee(Broker):
-    """A broker with the given options and without a class archive."""
+    """A broker that runs with the given options and without a class archive."""
 
     def __init__(self, options: list[str]) -> None:
         super().__init__()
@@ -285,7 +285,7 @@ def new_cluster_id() -> str:
 
 
 def free_port() -> int:
-    """Return a port that was free a moment ago. It can be taken by now, so the caller must be ready to try again."""
+    """Return a port that was free a moment ago. It can be taken by now, so callers must be ready to try again."""
     with hold_port() as held:
         port: int = held.getsockname()[1]
         return port
@@ -294,7 +294,7 @@ def free_port() -> int:
 def hold_port() -> socket.socket:
     """Reserve a free port. Until the reservation is closed, the system does not assign the port to other processes.
 
-    A process that knows the port can listen on it with SO_REUSEADDR, as servers do, as often as it likes.
+    A process that knows the port can listen on it any number of times with SO_REUSEADDR, as servers do.
     """
     held = socket.socket()
     held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -304,7 +304,7 @@ def hold_port() -> socket.socket:
 
 def _is_free(port: int) -> bool:
     with socket.socket() as probe:
-        # Bind like Kafka, so that closing connections from a killed broker do not count.
+        # Bind in the same way as Kafka, so that closing connections from a killed broker do not count.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind((LOOPBACK, port))

@@ -1,4 +1,4 @@
-"""Certificates for tests, created on request: an authority, and the certificates that it signs."""
+"""Certificates for tests, created on request by an authority that signs them."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ class Authority:
     def issue(
         self, name: str, *hosts: str, owner: str | None = None, days: int = 1, password: str | None = None
     ) -> tuple[Path, Path]:
-        """Create a certificate for hosts (names or addresses) and its key (PKCS 8), as two files with that name.
+        """Create a certificate for hosts (names or addresses) and the certificate's key (PKCS 8), as two files named
+        after `name`.
 
         Args:
-            owner: the certificate's subject. Default: `name`.
-            days: validity. If negative, the certificate expired that many days ago.
-            password: the key file's password.
+            owner: the certificate's subject. Defaults to `name`.
+            days: the validity in days. If the number is negative, the certificate expired that many days ago.
+            password: the password for the key file.
         """
         key = ec.generate_private_key(ec.SECP256R1())
         end = datetime.now(UTC) + days * _DAY

@@ -1,7 +1,8 @@
-"""An archive with the broker's classes in the JVM's memory format, stored next to its jars. It halves the startup time.
+"""An archive with the broker's classes in the JVM's memory format, stored next to the jars. The archive halves the
+startup time.
 
-It is created once per Java and set of jars, in a separate run of the program. If that fails, programs start without it
-and without a message, because this only costs seconds.
+The archive is created once per Java version and set of jars, in a separate run of the program. If this fails, programs
+start without the archive and without a message, because that only costs seconds.
 """
 
 import hashlib
@@ -12,10 +13,10 @@ from dev.jars import only_one
 
 
 def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[list[str]], None]) -> list[str]:
-    """Return the JVM options that use the archive for these jars. Create the archive if necessary.
+    """Return the JVM options for using the archive of these jars. Create the archive if necessary.
 
     Args:
-        jars: the class path; the archive is next to the first jar's folder.
+        jars: the class path. The archive is next to the first jar's folder.
         train: runs the program with additional JVM options, and stops it in an orderly way.
     """
     archive = jars[0].parent.parent / f"classes-{_identity(executable, jars)}.jsa"
@@ -31,7 +32,7 @@ def archive_options(executable: Path, jars: Sequence[Path], train: Callable[[lis
 
 def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
     """Write an archive, or an empty file that prevents another attempt."""
-    if archive.exists():  # another process created it while this one waited
+    if archive.exists():  # another process created the archive while this process waited
         return
     fresh = archive.with_suffix(".new")
     fresh.unlink(missing_ok=True)
@@ -45,6 +46,8 @@ def _make(archive: Path, train: Callable[[list[str]], None]) -> None:
 
 
 def _identity(executable: Path, jars: Sequence[Path]) -> str:
-    """Return a fingerprint for the Java version and all jars, because the JVM rejects an archive made for others."""
+    """Return a fingerprint for the Java version and all jars, because the JVM rejects an archive that was made for a
+    different Java or different jars.
+    """
     stamps = [(str(path), (stat := path.stat()).st_size, stat.st_mtime_ns) for path in (executable.resolve(), *jars)]
     return hashlib.sha256(repr(stamps).encode()).hexdigest()[:12]

@@ -3,8 +3,8 @@
     with Cluster() as cluster:
         cluster.leader("topic", 0).kill()
 
-Every node is both broker and controller. The cluster keeps its quorum if one is down. Topics have three replicas, and
-two must be in sync. `python -m dev.servers.cluster` runs one until Ctrl-C.
+Every node is both a broker and a controller. The cluster keeps its quorum if one node is down. Topics have three
+replicas, two of which must be in sync. `python -m dev.servers.cluster` runs a cluster until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -49,9 +49,10 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": str(IN_SYNC),
     # A replica that is down leaves the in-sync set after this time (default: 30 s).
     "replica.lag.time.max.ms": "5000",
-    # Tests decide when leaders move back.
+    # Tests decide when partition leaders move back.
     "auto.leader.rebalance.enable": "false",
-    # Two of three nodes elect a controller while the test machine is busy, so the defaults of 1 and 2 s are too short.
+    # Two of three nodes may have to elect a controller while the test machine is busy, so the defaults of 1 and 2 s are
+    # too short.
     "controller.quorum.election.timeout.ms": "3000",
     "controller.quorum.fetch.timeout.ms": "4000",
 }
@@ -71,11 +72,11 @@ class Node(Broker):
         self._cluster = cluster
 
     def begin(self) -> None:
-        """Launch the broker. It does not respond alone, because a controller needs two nodes."""
+        """Launch the broker. A single broker does not respond yet, because a controller needs two nodes."""
         self._begin(self.settled_port())
 
     def finish(self) -> None:
-        """Wait until it responds."""
+        """Wait until the broker responds."""
         self._finish(self.settled_port())
 
     @property
@@ -129,7 +130,9 @@ class Cluster:
                     node.begin()
                 for node in self.nodes:
                     node.finish()
-            except PortTakenError:  # a port was taken in the meantime; nobody has our addresses yet, so ask for others
+            except (
+                PortTakenError
+            ):  # a port was taken in the meantime; nobody has our addresses yet, so choose other ports
                 self._kill()
                 if attempt == PORT_ATTEMPTS:
                     raise
@@ -160,11 +163,11 @@ class Cluster:
         """Stop every running node and remove the directory.
 
         Raises:
-            ServerError: a node had exited unexpectedly; the directory remains.
+            ServerError: a node had exited unexpectedly. The directory remains.
         """
         died = [node for node in self.nodes if node.died]
         for node in self.nodes:
-            node.kill()  # in an orderly stop, the last node would search for a controller until its timeout
+            node.kill()  # when stopped in an orderly way, the last node would search for a controller until a timeout
         if died:
             raise BrokerError(f"exited unexpectedly: {', '.join(f'node {node.number}, {node.log}' for node in died)}")
         shutil.rmtree(self.directory, ignore_errors=True)
@@ -189,7 +192,9 @@ class Cluster:
         return self.nodes[number - 1]
 
     def leader(self, topic: str, partition: int) -> Node:
-        """Return a partition's leader. Wait while there is no leader, or the broker does not know it yet."""
+        """Return a partition's leader. Wait as long as the partition has no leader, or the broker does not know the
+        leader yet.
+        """
 
         def led_by() -> int:
             one = self._described(topic).get(partition)
@@ -198,10 +203,12 @@ class Cluster:
         return self._known(f"{topic}/{partition} has a leader", led_by)
 
     def coordinator(self, group: str) -> Node:
-        """Return a consumer group's coordinator. Wait until one responds."""
+        """Return a consumer group's coordinator. Wait until a coordinator responds."""
 
         def coordinated_by() -> int:
-            admin = self._admin()  # keep the client until it has a response, because dropping it cancels its requests
+            admin = (
+                self._admin()
+            )  # keep the client until it has a response, because a dropped client cancels its requests
             (described,) = admin.describe_consumer_groups([group]).values()
             return int(described.result(20).coordinator.id)
 
@@ -209,7 +216,7 @@ class Cluster:
 
     def _known(self, what: str, ask: Callable[[], int]) -> Node:
         """Return the node with the number that `ask` returns. Wait for a valid number, because brokers return 0 or -1
-        if there is none.
+        if there is no such node.
         """
         found = 0
 
@@ -222,7 +229,7 @@ class Cluster:
         return self.node(found)
 
     def wait_in_sync(self, topics: Iterable[str]) -> None:
-        """Return when every replica for these topics is in sync."""
+        """Return when all replicas of these topics are in sync."""
         for topic in topics:
             self._wait(f"the replicas of {topic} are in sync", partial(self._is_in_sync, topic))
 
@@ -242,8 +249,8 @@ class Cluster:
         return dict(self._admin().list_topics(topic, timeout=10).topics[topic].partitions)
 
     def _admin(self) -> AdminClient:
-        # Use a new client each time, so that its first response is up to date. Callers keep the client, because
-        # dropping it cancels requests.
+        # Use a new client each time, so that its first response is up to date. Callers keep the client, because a
+        # dropped client cancels its requests.
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0, "reconnect.backoff.max.ms": 200})
 
     @staticmethod
@@ -253,7 +260,7 @@ class Cluster:
             try:
                 if ready():
                     return
-            except (KafkaException, TimeoutError):  # this node is stopping or does not respond: ask another one
+            except (KafkaException, TimeoutError):  # this node is stopping or does not respond: ask another node
                 pass
             time.sleep(0.2)
         raise BrokerError(f"{what}: not within {START_SECONDS:.0f} s")

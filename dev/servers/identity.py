@@ -1,4 +1,4 @@
-"""An OAuth 2 token endpoint for tests, with the client credentials grant and tokens as signed JWTs."""
+"""An OAuth 2 token endpoint for tests. It supports the client credentials grant, and its tokens are signed JWTs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ NO_AUDIENCE = "nothing"
 
 
 class TokenEndpoint:
-    """A server that issues tokens to one client, over TLS if it has a certificate. `key_file` has the verification keys
-    (JWKS).
+    """A server that issues tokens to one client, over TLS if the server has a certificate. `key_file` has the
+    verification keys (JWKS).
     """
 
     def __init__(

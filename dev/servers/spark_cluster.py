@@ -1,11 +1,11 @@
-"""A standalone Spark cluster on the loopback interface: a master, and workers that can be killed and added.
+"""A standalone Spark cluster on the loopback interface, with a master, and with workers that can be added and killed.
 
     with SparkCluster() as cluster:
         worker = cluster.add_worker()
         subprocess.run(["spark-sink", "run", ...])  # with spark.master: cluster.url
 
-Each process listens on a free port and logs it. `python -m dev.servers.spark_cluster` runs a master and two workers
-until Ctrl-C.
+Each process listens on a free port, and logs that port. `python -m dev.servers.spark_cluster` runs a master and two
+workers until Ctrl-C.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dev.servers.broker import LOOPBACK
 from dev.servers.server import Server, ServerError, hold
 
 START_SECONDS = 180.0
-"""A timeout that only a hanging process exceeds. A start takes 3 s on a quiet machine."""
+"""The timeout for a start, which only a hanging process exceeds. On a quiet machine, a start takes 3 s."""
 
 _DAEMON = {
     "SPARK_DAEMON_MEMORY": "256m",
@@ -41,7 +41,7 @@ class SparkClusterError(ServerError):
 
 
 class _Daemon(Server):
-    """A process in the cluster, whose log shows when it is ready."""
+    """A process in the cluster. The process's log shows when it is ready."""
 
     error = SparkClusterError
     ready: re.Pattern[str]
@@ -64,7 +64,7 @@ class _Daemon(Server):
             raise
 
     def kill(self) -> None:
-        """Kill it immediately."""
+        """Kill the process immediately."""
         self._end(signal.SIGKILL)
 
     def _awaited_port(self) -> int:
@@ -81,7 +81,7 @@ class _Daemon(Server):
 
 
 class Master(_Daemon):
-    """The master, whose URL applications and workers use."""
+    """The master. Applications and workers use its URL."""
 
     name = "spark_master"
     ready = re.compile(rf"Starting Spark master at spark://{re.escape(LOOPBACK)}:(\d+)")
@@ -96,10 +96,10 @@ class Master(_Daemon):
 
 
 class Worker(_Daemon):
-    """A worker that starts executors. Executors are processes with their own Python processes and end with the worker.
+    """A worker that starts executors. Executors have their own Python processes, and end together with the worker.
 
     Args:
-        environment: variables for its executors in addition to ours, such as credentials.
+        environment: environment variables for the worker's executors in addition to our own, such as credentials.
     """
 
     name = "spark_worker"
@@ -122,16 +122,18 @@ class Worker(_Daemon):
         return {"SPARK_LOCAL_DIRS": str(self.directory / "local"), **self._given}
 
     def processes(self) -> list[int]:
-        """Return the worker's executors and their Python processes, which are all processes that run in its folder."""
+        """Return the process IDs of the worker's executors and of their Python processes, which are all processes that
+        run in the worker's folder.
+        """
         return [pid for pid, folder in _working_folders() if folder.is_relative_to(self.directory / "work")]
 
     def executors(self) -> list[int]:
-        """Return only the worker's executors."""
+        """Return the process IDs of the worker's executors alone."""
         return [pid for pid in self.processes() if _is_java(pid)]
 
 
 class SparkCluster:
-    """A master and its workers. At first there are no workers."""
+    """A master and its workers. A new cluster has no workers."""
 
     def __init__(self) -> None:
         self.master = Master()
@@ -169,7 +171,7 @@ def _working_folders() -> list[tuple[int, Path]]:
         if entry.name.isdecimal():
             try:
                 found.append((int(entry.name), (entry / "cwd").readlink()))
-            except OSError:  # it has exited, or belongs to another user
+            except OSError:  # the process has exited, or belongs to another user
                 continue
     return found
 

@@ -1,6 +1,7 @@
-"""The whole product on this machine: a translator and a sink as real processes, with a broker and a folder.
+"""The whole product on this machine: a translator and a sink, as real processes with a broker and a folder.
 
-The demo and the end-to-end tests use it. It can start, kill and query both programs, but does not use their code.
+The demo and the end-to-end tests use this stack. It can start, kill and query both programs, but does not use their
+code.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from dev.servers.small_spark import SMALL_SPARK
 CANONICAL = "cdc.canonical"
 DEAD_LETTERS = f"{CANONICAL}.dlq"
 STOP_SECONDS = 60.0
-ANSWER_SECONDS = 120.0  # for a running broker: a timeout that only a hang exceeds
+ANSWER_SECONDS = 120.0  # a timeout for a running broker, which only a broker that hangs exceeds
 
 Account = dict[tuple[str, int], Counter[str]]
-"""(raw topic, partition) -> number of records in, translated, dead, skipped, learned."""
+"""For each raw topic and partition, the number of records that were in, translated, dead, skipped and learned."""
 
 _ACCOUNTS = {
     "cdc_records_in": "in",
@@ -51,10 +52,10 @@ _ACCOUNTS = {
 _READER: dict[str, str | int | float | bool] = {
     "group.id": "unused",
     "enable.auto.commit": False,
-    # The client reports where a partition ends, because transaction markers can follow its last record. It cannot do so
+    # The client reports the end of a partition, because transaction markers can follow the last record. It cannot do so
     # while the topic is written continuously.
     "enable.partition.eof": True,
-    # The broker should not wait for more at the end of a partition.
+    # The broker should not wait for more records at the end of a partition.
     "fetch.wait.max.ms": 10,
 }
 
@@ -67,14 +68,14 @@ _NO_COORDINATOR_YET = {
 
 
 class StackError(Exception):
-    """Raised if part of the stack failed. The message has the path to its log."""
+    """Raised if a part of the stack failed. The message has the path to the log of that part."""
 
 
 class Stack:
     """One translator and one sink.
 
     Args:
-        sources, projections: these sections in the translator's configuration.
+        sources, projections: the sections with these names in the translator's configuration.
         max_offsets: limit for the sink's micro-batches.
     """
 
@@ -89,14 +90,14 @@ class Stack:
         self.bootstrap = bootstrap
         self.directory = directory
         self.warehouse = directory / "warehouse"
-        # Otherwise another process could take the port before the first start and between two starts.
+        # Without the reservation, another process could take the port before the first start or between two starts.
         self._port = hold_port()
         self.web_port: int = self._port.getsockname()[1]
         self._sources = sources
         self._projections = projections
         self._max_offsets = max_offsets
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        # Otherwise librdkafka fills the screen if the broker stops before its clients.
+        # Without this level, librdkafka would fill the screen if the broker stopped before its clients.
         self._client: dict[str, str | int | float | bool] = {"bootstrap.servers": bootstrap, "log_level": 0}
         self._admin = AdminClient(self._client)
         directory.mkdir(parents=True, exist_ok=True)
@@ -104,7 +105,9 @@ class Stack:
         self._write("sink.yaml", self._sink_settings())
 
     def change(self, program: str, **sections: Any) -> None:
-        """Change the configuration of `translator` or `sink`. Settings of a section that are not given stay."""
+        """Change the configuration of `translator` or `sink`. Settings that are omitted from a section keep their
+        current values.
+        """
         file = f"{program}.yaml"
         settings = yaml.safe_load((self.directory / file).read_text(encoding="utf-8"))
         for name, values in sections.items():
@@ -122,8 +125,8 @@ class Stack:
             "output": {"topic": CANONICAL},
             "projections": list(self._projections),
             "topics": {"create": True, "partitions": 4},
-            # The session is short, so that the successor to a killed translator does not wait long. The other times are
-            # timeouts that are not reached in normal operation.
+            # The session timeout is short, so that the successor to a killed translator does not wait long. The other
+            # timeouts are not reached in normal operation.
             "timing": {"session": 6, "rebalance": 45, "delivery": 30, "metadata_wait": 20},
             "web": {"host": LOOPBACK, "port": self.web_port},
             "sources": list(self._sources),
@@ -148,13 +151,13 @@ class Stack:
     # -- raw topics
 
     def create_raw_topics(self) -> None:
-        """Return the raw topics for all sources."""
+        """Create the raw topics for all sources."""
         names = [topic for source in self._sources for topic in source["topics"]]
         for future in self._admin.create_topics([NewTopic(name, PARTITIONS, 1) for name in names]).values():
             future.result(30)
 
     def feed(self, messages: Iterable[Raw]) -> Account:
-        """Write messages in order. Return the number per partition, under `in`."""
+        """Write messages in order. Return the number of messages per partition, under `in`."""
         producer = Producer(self._client | {"linger.ms": 5, "enable.idempotence": True})
         counts: Account = {}
         for message in messages:
@@ -170,7 +173,7 @@ class Stack:
         return counts
 
     def records(self, topic: str) -> list[Any]:
-        """Yield every current record in a topic, partition by partition, as a `read_committed` consumer sees it."""
+        """Return all current records in a topic, partition by partition, as a `read_committed` consumer sees them."""
         numbers = self._admin.list_topics(topic, timeout=ANSWER_SECONDS).topics[topic].partitions
         reader = Consumer(self._client | _READER)
         ends = {}
@@ -180,7 +183,9 @@ class Stack:
         found: dict[int, list[Any]] = {number: [] for number in numbers}
         unread = {*numbers}
         while unread:
-            fetched: list[Any] = reader.consume(10_000, 0.05)  # their offsets are never None, despite the types
+            fetched: list[Any] = reader.consume(
+                10_000, 0.05
+            )  # these records' offsets are never None, although the types allow it
             for record in fetched:
                 number = record.partition()
                 if (error := record.error()) is None:
@@ -196,7 +201,7 @@ class Stack:
     # -- processes
 
     def start(self, name: str, *arguments: str, program: Path | None = None) -> subprocess.Popen[bytes]:
-        """Start `translator` or `spark-sink` with its configuration. Its output goes to NAME.log.
+        """Start `translator` or `spark-sink` with its configuration. The output goes to NAME.log.
 
         Args:
             program: program to run in place of the installed one.
@@ -210,7 +215,7 @@ class Stack:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 cwd=self.directory,
-                start_new_session=True,  # Ctrl-C is for us; we stop it in an orderly way. Its children die with it.
+                start_new_session=True,  # Ctrl-C is for us; we stop it in an orderly way, and its children die with it
             )
         self._processes[name] = process
         return process
@@ -242,7 +247,7 @@ class Stack:
         return code
 
     def pid(self, name: str) -> int:
-        """Return a started process's ID."""
+        """Return the ID of a started process."""
         return self._processes[name].pid
 
     def kill(self, name: str) -> None:
@@ -255,7 +260,7 @@ class Stack:
         process.wait(STOP_SECONDS)
 
     def close(self) -> None:
-        """Stop everything that still runs."""
+        """Stop all processes that are still running."""
         for process in self._processes.values():
             process.terminate()
         for name, process in list(self._processes.items()):
@@ -269,7 +274,9 @@ class Stack:
     # -- state of the programs
 
     def account(self) -> Account:
-        """Return the running translator's counters from its /metrics. Empty while it does not respond."""
+        """Return the running translator's counters from /metrics. The result is empty while the translator does not
+        respond.
+        """
         try:
             with urllib.request.urlopen(f"http://{LOOPBACK}:{self.web_port}/metrics", timeout=5) as answer:
                 text = answer.read().decode()
@@ -285,8 +292,8 @@ class Stack:
         return counts
 
     def committed(self) -> dict[tuple[str, int], int]:
-        """Return (raw topic, partition) -> the offset that the translator's group has committed. Empty while the broker
-        cannot answer.
+        """Return, for each raw topic and partition, the offset that the translator's group has committed. The result is
+        empty while the broker cannot answer.
         """
         topics = [topic for source in self._sources for topic in source["topics"]]
         asked = [TopicPartition(topic, number) for topic in topics for number in range(PARTITIONS)]
@@ -302,7 +309,9 @@ class Stack:
         return {(tp.topic, tp.partition): max(tp.offset, 0) for tp in answer}
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Return the rows in a lakehouse table, without our own columns and deleted rows. Empty until it exists."""
+        """Return the rows in a lakehouse table, without our own columns and without deleted rows. The result is empty
+        until the table exists.
+        """
         try:
             found = DeltaTable(str(self.warehouse / Path(*table.split(".")))).to_pyarrow_table()
         except TableNotFoundError:
@@ -331,11 +340,11 @@ def wait_until(what: str, seconds: float, ready: Any, stack: Stack | None = None
             stack.check()
         if (now := time.monotonic()) > deadline:
             raise StackError(f"{what}: not within {seconds:g} s")
-        time.sleep(max(0.1, now - asked))  # an expensive check should not use a whole processor
+        time.sleep(max(0.1, now - asked))  # an expensive check should not keep a whole processor busy
 
 
 def is_ready(port: int) -> bool:
-    """Send a request to the process with that port."""
+    """Return whether the process on that port reports that it is ready."""
     try:
         with urllib.request.urlopen(f"http://{LOOPBACK}:{port}/readyz", timeout=5):
             return True
@@ -344,7 +353,7 @@ def is_ready(port: int) -> bool:
 
 
 def descendants(pid: int) -> list[int]:
-    """Return a process's descendants from /proc. Empty if there is no /proc."""
+    """Return the IDs of a process's descendants, from /proc. The result is empty if /proc does not exist."""
     children: dict[int, list[int]] = {}
     for status in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -375,6 +384,6 @@ def _kill(pid: int) -> None:
 
 
 def read_record_file(path: Path) -> list[Raw]:
-    """Return the messages in a record file for feeding, with their topic and their value as text."""
+    """Return the messages in a record file, to be fed to the stack."""
     lines = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
     return [Raw(line["topic"], line.get("partition", 0), None, line["value"].encode()) for line in lines]

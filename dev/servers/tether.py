@@ -1,8 +1,8 @@
-"""Run COMMAND in this process. On Linux, it dies when PARENT dies: `python dev/servers/tether.py PARENT COMMAND...`.
+"""Run COMMAND in this process, which on Linux dies when PARENT dies: `python dev/servers/tether.py PARENT COMMAND...`.
 
-The child must set up this tether. But code between fork and exec is unsafe in a parent with threads, and every process
-that uses a Kafka client has threads. This is why a separate program does it. The process ID stays the same through
-exec.
+The child must set up this tether. However, code between fork and exec is unsafe if the parent has threads, and every
+process that uses a Kafka client has threads. Therefore, a separate program sets up the tether. exec does not change the
+process ID.
 """
 
 import ctypes
@@ -16,7 +16,7 @@ PR_SET_PDEATHSIG = 1  # from <linux/prctl.h>
 def main(parent: int, command: list[str]) -> None:
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before the tether was set up, so nobody could stop us
+    if os.getppid() != parent:  # the parent died before the tether was set up, so nothing would stop us
         return
     os.execv(command[0], command)  # noqa: S606 - no shell is what is wanted
 

@@ -1,7 +1,8 @@
 """Write the shop's history in the replication tools' formats, as raw Kafka messages.
 
-This is intentionally independent of the translator, because it plays the sending side (docs/formats/*.md). A table
-always goes to one partition, as with a tool that hashes by table, because a key change has no order across partitions.
+These writers are intentionally independent of the translator, because they play the sending side (docs/formats/*.md).
+Each table's messages always go to one partition, as with a tool that hashes by table, because the two sides of a key
+change would have no order across partitions.
 """
 
 from __future__ import annotations

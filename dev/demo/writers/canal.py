@@ -1,4 +1,4 @@
-"""Canal flat messages. Every value is text or null."""
+"""Canal flat messages, in which every value is text or null."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def _canal_cell(value: Any) -> str | None:
 
 @dataclass(frozen=True)
 class CanalForm:
-    """How Canal writers differ: the type they use for a full load and for DDL, and their images for an update.
+    """The differences between Canal writers: the type for a full load and for DDL, and the images for an update.
 
-    `legacy` is a DTS instance from before March 2022. Its images are reversed, and it omits fields that others write as
-    null (docs/formats/canal.md §6.1).
+    `legacy` is a DTS instance from before March 2022. Its images are reversed, and it omits fields that other writers
+    write as null (docs/formats/canal.md §6.1).
     """
 
     load: str = "INSERT"
@@ -63,7 +63,7 @@ class CanalWriter:
     _id: int = 0
 
     def write(self, change: ShopChange, sent: datetime | None = None) -> Iterator[Raw]:
-        """Return the messages for a change. They are sent half a second later, unless `sent` is given."""
+        """Return the messages for a change. The messages are sent half a second later, unless `sent` is given."""
         self._id += 1
         form = self.form
         message = self._envelope(change, sent or change.at + timedelta(milliseconds=500))

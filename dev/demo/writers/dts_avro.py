@@ -1,4 +1,4 @@
-"""DTS Avro: one bare V3 datum per message. Each value's union branch gives its type."""
+"""DTS Avro, with one bare V3 datum per message. Each value's union branch shows the value's type."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _DTS_CELLS: Mapping[str, Callable[[Any], tuple[str, Any]]] = {
 
 @dataclass
 class DtsAvroWriter:
-    """DTS records with schema V3 and MySQL as the source. `index` is the index of the key columns."""
+    """DTS records with schema V3 and MySQL as the source. `index` is the database index on the key columns."""
 
     topic: str
     database: str = "shop"

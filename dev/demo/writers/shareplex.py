@@ -28,7 +28,7 @@ class SharePlexWriter:
         if change.op == "update":
             message["data"] = {k: _shareplex_cell(v) for k, v in after.items() if v != before[k]}
             message["key"] = {name: _shareplex_cell(before[name]) for name in change.table.key}
-            if not message["data"]:  # the new values equal the old ones, but the log has the column anyway
+            if not message["data"]:  # the new values equal the old values, but the log has the column anyway
                 name = change.table.columns[-1].name
                 message["data"] = {name: _shareplex_cell(after[name])}
         else:
