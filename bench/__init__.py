@@ -1,1 +1,1 @@
-"""Benchmarks: `python -m bench.<name>`. docs/benchmarks.md has the results, docs/benchmarks/ the methods."""
+"""Benchmarks: `python -m bench.<name>`. docs/benchmarks.md has the results, and docs/benchmarks/ the methods."""

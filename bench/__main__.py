@@ -18,22 +18,22 @@ from dev.servers.broker import Broker
 RESULT = "result.json"
 
 _PICTURES = "benchmarks"
-"""The folder for a page's pictures, unless the page itself is in such a folder."""
+"""The folder for the pictures on a page, unless the page itself is in such a folder."""
 
 
 def main() -> int:
     """Run the command line. The exit code is 1 if a measurement failed."""
     parser = argparse.ArgumentParser(prog="python -m bench", description="Measure the translator and its peers.")
     parser.add_argument(
-        "--short", action="store_true", help="run for a few minutes: the bare loop and both delivery modes"
+        "--short",
+        action="store_true",
+        help="measure only the bare loop and both delivery modes, which takes a few minutes",
     )
     parser.add_argument(
         "--only", action="append", default=[], metavar="FORMAT", help="measure only this format; repeatable"
     )
-    parser.add_argument(
-        "--columns", type=int, metavar="N", help="compare with N columns, and skip all other measurements"
-    )
-    parser.add_argument("--rounds", type=int, metavar="N", help="run each contestant N times in a comparison")
+    parser.add_argument("--columns", type=int, metavar="N", help="only run the comparison, with N columns")
+    parser.add_argument("--rounds", type=int, metavar="N", help="run each contestant N times in comparisons")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument(
         "--out", type=Path, default=Path("build/bench"), help="folder for the report (default: build/bench)"

@@ -1,4 +1,4 @@
-"""The measurement plan, by profile: heats of contestants that take turns on one raw topic."""
+"""The measurement plan for each profile. In a heat, contestants take turns on one raw topic."""
 
 from __future__ import annotations
 
@@ -16,13 +16,14 @@ DELIVERIES = (SERVICE, "translator, exactly once")
 LOOP = "bare loop"
 _SHORT = (*DELIVERIES, "translator, without its native path", LOOP)
 FORMATS = ("canal", "shareplex", "dts_avro", "qlik_json", "qlik_avro")
-"""The formats for all measurements. `canal_dts` is only for its continuity check."""
+"""The formats for all measurements. `canal_dts` is used only for its continuity check."""
 COLUMNS = 12
 SWEPT_COLUMNS = (5, 20, 60, 200)
 
 _LEAST_MESSAGES = 20_000
 _CELLS = 240_000
-"""Total size of a topic's distinct messages. They are repeated, because wide messages are slow to generate."""
+"""Total size of a topic's distinct messages. These messages are repeated, because wide messages are slow to generate.
+"""
 
 
 @dataclass(frozen=True)
@@ -30,11 +31,11 @@ class BenchProfile:
     """The size of a run.
 
     Args:
-        messages: messages in a raw topic, with the usual number of columns.
+        messages: number of messages in a raw topic, with the usual number of columns.
         seconds: maximum duration of a measurement.
-        latency_seconds: how long messages are fed for a latency measurement; 0 for none.
-        rounds: rounds per heat that compares contestants; other heats have one less.
-        steps: messages for measuring the cost of each step; 0 for none.
+        latency_seconds: time for which messages are fed in a latency measurement; 0 for no such measurement.
+        rounds: number of rounds in a heat that compares contestants. Other heats have one round less.
+        steps: number of messages for measuring the cost of each step; 0 for no such measurement.
     """
 
     name: str
@@ -48,13 +49,11 @@ class BenchProfile:
 FULL = BenchProfile("full", 240_000, 10.0, 10.0, 3, 6_000)
 SHORT = BenchProfile("short", 100_000, 5.0, 5.0, 2, 3_000)
 SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
-"""A test profile, which only checks that the benchmark runs."""
+"""A profile for tests, which only check that the benchmark runs."""
 
 
 class Heat(NamedTuple):
-    """Cases that read the same raw topic in turns. If `latency` is set, the latency of the first case is also
-    measured.
-    """
+    """Cases that read the same raw topic in turns. If `latency` is set, the first case's latency is also measured."""
 
     cases: Sequence[BenchCase]
     total: int
@@ -67,7 +66,7 @@ class Heat(NamedTuple):
         case = self.cases[0]
         distinct = max(2_000, min(20_000, _CELLS // case.columns))
         return StreamSpec(
-            # Repeated rows prove nothing about the continuity check, which this format measures.
+            # Repeated rows prove nothing about the continuity check, which is measured with this format.
             messages=self.total if case.format == "canal_dts" else min(self.total, distinct),
             columns=case.columns,
             tables=case.tables,
@@ -82,7 +81,7 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
 
     Args:
         formats: names from `WRITERS`.
-        columns: number of columns for the comparison. If set, all other measurements are skipped, as in the short
+        columns: number of columns in the comparison. If set, all other measurements are skipped, as in the short
             profile.
     """
     compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
@@ -102,13 +101,13 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     elif name != "canal":
         readers = [reader for reader in readers if "projection" not in reader]
     cases = [BenchCase("contestants", name, reader, columns) for reader in readers]
-    # Java peers are only warm after as many messages as other contestants process in the whole measurement.
+    # Java peers are warm only after as many messages as other contestants process in the whole measurement.
     total = _total(profile, columns) * (2 if profile.name == FULL.name and name == "canal" else 1)
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 
 
 def _sweeps(profile: BenchProfile, name: str) -> Iterator[Heat]:
-    """Return the heats that vary one parameter at a time. The comparison has the usual values."""
+    """Return the heats that vary one parameter at a time. The comparison already has the usual values."""
     usual = BenchCase("", name, SERVICE)
     for columns in SWEPT_COLUMNS:
         yield _alone(profile, replace_case(usual, section="columns", columns=columns))
@@ -130,12 +129,12 @@ def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
 
 
 def _total(profile: BenchProfile, columns: int) -> int:
-    """Return the number of messages for a width, so that all widths have about the same total size, within limits."""
+    """Return the number of messages for a number of columns. Within limits, each total size is about the same."""
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 
 
 def formats_of(names: Sequence[str]) -> list[str]:
-    """Return the formats with these names, or with names that begin with them; all formats if none are given.
+    """Return the formats with names that equal or begin with the given names, or all formats if no names are given.
 
     Raises:
         ValueError: no format has that name.

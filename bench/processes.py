@@ -1,4 +1,4 @@
-"""Measure what a process and its descendants use, for jobs with several processes such as Spark's."""
+"""Measure the resources that a process and its descendants use, for jobs with several processes, such as Spark jobs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,9 @@ _SAMPLE_SECONDS = 0.2
 
 
 class _Process(NamedTuple):
-    """A line of /proc/PID/stat: ticks including reaped children, resident pages, and start in ticks."""
+    """The fields from a line of /proc/PID/stat: ticks including reaped children, resident pages, and start time in
+    ticks.
+    """
 
     parent: int
     ticks: int
@@ -26,20 +28,20 @@ class _Process(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """CPU time so far (user, system and reaped children), and current memory."""
+    """The CPU time so far (user, system and reaped children), and the current memory."""
 
     cpu_seconds: float
     resident_bytes: int
 
 
 def usage(pids: Iterable[int]) -> Usage:
-    """Return what several processes use together. Processes that have ended do not count."""
+    """Return the total usage of several processes. Processes that have ended do not count."""
     found = [process for pid in pids if (process := _read(pid)) is not None]
     return Usage(sum(one.ticks for one in found) / _TICKS, sum(one.pages for one in found) * _PAGE)
 
 
 class Tree:
-    """A context manager that watches this process and its descendants. It only works on Linux.
+    """A context manager that watches this process and its descendants, on Linux only.
 
     Args:
         apart: descendants to exclude, together with their own descendants.
@@ -85,7 +87,7 @@ class Tree:
         """Return the current process tree.
 
         The kernel adds an ended process's time to its parent's, unless the parent ignores SIGCHLD, as the daemon for
-        Spark's Python workers does. For such processes, this object keeps the last known time.
+        Spark's Python workers does. For the descendants of such a process, this object keeps the last known time.
         """
         tree = _tree(self._apart)
         ignoring = {pid for pid in {process.parent for process in tree.values()} if _ignores_ends(pid)}

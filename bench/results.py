@@ -9,10 +9,12 @@ from msgspec import Struct, field
 
 
 class BenchCase(Struct, frozen=True):
-    """The subject of a measurement: one contestant with one kind of message."""
+    """The subject of a measurement: one contestant that processes one kind of message."""
 
     section: str
-    """The section it belongs to: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`."""
+    """The section to which the case belongs: `contestants`, `columns`, `processes`, `partitions`, `tables` or
+    `unusual`.
+    """
     format: str
     contestant: str
     columns: int = 12
@@ -34,13 +36,13 @@ class RunFigures(Struct, frozen=True):
     cpu_us: float
     """Microseconds of CPU time per message, for all threads in the contestant's processes."""
     resident_mib: float
-    """Memory at the end, for all processes together."""
+    """Memory of all processes together at the end."""
     startup_seconds: float
-    """Time from when the process starts to the first record in its output."""
+    """Time from the start of the process to the first record in its output."""
     startup_cpu_seconds: float | None = None
     """CPU time until the first record. None in older results."""
     warm: bool = True
-    """False if there were so few messages that the startup time had to be included."""
+    """False if the measurement had so few messages that the startup time had to be included."""
 
 
 class LatencyFigures(Struct, frozen=True):
@@ -81,7 +83,7 @@ class MachineFacts(Struct, frozen=True):
 
 
 class ContestantFacts(Struct, frozen=True):
-    """A contestant's versions and translation path, or the reason why it is missing."""
+    """A contestant's versions and translation path, or the reason why the contestant is missing."""
 
     versions: str = ""
     way: str = ""
@@ -90,7 +92,7 @@ class ContestantFacts(Struct, frozen=True):
 
 
 class StepFigures(Struct, frozen=True):
-    """Microseconds per message in one process, with delivery in memory. Each figure includes the previous ones."""
+    """Microseconds per message in one process, with delivery in memory. Each figure includes the figures before it."""
 
     decode: float
     translate: float
@@ -99,7 +101,7 @@ class StepFigures(Struct, frozen=True):
 
 
 class BenchResult(Struct):
-    """Everything from a run of `make bench`."""
+    """All results from a run of `make bench`."""
 
     machine: MachineFacts
     profile: str
@@ -115,7 +117,7 @@ class BenchResult(Struct):
         return next((found for found in self.cases if found.case == case and found.runs), None)
 
     def of(self, section: str) -> Mapping[str, Sequence[CaseResult]]:
-        """Return the cases in a section by format, including those without a figure."""
+        """Return the cases in a section by format, including cases without figures."""
         formats = dict.fromkeys(result.case.format for result in self.cases if result.case.section == section)
         return {
             name: [result for result in self.cases if (result.case.section, result.case.format) == (section, name)]
@@ -124,7 +126,7 @@ class BenchResult(Struct):
 
 
 def merged(results: Sequence[BenchResult]) -> BenchResult:
-    """Merge several results that have no case in common. The machine and the day are the first result's.
+    """Merge several results that have no cases in common. The machine and the day come from the first result.
 
     Raises:
         ValueError: two results have the same case, so that the report would mix two runs.

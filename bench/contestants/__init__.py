@@ -23,4 +23,4 @@ CONTESTANTS: Mapping[str, Contestant] = {
         PlainFaust(),
     )
 }
-"""The contestants, keyed by the name that reports use."""
+"""The contestants, keyed by their names in reports."""

@@ -1,4 +1,4 @@
-"""What a contestant implements: how it is installed and started, and how many records it writes per message."""
+"""The interface that contestants implement: how to install and start a contestant, and how many records it writes."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ PRODUCER: Mapping[str, str | int] = {
 
 
 class PointlessError(Exception):
-    """Raised if a contestant would duplicate another one. Reports omit it."""
+    """Raised if a contestant would duplicate another contestant. Reports omit the duplicate."""
 
 
 @dataclass(frozen=True)
 class Assignment:
-    """What one contestant has to do in one measurement. The topics exist, and `directory` is empty."""
+    """The work that one contestant has to do in one measurement. The topics exist, and `directory` is empty."""
 
     format: str
     spec: StreamSpec
@@ -52,7 +52,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True)
 class Installed:
-    """What a report says about a contestant: its versions, and its translation path."""
+    """Facts for the report about a contestant: its versions, and its translation path."""
 
     versions: str
     way: str = ""
@@ -75,12 +75,12 @@ class Contestant(Protocol):
 
     @property
     def warm_share(self) -> float:
-        """The share of the messages that the contestant reads before the measurement starts."""
+        """The share of messages that the contestant reads before the measurement starts."""
 
     @property
     def warm_seconds(self) -> float:
-        """The maximum time for reading that share, counted from the first record. Some contestants need longer for it
-        than for the measurement.
+        """The maximum time for reading that share, counted from the first record. Some contestants need longer to read
+        it than for the measurement.
         """
 
     def install(self) -> Installed:
@@ -88,16 +88,16 @@ class Contestant(Protocol):
 
         Raises:
             NotInstalledError: a dependency is not available here.
-            PointlessError: the contestant would duplicate another one.
+            PointlessError: the contestant would duplicate another contestant.
         """
 
     def launches(self, assignment: Assignment) -> Sequence[Launch]:
         """Write the contestant's settings, and return its processes."""
 
     def records(self, stream: MessageStream) -> int:
-        """Return the number of records that the contestant writes for a whole stream."""
+        """Return the number of records that the contestant writes for the whole stream."""
 
 
 def usual_records(stream: MessageStream) -> int:
-    """Assume one record for each message with content."""
+    """Return the number of records of a contestant that writes one record for each message with content."""
     return sum(not message.skipped for message in stream.messages)

@@ -1,4 +1,6 @@
-"""Apache Flink SQL, from `canal-json` to `debezium-json`, in a single-process mini cluster. It also checks types."""
+"""Apache Flink SQL, which converts `canal-json` to `debezium-json` in a single-process mini cluster. Flink also checks
+types.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,9 @@ _JVM = (
 
 @dataclass(frozen=True)
 class FlinkSql:
-    """A typed table for the raw topic and one for the output, with at-least-once delivery and a parallelism of 1."""
+    """A typed table for the raw topic and another one for the output, with at-least-once delivery and a parallelism of
+    1.
+    """
 
     name: str = "Flink SQL"
     formats: frozenset[str] | None = frozenset({"canal"})
@@ -71,7 +75,7 @@ class FlinkSql:
 
 
 def sql(assignment: Assignment) -> list[str]:
-    """Return two tables, and the statement that reads one and writes the other."""
+    """Return the statements that create two tables, and the statement that reads one table and writes the other."""
     columns = tables_of(assignment.spec)[0].columns
     typed = ", ".join(f"{column.name} {_TYPES[column.kind]}" for column in columns)
     names = ", ".join(column.name for column in columns)
@@ -107,7 +111,7 @@ def _options(options: Mapping[str, str]) -> str:
 
 
 def _home() -> Path:
-    """Return the folder with the jars and the compiled program. The first call creates it."""
+    """Return the folder with the jars and the compiled program. The first call creates the folder."""
     wanted = b"\0".join((CONNECTOR.read_bytes(), CHECKSUMS.read_bytes(), PROGRAM.read_bytes()))
     directory = cache() / f"bench-flink-{hashlib.sha256(wanted).hexdigest()[:12]}"
     with only_one(directory):

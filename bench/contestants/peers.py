@@ -1,4 +1,4 @@
-"""The peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as its documentation shows it."""
+"""The peers in Python: the bare loop, Bytewax, Quix Streams, and Faust as in its documentation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ PROGRAMS = Path(__file__).with_name("programs")
 
 @dataclass(frozen=True)
 class _PythonPeer:
-    """A program from programs/ in its own environment. It receives its job as a file."""
+    """A program from programs/, in its own environment. The program receives its job as a file."""
 
     name: str = ""
     program: str = ""
@@ -62,14 +62,16 @@ class _PythonPeer:
 
 @dataclass(frozen=True)
 class BareLoop(_PythonPeer):
-    """The bare loop, with confluent-kafka and orjson. If these cannot be installed, it uses this project's msgspec."""
+    """The bare loop, with confluent-kafka and orjson. If these cannot be installed, the loop uses this project's
+    msgspec.
+    """
 
     name: str = "bare loop"
     program: str = "loop.py"
     packages: tuple[str, ...] = ("confluent-kafka==2.16.1", "orjson==3.13.0", "fastavro==1.13.1")
 
     def install(self) -> Installed:
-        """Create an environment if possible."""
+        """Create an environment for the program, if possible."""
         try:
             return super().install()
         except NotInstalledError as error:

@@ -34,8 +34,8 @@ class TranslatorService:
     """One or more processes of `translator run`.
 
     Args:
-        projects: write a Debezium projection in addition to the canonical topic.
-        native: use the native path, if it exists.
+        projects: whether to write a Debezium projection in addition to the canonical topic.
+        native: use the native path if it has been built.
     """
 
     name: str
@@ -49,10 +49,10 @@ class TranslatorService:
     warm_seconds: float = WARM_SECONDS
 
     def install(self) -> Installed:
-        """Ask the program for its translation path.
+        """Find out the program's translation path.
 
         Raises:
-            PointlessError: it should run without the native path, but has none.
+            PointlessError: the service should run without the native path, but has no native path anyway.
         """
         packages = ", ".join(f"{name} {version(name)}" for name in _PACKAGES)
         said = subprocess.run(
@@ -84,7 +84,7 @@ class TranslatorService:
             settings["projections"] = [{"topic": f"{assignment.output}.debezium", "codec": "debezium"}]
         path = assignment.directory / f"translator-{number}.yaml"
         path.write_text(yaml.safe_dump(settings, sort_keys=False), encoding="utf-8")
-        # The path to this checkout, because another version may be installed.
+        # Set the path to this checkout, because another version may be installed.
         environment = {"PYTHONPATH": str(ROOT), **({} if self.native else {_SWITCH: "off"})}
         return Launch([sys.executable, "-m", "translator", "run", "-c", path], environment)
 
@@ -94,8 +94,6 @@ class TranslatorService:
 
 
 def way_of(said: str) -> str:
-    """Return the translation path, which `translator --version` prints after the version, or Python if it
-    prints none.
-    """
+    """Return the translation path that `translator --version` prints after the version, or else Python."""
     _, _, way = said.partition(", version ")[2].strip().partition(", ")
     return way or "python"

@@ -1,4 +1,4 @@
-"""Raw messages for a benchmark: a seeded table history, in the format of each replication tool."""
+"""Raw messages for a benchmark: a seeded table history in the formats of the replication tools."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class MessageWriter(Protocol):
     dialect: str
     """The translator's name for the dialect."""
     unusual: Mapping[str, int]
-    """Weights for unusual messages by kind. Anything is unusual except a row change that keeps the key."""
+    """Weights for unusual messages, by kind. Every message is unusual except a row change that keeps the key."""
 
     def options(self) -> Mapping[str, Any]:
         """Return the dialect's options."""
@@ -28,7 +28,7 @@ class MessageWriter(Protocol):
         """Return the tables to declare, as in a source's `tables` section."""
 
     def metadata(self, tables: Sequence[StreamTable]) -> Iterator[bytes]:
-        """Return the messages for the metadata topic, or none if the tool has no such topic."""
+        """Return the messages for the metadata topic. If the tool has no such topic, there are no messages."""
 
     def write(self, change: StreamChange) -> bytes | None:
         """Return a message's value."""
@@ -42,23 +42,23 @@ WRITERS: Mapping[str, type[MessageWriter]] = {
     "qlik_json": QlikJsonMessages,
     "qlik_avro": QlikAvroMessages,
 }
-"""The writers, keyed by what reports call their format."""
+"""The writers, keyed by the names that reports use for their formats."""
 
 
 class RawMessage(NamedTuple):
-    """A raw topic message. `unusual`: it is not a row change that keeps the key."""
+    """A raw topic message. It is `unusual` if it is not a row change that keeps the key."""
 
     partition: int
     value: bytes | None
     unusual: bool
     updates: bool
-    """Whether it is an update. Some peers write two records for updates."""
+    """Whether the message is an update. Some peers write two records for each update."""
     skipped: bool
-    """Whether it produces no record."""
+    """Whether the message produces no record."""
 
 
 class MessageStream(NamedTuple):
-    """The messages for a spec, and the source section for the translator's configuration."""
+    """The messages for a spec, and the matching source section in the translator's configuration."""
 
     metadata: Sequence[bytes]
     messages: Sequence[RawMessage]

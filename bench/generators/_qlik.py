@@ -1,4 +1,4 @@
-"""What Qlik Replicate messages have in common in JSON and Avro: metadata, headers and masks."""
+"""The parts that Qlik Replicate messages in JSON and Avro have in common: metadata, headers and masks."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ UNUSUAL = {"moved": 19, "blank": 1}
 
 
 def schema_id(table: StreamTable) -> str:
-    """Return the ID of a table's metadata, which its messages refer to."""
+    """Return the ID of a table's metadata, to which the table's messages refer."""
     return hashlib.md5(table.name.encode(), usedforsecurity=False).hexdigest().upper()
 
 

@@ -1,4 +1,4 @@
-"""Canal flat messages, with one row each and the changed columns in `old`."""
+"""Canal flat messages, each with one row, and with the changed columns in `old`."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ class CanalMessages:
 
 
 class CheckedCanalMessages(CanalMessages):
-    """Messages in Alibaba's DTS format, with all columns in `old`. The continuity check compares them with earlier
-    rows.
+    """Messages in Alibaba's DTS format, with all columns in `old`. The continuity check compares these columns with
+    earlier rows.
     """
 
     def options(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""Alibaba DTS Avro records, with both images for an update and the tags that a MySQL source has."""
+"""Alibaba DTS Avro records, with both images for an update, and with the tags that a MySQL source has."""
 
 from __future__ import annotations
 

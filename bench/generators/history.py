@@ -1,4 +1,4 @@
-"""A seeded table history: which rows change, when and how. It is independent of formats.
+"""A seeded table history: which rows change, when and how. The history is independent of formats.
 
 Rows look like an order: numbers, decimals, short and long texts, and times. Wide tables repeat these columns.
 """
@@ -21,9 +21,9 @@ _START = datetime(2026, 1, 5, 8, tzinfo=UTC)
 _CHANGES_PER_SECOND = 2_000
 _CHANGED_COLUMNS = 3
 _LEAST_ROWS = 20
-"""How many rows a table has before its first change, because the history does not begin with empty tables."""
+"""The number of rows that a table has before its first change, because the history does not begin with empty tables."""
 MOVED_TABLE = "moved"
-"""Only this table has key changes, so that the translator's counters show how many there are."""
+"""Only this table has key changes, so that the translator's counters show the number of key changes."""
 
 
 @dataclass(frozen=True)
@@ -35,8 +35,8 @@ class StreamSpec:
         columns: columns per table, including the key; at least two.
         tables: number of tables.
         skew: exponent for the tables' shares: 0 for equal shares, 1 for Zipf.
-        inserts, updates: their shares of the usual messages; the rest are deletes.
-        unusual: share of messages that are not a row change that keeps the key.
+        inserts, updates: their shares of the usual messages. All other usual messages are deletes.
+        unusual: share of messages that are anything but a row change that keeps the key.
         partitions: partitions in the raw topic.
     """
 
@@ -85,10 +85,10 @@ class StreamChange(NamedTuple):
 
 
 class History:
-    """Changes to existing rows. The same spec gives the same history.
+    """A history of changes to tables. The same spec always gives the same history.
 
     Args:
-        unusual: kinds of unusual changes with their weights.
+        unusual: the kinds of unusual changes, with their weights.
     """
 
     def __init__(self, spec: StreamSpec, unusual: Mapping[str, int]) -> None:
@@ -164,7 +164,7 @@ class History:
         return after
 
     def _key_beside(self, row: StreamRow) -> int:
-        """Return a new key in the same partition, because a row's changes have no order across partitions."""
+        """Return a new key in the same partition, because changes to a row have no order across partitions."""
         partitions, old = self._spec.partitions, row[0]
         assert isinstance(old, int)
         self._next_id += 2 * partitions

@@ -1,4 +1,4 @@
-"""Qlik Replicate's enveloped Avro. The metadata that a message refers to has the `dataSchema` for its rows."""
+"""Qlik Replicate's enveloped Avro. The metadata to which a message refers has the rows' `dataSchema`."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ ENVELOPE_SCHEMA = _record(
         ("message", "bytes"),
     ],
 )
-"""The schema that every message has."""
+"""The schema that all messages have."""
 _ENVELOPE = fastavro.parse_schema(ENVELOPE_SCHEMA)
 
 
@@ -64,7 +64,7 @@ _CELLS: Mapping[str, Callable[[Any], Any]] = {"decimal": Decimal, "datetime": _m
 
 
 class QlikAvroMessages:
-    """One row per message, together with the row before the change."""
+    """One row per message, together with the row's state before the change."""
 
     dialect = "qlik"
     unusual: Mapping[str, int] = _qlik.UNUSUAL

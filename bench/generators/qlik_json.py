@@ -12,7 +12,7 @@ from bench.generators.history import Cell, StreamChange, StreamColumn, StreamRow
 
 
 class QlikJsonMessages:
-    """One row per message, together with the row before the change."""
+    """One row per message, together with the row's state before the change."""
 
     dialect = "qlik"
     unusual: Mapping[str, int] = _qlik.UNUSUAL

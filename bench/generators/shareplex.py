@@ -1,4 +1,4 @@
-"""SharePlex JSON in Quest's Post format: only changed columns, and the key from the row before the change."""
+"""SharePlex JSON in Quest's Post format, with only the changed columns, and with the key from before the change."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class SharePlexMessages:
         if before is not None and after is not None:
             cells = zip(columns, before, after, strict=True)
             message["data"] = {column.name: _cell(column, new) for column, old, new in cells if old != new}
-            if not message["data"]:  # the new value equals the old one, but the log has the column anyway
+            if not message["data"]:  # the new value equals the old value, but the log has the column anyway
                 message["data"] = {columns[-1].name: _cell(columns[-1], after[-1])}
             message["key"] = {columns[0].name: before[0]}
         else:
@@ -56,7 +56,7 @@ class SharePlexMessages:
 
 
 def _cell(column: StreamColumn, cell: Cell) -> Any:
-    """Return a cell: numbers are JSON numbers with all digits, and times have nine fraction digits."""
+    """Return a cell, in which numbers are JSON numbers with all digits, and times have nine fraction digits."""
     if not isinstance(cell, str):
         return cell
     if column.kind == "decimal":

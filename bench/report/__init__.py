@@ -1,1 +1,1 @@
-"""Render a result as Markdown with pictures. This package does not measure anything."""
+"""Render a result as Markdown with pictures. This package measures nothing."""

@@ -1,4 +1,4 @@
-"""Write the report for a result, and its section in a page."""
+"""Write the report on a result, as a file or as a section of a page."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from bench.report.svg import bar_chart, line_chart
 from bench.results import BenchCase, BenchResult, CaseResult, RunFigures, StepFigures
 
 HEADING = "## Figures of the service\n"
-"""The heading of the section that a report replaces. The section extends to the next heading on the same level."""
+"""The heading of the section that a report replaces. The section extends to the next heading at the same level."""
 _LOOP, _SERVICE = "bare loop", "translator"
 
 _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
@@ -22,7 +22,8 @@ _QUESTIONS: Mapping[str, tuple[str, Callable[[BenchCase], str]]] = {
     "tables": ("By tables", lambda case: f"{case.tables}"),
     "unusual": ("By the share of unusual messages", lambda case: f"{case.unusual:.0%}"),
 }
-"""Each section's heading, and the parameter that varies in it. The comparison has the usual values for all parameters.
+"""Each section's heading, and the parameter that varies in the section. The comparison has the usual values for all
+parameters.
 """
 
 
@@ -116,7 +117,7 @@ def _comparison(result: BenchResult, name: str, cases: Sequence[CaseResult]) -> 
 
 
 def _question(result: BenchResult, section: str) -> Iterator[str]:
-    """Yield a line per format and a column per value. Each cell has the rate and the cost per message."""
+    """Yield a table with a line per format and a column per value. Each cell has the rate and the cost per message."""
     title, value = _QUESTIONS[section]
     formats = result.of(section)
     if not formats:
@@ -124,7 +125,7 @@ def _question(result: BenchResult, section: str) -> Iterator[str]:
     columns: dict[str, dict[str, CaseResult]] = {}
     for name, cases in formats.items():
         usual = _usual(result, name)
-        # The comparison has the same messages, except that they have 12 columns.
+        # The comparison has the same messages, but with 12 columns.
         for found in [*([usual] if usual else []), *cases]:
             columns.setdefault(value(found.case), {})[name] = found
     order = sorted(columns, key=lambda text: float(re.findall(r"\d+", text)[0]))
@@ -175,10 +176,10 @@ def python_steps(steps: StepFigures) -> Mapping[str, float]:
 
 
 def components(result: BenchResult) -> Mapping[str, Mapping[str, float]]:
-    """Return microseconds per message by format and component. The components add up to what the service costs.
+    """Return microseconds per message, by format and component. The components add up to the cost of the service.
 
-    Without a native path, the pipeline component is what the pipeline costs minus the steps. The Kafka and Faust
-    component is what the service costs minus the pipeline.
+    Without a native path, the pipeline component is the cost of the pipeline minus the cost of the steps. The Kafka and
+    Faust component is the cost of the service minus the cost of the pipeline.
     """
     service = result.contestants.get(_SERVICE)
     native = service is not None and service.way.startswith("native")
@@ -210,7 +211,7 @@ def _versions(result: BenchResult) -> str:
 
 
 def draw(result: BenchResult) -> dict[str, str]:
-    """Return the pictures that there are figures for, keyed by file name."""
+    """Return the pictures for which there are figures, keyed by file name."""
     pictures = {}
     swept = {
         name: sorted((found.case.columns, found.median(lambda run: run.rate)) for found in cases if found.runs)

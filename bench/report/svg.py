@@ -1,4 +1,4 @@
-"""Draw small pictures: lines on a logarithmic scale, and stacked bars."""
+"""Draw small pictures: lines on logarithmic scales, and stacked bars."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def _legend(x: float, y: float, name: str, colour: str) -> str:
 
 
 def _ticks(low: float, high: float) -> list[float]:
-    """Yield 1, 2 and 5 in each decade."""
+    """Return the values 1, 2 and 5 in each decade of the range."""
     decades = range(round(math.log10(low)), round(math.log10(high)) + 1)
     found = [step * 10.0**decade for decade in decades for step in (1, 2, 5)]
     return [tick for tick in found if low <= tick <= high]

@@ -14,14 +14,14 @@ from confluent_kafka import Producer
 from bench.generators import MessageStream
 
 SentAt = dict[int, list[float]]
-"""The time at which each message was passed to the producer, by raw partition. The index is the offset."""
+"""For each raw partition, the times at which messages were passed to the producer. A message's offset is its index."""
 
 _SLICE_SECONDS = 0.01
 _ANSWER_SECONDS = 120.0
 
 
 class Feeding:
-    """A process that first writes `first` messages, and later more on request. It repeats the stream's messages."""
+    """A process that first writes `first` messages, and later more on request, by repeating the stream's messages."""
 
     def __init__(self, bootstrap: str, topic: str, stream: MessageStream, first: int) -> None:
         # A fork would copy locks that client threads may hold.
@@ -33,7 +33,7 @@ class Feeding:
 
     def __enter__(self) -> Self:
         self._process.start()
-        # The pipe only signals that this process has died if no other process has this end open.
+        # The pipe signals the death of this process only if no other process has this end of the pipe open.
         self._its_end.close()
         return self
 
@@ -42,18 +42,18 @@ class Feeding:
         self._process.join()
 
     def pace(self, rate: float, seconds: float) -> None:
-        """Tell the process to write `rate` messages per second, and return immediately."""
+        """Make the process write `rate` messages per second, and return immediately."""
         self._connection.send((rate, seconds))
 
     def is_done(self) -> bool:
-        """Whether the process has written all messages, or has died."""
+        """Return whether the process has written all messages or has died."""
         return self._connection.poll()
 
     def sent(self) -> SentAt:
-        """Return the times for all messages.
+        """Return the times at which all messages were sent.
 
         Raises:
-            EOFError: the process died; its standard error has the reason.
+            EOFError: the process died. Its standard error has the reason.
         """
         found: SentAt = self._connection.recv()
         return found

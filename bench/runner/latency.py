@@ -1,4 +1,4 @@
-"""Measure the time from a raw message to its record, at half the rate that a contestant can process."""
+"""Measure the time from a raw message to its record, at half of the rate that a contestant can sustain."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ from bench.runner.topics import Topics
 WARM_SECONDS = 4.0
 _ANSWER_SECONDS = 120.0
 _FIRST = 200
-"""How many messages are fed before the measurement, so that the contestant has started."""
+"""The number of messages that are fed before the measurement, so that the contestant has started."""
 
 
 def measure_latency(
     contestant: Contestant, assignment: Assignment, topics: Topics, rate: float, seconds: float
 ) -> LatencyFigures:
-    """Feed a separate raw topic at half of `rate`, and record when a `read_committed` consumer receives the records.
+    """Feed a separate raw topic at half of `rate`, and record the times at which a `read_committed` consumer receives
+    the records.
 
-    This creates the assignment's raw topic.
+    This function creates the assignment's raw topic.
     """
     topics.create(assignment.output, assignment.spec.partitions)
     topics.create_raw(assignment.raw, assignment.stream, assignment.spec.partitions)
@@ -60,8 +61,8 @@ def _usual(stream: MessageStream, count: int) -> int:
 
 
 class _Reader:
-    """Records when each record arrived, and finds its raw message at the end. The consumer uses the same processors as
-    the contestant.
+    """Stores the time at which each record arrived, and finds each record's raw message at the end. The consumer runs
+    on the same processors as the contestant.
     """
 
     def __init__(self, assignment: Assignment) -> None:
@@ -80,13 +81,13 @@ class _Reader:
         self._arrivals: list[tuple[float, KafkaRecord]] = []
 
     def read(self) -> None:
-        """Read the available records."""
+        """Read the records that are available."""
         found = self._consumer.consume(5000, 0.005)
         now = time.time()
         self._arrivals.extend((now, record) for record in found)
 
     def read_until(self, count: int, running: Running) -> None:
-        """Read records until their total reaches this number."""
+        """Read records until the total number of records reaches `count`."""
         deadline = time.monotonic() + _ANSWER_SECONDS
         while len(self._arrivals) < count:
             self.read()

@@ -1,4 +1,4 @@
-"""Measure a contestant that reads a full topic: one sample when it is warm, and one at the end."""
+"""Measure a contestant that reads a full topic, with one sample when it is warm, and one sample at the end."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from bench.runner.topics import Topics
 
 END_SHARE = 0.97
 COLD_SHARE = 0.75
-"""A share of the messages. If more than this are read before the clock starts, too few are left to measure."""
+"""The share of messages above which too few messages are left to measure, if they are read before the clock starts."""
 _HANG_SECONDS = 240.0
 _POLL_SECONDS = 0.05
 _CHECK_SECONDS = 1.0
 
 
 class RawTopic(NamedTuple):
-    """What a raw topic contains."""
+    """The content of a raw topic."""
 
     name: str
     total: int
@@ -36,13 +36,14 @@ class _Look(NamedTuple):
 def measure(
     contestant: Contestant, assignment: Assignment, raw: RawTopic, topics: Topics, seconds: float
 ) -> RunFigures:
-    """Run a contestant until it has read the topic, or for this number of seconds.
+    """Run a contestant until it has read the whole topic, or for this number of seconds.
 
     Raises:
-        ContestantError: it exited, hung, or rejected a message.
+        ContestantError: the contestant exited, hung, or rejected a message.
     """
     letters = f"{assignment.output}.dlq"
-    # Create both topics here, because a client that received an unknown-topic error keeps repeating it for a while.
+    # Create both topics here, because a client that has received an unknown-topic error keeps reporting this error for
+    # a while.
     for name in (assignment.output, letters):
         topics.create(name, assignment.spec.partitions)
     share = contestant.records(assignment.stream) / len(assignment.stream.messages)
@@ -96,8 +97,8 @@ def measure(
 def _wait(
     running: Running, look: Callable[[], _Look], check: Callable[[], None], ready: Callable[[_Look], bool]
 ) -> _Look:
-    """Poll until the condition is true, and return that sample. From time to time, run a check that can raise
-    an error.
+    """Poll until the condition is true, and return the sample from that moment. From time to time, run a check that can
+    raise an error.
     """
     begun = checked = time.monotonic()
     deadline = begun + _HANG_SECONDS

@@ -25,7 +25,9 @@ class ContestantError(Exception):
 
 
 class Running:
-    """A context manager that runs processes. At the end it stops them, and kills those that do not stop."""
+    """A context manager that runs processes. At the end, it stops the processes, and kills any process that does not
+    stop.
+    """
 
     def __init__(self, launches: Sequence[Launch], directory: Path) -> None:
         self._launches = launches
@@ -64,11 +66,11 @@ class Running:
                 process.wait(_STOP_SECONDS)
 
     def usage(self) -> Usage:
-        """Return the figures for all processes."""
+        """Return the total usage of all processes."""
         return usage(process.pid for process in self._processes)
 
     def check(self) -> None:
-        """Raise ContestantError if one of the processes has exited."""
+        """Raise ContestantError if any of the processes has exited."""
         for process in self._processes:
             if process.poll() is not None:
                 raise ContestantError(f"exited with code {process.returncode}: {self.tail()}")

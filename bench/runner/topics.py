@@ -33,7 +33,7 @@ class Topics:
         self._admin.create_topics([new])[name].result(_ANSWER_SECONDS)
 
     def create_raw(self, name: str, stream: MessageStream, partitions: int) -> None:
-        """Create a stream's raw topic. Also create its metadata topic, and fill it."""
+        """Create a stream's raw topic. Also create the stream's metadata topic, and fill the metadata topic."""
         self.create(name, partitions)
         if stream.metadata:
             self.create(f"{name}.metadata", 1)
@@ -43,7 +43,9 @@ class Topics:
             _flush(producer)
 
     def feed(self, name: str, stream: MessageStream, total: int) -> int:
-        """Write `total` messages to a raw topic by repeating those in the stream, and return their size."""
+        """Write `total` messages to a raw topic by repeating the messages in the stream, and return the size of all
+        messages written.
+        """
         producer = Producer(self._client | _PRODUCER)
         size = 0
         for number, message in enumerate(itertools.islice(itertools.cycle(stream.messages), total)):
@@ -64,7 +66,7 @@ class Topics:
             return 0
 
     def members(self, group: str) -> int:
-        """Return how many members a stable consumer group has; 0 if it is not stable."""
+        """Return the number of members in a stable consumer group, or 0 if the group is not stable."""
         try:
             found = self._admin.describe_consumer_groups([group])[group].result(_ANSWER_SECONDS)
         except KafkaException:
@@ -72,7 +74,7 @@ class Topics:
         return len(found.members) if found.state.name == "STABLE" else 0
 
     def delete(self, prefixes: Sequence[str]) -> None:
-        """Delete the topics with this prefix."""
+        """Delete all topics that have one of these prefixes."""
         doomed = [
             name for name in self._admin.list_topics(timeout=_ANSWER_SECONDS).topics if name.startswith(tuple(prefixes))
         ]

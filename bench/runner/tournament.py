@@ -1,4 +1,4 @@
-"""Run all heats in a profile. The contestants take turns on the same messages, in alternating order."""
+"""Run all heats in a profile. Contestants take turns on the same messages, in alternating order."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Tournament:
         self._say = say
         self._topics = Topics(bootstrap)
         self._number = 0
-        # A unique name allows several tournaments on one broker.
+        # A unique prefix allows several tournaments on one broker.
         self._prefix = f"bench-{os.getpid()}-{time.monotonic_ns() % 10**9}"
         self._installed: dict[str, ContestantFacts] = {}
 
@@ -88,7 +88,7 @@ class Tournament:
         )
 
     def _install(self, contestant: Contestant) -> ContestantFacts | None:
-        """The contestant, or None if it would duplicate another one."""
+        """Install a contestant, and return its facts, or None if the contestant would duplicate another contestant."""
         try:
             installed = contestant.install()
         except PointlessError:
@@ -119,7 +119,7 @@ class Tournament:
         return results
 
     def _turn(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, raw: RawTopic, name: str) -> None:
-        """Run one measurement, unless the contestant is missing or has failed before."""
+        """Run one measurement, unless the contestant is missing or has already failed."""
         missing = self._installed[result.case.contestant].missing
         result.failure = result.failure or missing
         if result.failure:
@@ -139,8 +139,8 @@ class Tournament:
         )
 
     def _latency(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, name: str) -> None:
-        """Measure a service's latency, once its rate is known. Peers are excluded, because their records do not
-        identify the raw messages.
+        """Measure a service's latency, once the service's rate is known. Peers are excluded, because their records do
+        not identify the raw messages.
         """
         if not result.runs or result.case.contestant not in DELIVERIES:
             return
@@ -195,7 +195,7 @@ def describe(case: BenchCase) -> str:
 
 
 def machine_facts(load_before: float) -> MachineFacts:
-    """Describe the machine after all measurements."""
+    """Describe the machine. Call this function after all measurements."""
     processor = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")),
         platform.machine(),

@@ -1,8 +1,9 @@
 """Measure the sink and the pattern in Delta's documentation: `python -m bench.sink`. It runs on Linux, for ten minutes.
 
-A topic gets a full load, then two equally large sets of changes. The first set warms up Java's compiler, because in
-production a job runs for days with compiled code. Each part is one micro-batch for the sink. The pattern gets the same
-changes, on copies of the tables after the load. At the end, the sink's tables are compared with the generator's rows.
+A topic gets a full load, and then two equally large sets of changes. The first set warms up Java's compiler, because in
+production, a job runs for days with compiled code. Each part is one micro-batch for the sink. The pattern gets the same
+changes, on copies of the tables from after the load. At the end, the sink's tables are compared with the generator's
+rows.
 """
 
 from __future__ import annotations
@@ -34,28 +35,28 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
-    parser.add_argument("--load", type=int, default=1_000_000, help="events of the full load")
+    parser.add_argument("--load", type=int, default=1_000_000, help="events in the full load")
     parser.add_argument("--warm-up", type=int, default=1_000_000, help="changes before the measured ones")
     parser.add_argument("--changes", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=50)
-    parser.add_argument("--memory", default="2g", help="heap of the driver")
-    parser.add_argument("--no-pattern", action="store_true", help="measure only the sink")
+    parser.add_argument("--memory", default="2g", help="heap size of the driver")
+    parser.add_argument("--no-pattern", action="store_true", help="measure only the sink, without the pattern")
     other = parser.add_argument_group("other measurements; choose one")
     other.add_argument(
         "--breadth",
         type=int,
         metavar="TABLES",
-        help="create and fill this number of small tables, then leave them idle",
+        help="create and fill this number of small tables, and then leave the tables idle",
     )
     other.add_argument("--format", choices=["iceberg"], help="write the same history to Delta and to Iceberg tables")
     other.add_argument(
         "--growth",
         type=Path,
         metavar="FOLDER",
-        help="measure more tables and larger tables; write pictures to this folder",
+        help="measure an increasing number of tables, and a growing table, and write pictures to this folder",
     )
     other.add_argument("--freshness", type=int, metavar="SECONDS", help="feed a separate sink with a steady stream")
-    other.add_argument("--rate", type=int, default=5_000, help="changes per second of the steady stream")
+    other.add_argument("--rate", type=int, default=5_000, help="changes per second in the steady stream")
     return parser
 
 

@@ -1,4 +1,4 @@
-"""Run the sink one micro-batch at a time. Each batch has everything in the topic."""
+"""Run the sink one micro-batch at a time. Each batch has all new records in the topic."""
 
 from __future__ import annotations
 
@@ -71,10 +71,11 @@ class BatchRunner:
         )
 
     def apply(self, measure: Callable[[Callable[[], object]], None], limit: int) -> None:
-        """Apply the new records, at most `limit`, in one micro-batch. Starting and ending the query is not measured.
+        """Apply the new records, at most `limit`, in one micro-batch. The start and the end of the query are not
+        measured.
 
         Args:
-            measure: called with a function that does the batch's work. It must call that function.
+            measure: called with a function that does the batch's work. `measure` must call that function.
         """
 
         def measured(records: DataFrame, batch: int) -> None:
@@ -94,7 +95,7 @@ class BatchRunner:
 
 
 class _Announced:
-    """Return the schemas topic as the sink would have read it."""
+    """The schemas topic, as the sink would have read it."""
 
     def __init__(self, schemas: Iterable[TableSchema]) -> None:
         self._catalog = SchemaCatalog()

@@ -1,4 +1,6 @@
-"""Measure many tables: create and fill them in one batch, then apply batches with one event for one table."""
+"""Measure many tables: create and fill the tables in one batch, and then apply batches with a single event for one
+table.
+"""
 
 from __future__ import annotations
 
@@ -16,13 +18,13 @@ from bench.sink.batch_runner import BatchRunner
 from bench.sink.events import Workload
 from bench.sink.feeder import create_topic, write
 
-# The number of single-event batches. The first ones do not count, because in production a job runs for days with
+# The numbers of single-event batches. The warm-up batches do not count, because in production, a job runs for days with
 # compiled code.
 _WARM_UP, _COUNTED = 5, 15
 
 
 def breadth(spark: SparkSession, bootstrap: str, folder: Path, tables: int) -> Iterator[str]:
-    """Return report lines: wall-clock seconds for the batches' work."""
+    """Yield report lines with the wall-clock seconds of the batches' work."""
     workload = Workload(tables)
     batches = BatchRunner(spark, bootstrap, folder, workload.schemas)
     create_topic(bootstrap)
@@ -42,7 +44,7 @@ def breadth(spark: SparkSession, bootstrap: str, folder: Path, tables: int) -> I
 
 
 def _seconds(batches: BatchRunner) -> float:
-    """Return the seconds for one batch's work."""
+    """Return the number of seconds that the work of one batch takes."""
     taken: list[float] = []
 
     def measured(work: Callable[[], object]) -> None:

@@ -1,4 +1,5 @@
-"""Input for the sink's benchmark: tables with Pareto-distributed sizes, loaded and changed, and their expected content.
+"""Input for the sink's benchmark: tables with Pareto-distributed sizes, which are loaded and changed, and the tables'
+expected content.
 
 20 % of the changes are inserts, 73 % updates (half of them with only the changed columns) and 7 % deletes, over ten
 columns with the usual types (lakehouse W1).
@@ -38,7 +39,7 @@ KEY = "id"
 _PARETO = 1.16
 _INSERTS, _UPDATES = 0.20, 0.73
 _WORDS = ("alpha", "béta", "gamma", "delta", "omega", "日本", "quick", "brown", "fox", "lazy", "dog", "x" * 20)
-_SPARE = 2000  # texts for each kind, generated beforehand
+_SPARE = 2000  # number of texts of each kind that are generated beforehand
 
 
 class Feed(NamedTuple):
@@ -50,7 +51,9 @@ class Feed(NamedTuple):
 
 
 class Workload:
-    """A seeded history of `tables` tables. It keeps the rows, so that they can be compared with the sink's tables."""
+    """A seeded history of `tables` tables. The workload keeps the rows, so that they can be compared with the sink's
+    tables.
+    """
 
     def __init__(self, tables: int, seed: int = 7) -> None:
         self._random = random.Random(seed)

@@ -1,7 +1,7 @@
 """Write a benchmark's history to a canonical topic, from a separate process.
 
-This way the memory for the generator's rows does not count as the sink's. The process imports this module again, so it
-must not be the main module.
+This way, the memory for the generator's rows does not count as the sink's memory. The process imports this module
+again, so this module must not be the main module.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TOPIC = "bench.canonical"
 
 
 class Feeder:
-    """A context manager for a process that has a workload and writes parts of it on request."""
+    """A context manager for a process that has a workload, and writes parts of the workload on request."""
 
     def __init__(self, bootstrap: str, tables: int, topic: str = TOPIC) -> None:
         spawning = multiprocessing.get_context("spawn")
@@ -46,11 +46,11 @@ class Feeder:
         return pid
 
     def load(self, count: int) -> int:
-        """Write this number of rows as a full load, and return the size of their record values."""
+        """Write this number of rows as a full load, and return the total size of the record values."""
         return self._ask("load", count)
 
     def changes(self, count: int) -> int:
-        """Write this number of changes, and return the size of their record values."""
+        """Write this number of changes, and return the total size of the record values."""
         return self._ask("changes", count)
 
     def _ask(self, part: str, count: int) -> int:
@@ -84,7 +84,7 @@ def ends(bootstrap: str, topic: str = TOPIC) -> list[int]:
 
 
 def write(bootstrap: str, records: Iterable[Feed], topic: str = TOPIC) -> int:
-    """Write records as fast as the broker accepts them, and return the size of their values."""
+    """Write records as fast as the broker accepts them, and return the total size of the record values."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 50, "enable.idempotence": True})
     written = 0
     for partition, key, value in records:

@@ -1,4 +1,4 @@
-"""Compare the sink on both formats, and a hand-written MERGE on Iceberg tables, with one workload in one run."""
+"""Compare the sink with both formats, and a hand-written MERGE on Iceberg tables, on one workload in one run."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
 def formats(
     spark: SparkSession, bootstrap: str, folder: Path, size: HistorySize, apart: int, *, pattern: bool
 ) -> Iterator[str]:
-    """Return the report lines. Each part of the history is written to one format after the other.
+    """Yield the report lines. Each part of the history is written to one format after the other.
 
     Args:
         apart: the broker's process, which is not measured.

@@ -1,5 +1,5 @@
-"""Measure how old a change is when its row becomes readable, with the sink as a separate process under a
-steady stream.
+"""Measure the age of a change when its row becomes readable. The sink is a separate process, and gets a steady stream
+of changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from spark_sink.config.settings import Spark
 _TABLES, _ROWS = 50, 100_000
 _TRIGGER_SECONDS = 10
 
-# The warm-up, which does not count: the sink starts, tables are created, and Java's compiler is busy.
+# The duration of the warm-up, which does not count. During the warm-up, the sink starts, tables are created, and Java's
+# compiler is busy.
 _WARM_UP_SECONDS = 60
 
 _TICK_SECONDS = 0.02
@@ -45,7 +46,7 @@ def freshness(bootstrap: str, folder: Path, spark: Spark, apart: int, rate: int,
         spark: the settings for the sink's Spark.
         apart: the broker's process, whose time does not count as the sink's.
         rate: changes per second.
-        seconds: how long the stream lasts, after a one-minute warm-up.
+        seconds: the duration of the stream, after a one-minute warm-up.
     """
     create_topic(bootstrap)
     workload = Workload(_TABLES)
@@ -104,7 +105,7 @@ def _sink(bootstrap: str, folder: Path, spark: Spark) -> Iterator[subprocess.Pop
 
 
 def _send(bootstrap: str, records: Iterator[Any], rate: int) -> None:
-    """Write this many records per second. After a delay, write the missed records as well."""
+    """Write this number of records per second. After a delay, also write the records that were missed."""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5, "enable.idempotence": True})
     started, sent = time.monotonic(), 0
     while True:
@@ -121,7 +122,7 @@ def _send(bootstrap: str, records: Iterator[Any], rate: int) -> None:
 
 
 def _await(sink: subprocess.Popen[bytes], folder: Path, offsets: Sequence[int]) -> None:
-    """Wait until the sink has applied the topic up to these offsets."""
+    """Wait until the sink has applied all records in the topic up to these offsets."""
     deadline = time.monotonic() + _PATIENCE_SECONDS
     while any(
         not batches or batches[-1][0] < offset for batches, offset in zip(_batches(folder), offsets, strict=True)

@@ -1,4 +1,4 @@
-"""Compare the sink and the pattern in Delta's documentation with one workload: a full load, and changes."""
+"""Compare the sink and the pattern in Delta's documentation on one workload, which is a full load and changes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HistorySize(NamedTuple):
 def full_size(
     spark: SparkSession, bootstrap: str, folder: Path, size: HistorySize, apart: int, *, pattern: bool
 ) -> Iterator[str]:
-    """Return the report lines. Exits if a table does not have the expected content.
+    """Yield the report lines. Exits if a table does not have the expected content.
 
     Args:
         apart: the broker's process, which is not measured.
@@ -75,7 +75,7 @@ def _stored(batches: BatchRunner, schema: TableSchema) -> list[dict[str, Any]]:
 
 
 def compared(size: HistorySize, stored: Callable[[TableSchema], Iterable[Mapping[str, Any]]]) -> int:
-    """Compare each row with its expected values, and return the number of rows."""
+    """Compare each stored row with its expected values, and return the number of rows."""
     workload = Workload(size.tables)
     for part in workload.load(size.load), workload.changes(size.warm_up), workload.changes(size.changes):
         deque(part, maxlen=0)

@@ -1,4 +1,4 @@
-"""Measure a batch of changes with an increasing number of tables, and with one growing table."""
+"""Measure a batch of changes for an increasing number of tables, and for one table that grows."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from bench.sink.used import Meter, Used, report
 _TABLES = (1, 10, 100, 1000)
 _ROWS = (100_000, 1_000_000, 10_000_000)
 
-# Changes per batch, and rows per batch in a full load.
+# The number of changes per batch, and the number of rows per batch in a full load.
 _CHANGES, _LOAD = 100_000, 1_000_000
 
 _WARM_UP_TABLES = 10
 
 
 def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictures: Path) -> Iterator[str]:
-    """Return the report lines, and write the pictures to a folder.
+    """Yield the report lines, and write the pictures to a folder.
 
     Args:
         apart: the broker's process, which is not measured.
@@ -56,7 +56,7 @@ def growth(spark: SparkSession, bootstrap: str, folder: Path, apart: int, pictur
 def _grown(
     spark: SparkSession, bootstrap: str, folder: Path, apart: int, tables: int, sizes: Sequence[int]
 ) -> list[Used]:
-    """Load tables to each of these row counts in turn, and measure the second batch of changes at each size."""
+    """Load tables up to each of these row counts in turn, and measure the second batch of changes at each size."""
     topic = f"bench.{folder.name}"
     create_topic(bootstrap, topic)
     batches = BatchRunner(spark, bootstrap, folder, Workload(tables).schemas, topic)

@@ -1,4 +1,4 @@
-"""What a batch uses: CPU time, wall-clock time, memory, and bytes written to tables."""
+"""The resources that a batch uses: CPU time, wall-clock time, memory, and bytes written to tables."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from bench.sink.batch_runner import BatchRunner
 
 
 class Used(NamedTuple):
-    """What a batch used.
+    """The resources that a batch used.
 
     Args:
-        cpu: CPU seconds of all processes.
-        wall: wall-clock seconds.
-        peak: bytes of memory; shared pages are counted once for each process.
+        cpu: CPU time of all processes, in seconds.
+        wall: wall-clock time, in seconds.
+        peak: peak memory, in bytes. Shared pages are counted once for each process.
         came: total size of the batch's record values.
         written: total size of the new files.
     """
@@ -45,7 +45,7 @@ class Meter:
         self._tables = tables
 
     def measured(self, name: str, events: int, came: int, warehouse: Path, work: Callable[[], object]) -> Used:
-        """Run the work, which writes tables in a folder, and measure it.
+        """Run the work, which writes tables in a folder, and measure the resources that it uses.
 
         Args:
             came: total size of the record values.
@@ -60,7 +60,7 @@ class Meter:
         return Used(name, events, self._tables, spent, wall, peak, came, written)
 
     def batch(self, batches: BatchRunner, name: str, events: int, came: int) -> Used:
-        """Run one micro-batch with all new records. The query's own start and end do not count."""
+        """Run one micro-batch with all new records, and measure it. The query's own start and end do not count."""
         found: list[Used] = []
 
         def measured(work: Callable[[], object]) -> None:

@@ -1,4 +1,6 @@
-"""Measure the path from a Canal message to events, by profile and rows per message: `python -m bench.steps.canal`."""
+"""Measure the path from a Canal message to events, by profile and number of rows per message: `python -m
+bench.steps.canal`.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +18,7 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = 12
 ROUNDS = 15
 ROWS = 3_200
-"""The number of rows in each round, however many there are per message."""
+"""The number of rows in each round, regardless of the number of rows per message."""
 
 ROWS_A_MESSAGE = (1, 100)
 
@@ -29,7 +31,7 @@ def main() -> None:
 
 
 def profiles(rounds: int, rows: int) -> str:
-    """Return the result table. All profiles have the same updates."""
+    """Return the table of results. All profiles have the same updates."""
     head = ("profile", "rows a message", "bytes a message", "a row", "row rate")
     return table(head, [_row(profile, size, rounds, rows) for profile in SPELLINGS for size in ROWS_A_MESSAGE])
 
@@ -56,7 +58,7 @@ def _oss(body: dict[str, Any]) -> dict[str, Any]:
 
 
 def _ticdc(body: dict[str, Any]) -> dict[str, Any]:
-    """Return messages in TiCDC's format: all columns in `old`, ID 0, and TiCDC's own field."""
+    """Return a message in TiCDC's format, with all columns in `old`, ID 0, and TiCDC's own field."""
     old = [row | changed for row, changed in zip(body["data"], body["old"], strict=True)]
     return {**body, "id": 0, "old": old, "_tidb": {"commitTs": body["es"] << 18}}
 
@@ -69,7 +71,7 @@ def _spelled(profile: str, message: Message) -> Message:
 
 
 def _joined(messages: Sequence[Message], size: int) -> list[Message]:
-    """Return messages with `size` rows each, as canal writes the rows from one statement."""
+    """Return messages with `size` rows each, in the way in which canal writes the rows from one statement."""
     return [_one(messages[start : start + size]) for start in range(0, len(messages), size)]
 
 

@@ -1,4 +1,4 @@
-"""Measure how an event is encoded, and each step from message to record: `python -m bench.steps.codec`."""
+"""Measure the encoding of an event, and each step from message to record: `python -m bench.steps.codec`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COLUMNS = (5, 20, 60, 200)
 BUDGET_COLUMNS = 12
 ROUNDS = 15
 EVENTS = 400
-"""The number of events in each round. With 200 columns they take 4 MB, more than the CPU cache."""
+"""The number of events in each round. With 200 columns, these events take 4 MB, which is more than the CPU cache."""
 
 _LIMITS = Limits()
 
@@ -57,7 +57,7 @@ def _encoding_row(columns: int, rounds: int, count: int) -> list[str]:
 
 
 def budget(rounds: int, count: int) -> str:
-    """Return the time for each step by dialect. It is the difference between two calls that end one step apart."""
+    """Return the time for each step, by dialect: the difference between two calls that end one step apart."""
     head = ("dialect", "parse", "convert", "build", "encode", "sum", "rate", "rate without parse")
     return table(head, [_budget_row(name, rounds, count) for name in SOURCES])
 
@@ -72,7 +72,7 @@ def _budget_row(name: str, rounds: int, count: int) -> list[str]:
 
 
 def _up_to_each_step(name: str, given: DialectFeed) -> Mapping[str, Callable[[Sequence[Message]], object]]:
-    """Return the steps. Each processes a run of messages, as in the service."""
+    """Return the steps. Each step processes a run of messages, as in the service."""
     translator = Translator("bench", given.dialect, _LIMITS)
     codec = AvroCodec()
     parse_one, decode = _PARSERS[name], given.dialect.decode
@@ -126,7 +126,7 @@ def _sure(result: Result) -> Events:
 
 
 def _checked(event: ChangeEvent) -> bytes:
-    """Return the event's bytes, on which all contestants agree."""
+    """Return the event's bytes, after checking that all contestants agree on them."""
     value = encode_datum(event, HEADER)
     assert value == fastavro_datum(event, HEADER) == AvroCodec().encode(event)[0].value
     return value

@@ -1,4 +1,6 @@
-"""Compare the reader for DTS records with fastavro, and measure bytes to event: `python -m bench.steps.dts_avro`."""
+"""Compare the reader for DTS records with fastavro, and measure the path from bytes to event: `python -m
+bench.steps.dts_avro`.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +24,7 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = (12, 60)
 ROUNDS = 15
 RECORDS = 640
-"""Records in each round."""
+"""The number of records in each round."""
 
 _LIMITS = Limits()
 
@@ -40,7 +42,9 @@ def main() -> None:
 
 
 def reading(rounds: int, count: int) -> str:
-    """Compare the reader for this schema with the generic one, alone and with the strict check that it needs."""
+    """Compare the reader for this schema with the generic reader, alone and together with the strict check that the
+    generic reader needs.
+    """
     head = ("columns", "bytes", "fastavro", "strict check + fastavro", "reader", "ratio")
     return table(head, [_reading_row(columns, rounds, count) for columns in COLUMNS])
 
@@ -101,7 +105,7 @@ def _encoded(translator: Translator, codec: AvroCodec, run: Sequence[Message]) -
 
 
 def _fresh(runs: Sequence[Sequence[Message]]) -> list[list[Message]]:
-    """Return messages with distinct bytes, because hashing or comparing the same bytes again is cheaper."""
+    """Return messages with distinct bytes, because it is cheaper to hash or compare the same bytes again."""
     return [
         [msgspec.structs.replace(message, value=bytes(bytearray(message.value or b""))) for message in run]
         for run in runs
@@ -128,7 +132,7 @@ def _delete(record: Record) -> Record:
 
 
 def _with_long_text(record: Record) -> Record:
-    """Return texts of 80 to 1 000 characters, like comments and documents."""
+    """Return a record with texts of 80 to 1 000 characters, like comments and documents."""
     images = {name: [_long(cell) for cell in record[name]] for name in ("beforeImages", "afterImages")}
     return {**record, **images}
 
@@ -155,8 +159,8 @@ _TAGS = {"readerThroughoutTime": "1767600000123", "server_id": "1921057203", "th
 
 
 def _written(change: Callable[[Record], Record], message: Message) -> Message:
-    """Return the message with another record: the output from the demo's writer, with the tags that a MySQL
-    source has.
+    """Return the message with a changed record, as written by the demo's writer, and with the tags that a MySQL source
+    has.
     """
     record = change(_by_fastavro(message.value or b""))
     record["tags"] = {

@@ -1,4 +1,4 @@
-"""Encode events with other libraries, to compare their time in benchmarks and their bytes in tests."""
+"""Encode events with other libraries, to compare the time in benchmarks and the bytes in tests."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SCHEMA = fastavro.parse_schema(avro_schema(logical=False))
 
 
 def fastavro_datum(event: ChangeEvent, header: bytes) -> bytes:
-    """`encode_datum` with fastavro, which needs mappings instead of records."""
+    """Do the same as `encode_datum` with fastavro, which needs mappings instead of records."""
     fields = msgspec.structs.asdict(event)
     fields["origin"] = msgspec.structs.asdict(event.origin)
     if event.tx is not None:

@@ -1,7 +1,7 @@
 """Measure the translator's pipeline with delivery in memory: `python -m bench.steps.pipeline`.
 
-This is everything in the service between the consumer's records and the producer, without the Kafka clients and Faust.
-Schemas are announced and metadata is learned before the measurement.
+The pipeline is everything in the service between the consumer's records and the producer, without the Kafka clients and
+Faust. Schemas are announced, and metadata is learned, before the measurement.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ COLUMNS = 12
 MESSAGES = 6_000
 ROUNDS = 5
 BATCH = 500
-"""The maximum number of records per consumer fetch."""
+"""The maximum number of records per fetch by the consumer."""
 
 _OUTPUT = Output()
 _MAX_BYTES = 1_048_588
@@ -50,18 +50,18 @@ class _ConsumerRecord(NamedTuple):
 
 
 class RawBatch(NamedTuple):
-    """One partition's records, as the consumer returns them."""
+    """The records from one partition, as the consumer returns them."""
 
     partition: int
     records: Sequence[_ConsumerRecord]
 
 
 class MemoryPipeline:
-    """The service's pipeline for one stream, with a delivery that counts records and drops them.
+    """The service's pipeline for one stream. Its delivery counts the records and drops them.
 
     Args:
         projections: codecs for outputs in addition to the canonical topic.
-        native: False to measure the plain path.
+        native: whether to measure the native path. False measures the plain path.
     """
 
     def __init__(self, stream: MessageStream, projections: Sequence[Codec] = (), *, native: bool = True) -> None:
@@ -94,7 +94,9 @@ class MemoryPipeline:
         )
 
     def batches(self, messages: Sequence[RawMessage]) -> list[RawBatch]:
-        """Return the next records from the raw topic by partition. Their bytes are copies, as if read from a socket."""
+        """Return the next records from the raw topic by partition. The records' bytes are copies, as if read from a
+        socket.
+        """
         by_partition: defaultdict[int, list[_ConsumerRecord]] = defaultdict(list)
         batches = []
         for message in messages:
@@ -107,7 +109,7 @@ class MemoryPipeline:
         return [*batches, *(RawBatch(partition, records) for partition, records in by_partition.items())]
 
     async def process(self, batches: Sequence[RawBatch]) -> None:
-        """Run all steps for several batches, including their acknowledgement."""
+        """Run all steps for several batches, including the acknowledgement of each batch."""
         for partition, records in batches:
             await self._pipeline.process("raw", partition, records, _nothing)
             self._delivery.reap()
@@ -130,7 +132,7 @@ def _dialect(stream: MessageStream, catalog: MetadataCatalog) -> Dialect:
 
 
 class StepCosts(NamedTuple):
-    """Microseconds of CPU time per message. Each step includes all previous ones."""
+    """Microseconds of CPU time per message. Each step includes all previous steps."""
 
     decode: float
     translate: float
@@ -139,7 +141,7 @@ class StepCosts(NamedTuple):
 
 
 def step_costs(name: str, spec: StreamSpec, rounds: int) -> StepCosts:
-    """Return the costs for a format: the minimum of several alternating rounds, after a warm-up."""
+    """Return the costs for a format, each of which is the minimum of several alternating rounds, after a warm-up."""
     stream = generate(name, spec)
     pipeline = MemoryPipeline(stream)
     asyncio.run(pipeline.process(pipeline.batches(stream.messages)))
@@ -186,7 +188,7 @@ def _steps(pipeline: MemoryPipeline) -> Mapping[str, Callable[[Sequence[RawBatch
 
 
 def _runs(batch: RawBatch) -> list[list[Message]]:
-    """Yield the messages in a batch, in runs as in the service."""
+    """Return the messages in a batch, split into runs as in the service."""
     messages = [
         Message("raw", batch.partition, record.offset, record.timestamp, record.key, record.value)
         for record in batch.records
@@ -195,7 +197,7 @@ def _runs(batch: RawBatch) -> list[list[Message]]:
 
 
 def report(messages: int, rounds: int) -> str:
-    """Return a line per format."""
+    """Return a table with one line per format."""
     head = ("format", "decode", "build", "encode", "pipeline", "sum", "rate")
     rows = []
     for name in WRITERS:

@@ -20,7 +20,7 @@ from translator.translation.translate import RUN, Events, Translator
 COLUMNS = 10
 ROUNDS = 15
 MESSAGES = 3_200
-"""Messages in each round."""
+"""The number of messages in each round."""
 
 _KINDS = ("int64", "string", "decimal(14,2)", "timestamp", "int32", "date", "float64")
 _DECLARED = DeclaredTable(
@@ -38,7 +38,9 @@ def main() -> None:
 
 
 def shapes(rounds: int, count: int) -> str:
-    """Measure each shape that a change can have. A step is the difference between two calls that end one step apart."""
+    """Measure each shape that a change can have. A step's time is the difference between two calls that end one step
+    apart.
+    """
     head = ("message", "bytes", "decode", "build", "encode", "sum", "rate")
     return table(head, [_row(name, rounds, count) for name in SHAPES])
 
@@ -54,13 +56,13 @@ def _row(name: str, rounds: int, count: int) -> list[str]:
 
 
 def dialect() -> Dialect:
-    """Return the dialect in a typical configuration, with declared key and columns."""
+    """Return the dialect in a typical configuration, with a declared key and declared columns."""
     return build("shareplex", Setup("bench", tables=(_DECLARED,)), {"preset": "dts"})
 
 
 def steps(dialect: Dialect, given: Sequence[Message]) -> Mapping[str, Callable[[Sequence[Message]], object]]:
-    """Return the steps. Each processes a run of messages, as in the service, and ends one step later than the previous
-    one.
+    """Return the steps. Each entry processes a run of messages, as in the service, and ends one step later than the
+    previous entry.
     """
     translator, codec = Translator("bench", dialect, Limits()), AvroCodec()
 
@@ -92,13 +94,13 @@ def messages(name: str, count: int) -> Sequence[Message]:
 
 
 def _rows(count: int) -> Sequence[Body]:
-    """Return whole rows: those that the shop writes in the Canal format, because Canal sends all columns."""
+    """Return whole rows, taken from the shop's messages in the Canal format, because Canal sends all columns."""
     cells = (_body(message)["data"][0] for message in feed("canal", COLUMNS, count).messages)
     return [{name: _native(name, text) for name, text in row.items()} for row in cells]
 
 
 def _native(name: str, text: str | None) -> Any:
-    """Return a cell in native Post's format. Numbers have all their digits."""
+    """Return a cell in the format of native Post. Numbers have all their digits."""
     type_ = (_DECLARED.columns or {})[name]
     if text is None or not type_.startswith(("int", "dec", "float")):
         return text
@@ -110,7 +112,7 @@ def _update(body: Body, row: Body) -> Body:
 
 
 def _wide_update(body: Body, row: Body) -> Body:
-    """Return an update with all columns logged. Its `key` is the whole old row."""
+    """Return an update in which all columns are logged. Its `key` is the whole old row."""
     return {**_update(body, row), "key": row}
 
 
@@ -119,7 +121,7 @@ def _insert(body: Body, row: Body) -> Body:
 
 
 def _whole_meta(body: Body, row: Body) -> Body:
-    """Return an insert with all metadata enabled."""
+    """Return an insert for which all metadata is enabled."""
     meta = {
         **body["meta"],
         "op": "ins",
@@ -153,7 +155,7 @@ def _body(message: Message) -> Body:
 
 
 def _compact(body: Body) -> bytes:
-    """Format a body like native Post: without white space, except before the last brace."""
+    """Format a body in the same way as native Post, without white space except before the last brace."""
     return msgspec.json.encode(body)[:-1] + b" }"
 
 

@@ -1,4 +1,4 @@
-"""Benchmark input: the same updates to one table, in the format of each replication tool."""
+"""Benchmark input: the same updates to one table, in the formats of all replication tools."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _FIRST_OFFSET = 1_000_000
 _FIRST_MS = 1_767_600_000_000
 _RECORDS_PER_MS = 50
 
-# The kinds that the shop's columns have, in the order a table uses them, with the names that declarations use.
+# The kinds of the shop's columns, in the order in which a table uses them, with the names that declarations use.
 _KINDS: Mapping[str, str] = {
     "bigint": "int64",
     "varchar": "string",
@@ -43,14 +43,14 @@ SOURCES: Mapping[str, tuple[Callable[[], SourceWriter], Options]] = {
 
 
 class DialectFeed(NamedTuple):
-    """Messages, and a dialect that has the metadata to read them."""
+    """Messages, and a dialect that has the metadata for reading these messages."""
 
     dialect: Dialect
     messages: Sequence[Message]
 
 
 def feed(name: str, columns: int, count: int) -> DialectFeed:
-    """Return updates that change one or two columns in a table, in the format of the dialect's tool."""
+    """Return updates that each change one or two columns in a table, in the format of the dialect's tool."""
     shape = _shape(columns)
     writer, options = SOURCES[name]
     learned: dict[str, object] = {}
@@ -75,7 +75,7 @@ def feed(name: str, columns: int, count: int) -> DialectFeed:
 
 
 def declaration(columns: int) -> DeclaredTable:
-    """Return the table's declaration for a source, if its messages do not contain it."""
+    """Return the table's declaration, for a source whose messages do not contain it."""
     shape = _shape(columns)
     return DeclaredTable(f"SHOP.{shape.name}", shape.key, {c.name: _KINDS[c.kind] for c in shape.columns})
 

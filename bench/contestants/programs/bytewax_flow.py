@@ -1,4 +1,4 @@
-"""The same work as a Bytewax dataflow. It commits no offsets, so it guarantees less than the other programs."""
+"""The same work, as a Bytewax dataflow. It commits no offsets, so it guarantees less than the other programs."""
 
 from __future__ import annotations
 

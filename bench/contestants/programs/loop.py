@@ -1,7 +1,7 @@
 """The bare loop: a consumer, a translation without checks and types, a producer, and a commit every second.
 
-It shows the upper limit for a Python program with this client. After a crash it repeats messages, and it does not
-report invalid ones.
+The loop shows the upper limit for a Python program with this client. After a crash, it repeats messages, and it does
+not report invalid messages.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""What a peer does for each message: parse it, copy its parts into a Debezium-like object, and serialize that.
+"""The work of a peer for each message: parse the message, copy its parts into a Debezium-like object, and serialize the
+object.
 
 Nothing is checked or typed. This module runs in a peer's environment, so it imports nothing from this project.
 """
@@ -29,7 +30,7 @@ _SHAREPLEX = {"ins": "c", "upd": "u", "del": "d"}
 
 
 def load_job(path: str) -> dict[str, Any]:
-    """The job that the runner assigns to a program."""
+    """Return the job that the runner assigned to a program."""
     job: dict[str, Any] = json.loads(Path(path).read_text(encoding="utf-8"))
     return job
 

@@ -1,4 +1,4 @@
-"""The same work as a Quix Streams application."""
+"""The same work, as a Quix Streams application."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from quixstreams.models import BytesSerializer
 
 
 class _SecondOfPair(BytesSerializer):  # type: ignore[misc]
-    """Return the event from a pair of key and event."""
+    """Serializes a pair of key and event to the event."""
 
     def __call__(self, value: Any, ctx: Any) -> Any:
         return value[1]
