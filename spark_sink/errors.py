@@ -57,7 +57,7 @@ class Reason(StrEnum):
     KEY_DIFFERS = "KEY_DIFFERS"  # the event's key columns differ from the table's
     KEY_INVALID = "KEY_INVALID"  # a key value that does not fit its column
     IMAGE_MISSING = "IMAGE_MISSING"  # the operation needs an `after` image, which is missing
-    IMAGE_INVALID = "IMAGE_INVALID"  # `after` is not one JSON object
+    IMAGE_INVALID = "IMAGE_INVALID"  # `after` is not a single JSON object
     COLUMN_UNKNOWN = "COLUMN_UNKNOWN"  # `after` has a column that its own schema does not have
     SCHEMA_UNKNOWN = "SCHEMA_UNKNOWN"  # the event's schema id is missing from the schemas topic
     VALUE_INVALID = "VALUE_INVALID"  # a value that its column cannot hold exactly

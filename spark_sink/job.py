@@ -72,7 +72,7 @@ class _Orders:
         return self._order is _Order.STOP
 
     def give(self, order: _Order) -> None:
-        """Set an order, unless a stronger one is in force."""
+        """Set an order, unless a stronger order is in force."""
         with self._lock:
             self._order = max(self._order, order)
 

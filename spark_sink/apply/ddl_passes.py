@@ -46,7 +46,7 @@ class DriverWork:
 
     @classmethod
     def of(cls, reports: Iterable[TableReport]) -> DriverWork:
-        """Sort a run's reports by the work they request."""
+        """Sort a run's reports by the work that they request."""
         work, conflicts = cls(), dict[str, str]()
         for report in reports:
             match report.outcome:

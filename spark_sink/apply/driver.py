@@ -216,12 +216,12 @@ class Applier(Generic[Records]):
                         log.error("table parked", table=name, reason=detail, events=0, then=then)
 
     def _tables_of(self, wide: WideStatement, reports: Iterable[TableReport]) -> list[str]:
-        """Return the existing tables in a database or source, except the parked ones."""
+        """Return the existing tables in a database or source, except parked tables."""
         names = self._control.batches.tables() | {report.table for report in reports if report.version is not None}
         parked = {report.table for report in reports if isinstance(report.outcome, Parked | Deferred)}
         found = []
         for name in sorted(names - parked - self._control.held().keys()):
-            with suppress(Exception):  # its next event parks it, with the reason
+            with suppress(Exception):  # the table's next event parks the table, with the reason
                 table = self._tables.open(name)
                 if table is not None and not isinstance(table, ChangelogTable) and self._is_of(table.shape.table, wide):
                     found.append(name)

@@ -57,10 +57,10 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
         except ConfigError as error:
             return str(error)
         except Refused:
-            return None  # its next event parks it, with the reason
+            return None  # the table's next event parks the table, with the reason
         except Exception:
             tables.check_storage(name)
-            return None  # so does this one's
+            return None  # this table's next event parks it as well
         return None
 
     with ThreadPoolExecutor(_THREADS) as pool:

@@ -163,7 +163,7 @@ def _after_images(
 
 
 class _Timelines:
-    """The timelines for the rows in a segment. Events are added to them."""
+    """The timelines for the rows in a segment. Events are added to these timelines."""
 
     def __init__(
         self,

@@ -53,7 +53,7 @@ from spark_sink.tables.protocols import MirrorTable
 
 @dataclass(frozen=True, slots=True)
 class MirrorChanges:
-    """The rows that a segment changes in a mirror, and the events it rejects.
+    """The rows that a segment changes in a mirror, and the events that the mirror rejects.
 
     Args:
         stale: the number of events without effect, by reason; `late` counts events that arrived after a later one.

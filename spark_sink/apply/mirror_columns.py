@@ -268,7 +268,7 @@ def _instants(times: pa.Int64Array) -> pa.TimestampArray:
 
 
 class _Begun(NamedTuple):
-    """For each event since its row's last reset, whether the event is a reset and whether it is a delete."""
+    """Flags for each event since its row's last reset: whether the event is a reset, and whether it is a delete."""
 
     resets: pa.BooleanArray
     deletes: pa.BooleanArray

@@ -95,7 +95,7 @@ class RejectedEvents:
         return TableCounters(rejected=dict(Counter(one.reason.value for one in rejected)))
 
     def reject_all(self, incoming: Intake) -> tuple[Done | Parked, TableCounters]:
-        """Reject a batch's invalid events when it has no valid ones."""
+        """Reject the invalid events of a batch that has no valid events."""
         try:
             return Done(), self.reject(0, incoming.rejected)
         except Refused as refusal:

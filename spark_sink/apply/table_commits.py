@@ -189,7 +189,7 @@ class Commits:
         return TableCounters(commits=commits, write_ms=_ms_since(started))
 
     def _answer(self, number: int, event: Event, table: MirrorTable | HistoryTable) -> TableCounters:
-        """Apply a statement to the rows that existed before it."""
+        """Apply a statement to the rows that existed before the statement."""
         started = time.perf_counter()
         rows = answer(event, table, self.plan, self.rejects.marker(number), self.now)
         return _written(rows, started) if rows else TableCounters()

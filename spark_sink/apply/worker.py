@@ -225,7 +225,7 @@ class Task:
                 parked = rejects.refuse(0, Refused(Reason.TABLE_REFUSED, why), incoming.events, incoming.rejected)
                 return Applied(parked, name, counters, choice)
             return Applied(NeedsDdl(plan.step), name, counters, choice)
-        if table is None or plan is None:  # nothing here creates a table, for example a truncate of a missing one
+        if table is None or plan is None:  # no event creates the table, for example if they only truncate it
             refused = refusal_without_rows(incoming.events)
             if refused is not None:
                 parked = rejects.refuse(0, refused, incoming.events, incoming.rejected)

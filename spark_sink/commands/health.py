@@ -78,7 +78,7 @@ def _summary(url: str, metrics: str) -> str:
         if not sample.labels
     }
     if _BATCHES not in told:
-        raise ConfigError(f"{url} answers, but it is no spark-sink: its metrics lack {_BATCHES}. Check host and port")
+        raise ConfigError(f"{url} answers, but is not a spark-sink: its metrics lack {_BATCHES}. Check host and port")
     batches = int(told[_BATCHES])
     parts = ["no batch yet"]
     if batches:

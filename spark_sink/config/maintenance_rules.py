@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class MaintenanceRules:
-    """Rules for maintaining table files. The defaults are those of the settings.
+    """Rules for maintaining table files. The defaults are the same as in the settings.
 
     Args:
         enabled: maintain tables automatically between batches.

@@ -16,7 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 # S3A supports only its own scheme; deltalake and most readers support both.
 _SCHEMES: Mapping[str, str] = {"s3": "s3a", "s3n": "s3a"}
 
-# Most stores other than Amazon's ignore the region, but both clients require one.
+# Most stores other than Amazon's ignore the region, but both clients require a region.
 _REGION_ELSEWHERE = "us-east-1"
 
 # These classes are in the sink's own jar (spark_sink/_java). The corresponding classes in Spark and Delta would

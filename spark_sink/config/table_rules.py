@@ -15,7 +15,7 @@ from spark_sink.schema.table_spec import Formats, Mode, TableSpec, format_of, ma
 
 @dataclass(frozen=True)
 class TableRules:
-    """The configured table rules. The defaults are those of the settings.
+    """The configured table rules. The defaults are the same as in the settings.
 
     Args:
         all_scopes: whether a truncate deletes the rows from every scope. Otherwise, a truncate parks a table that

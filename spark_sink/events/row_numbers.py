@@ -72,7 +72,7 @@ def _rows_of(texts: pa.StringArray, shape: TableShape) -> tuple[pa.Int64Array, p
 
 
 def _combined(codes: Sequence[pa.Array], values: Sequence[pa.Array]) -> pa.Int64Array:
-    """Combine the numbers from all columns into one number; null if any of them is null."""
+    """Combine the numbers from all columns into one number per row, which is null if any of the numbers is null."""
     if prod(map(len, values)) > _LARGEST:
         raise NotInColumns
     whole: pa.Array = pa.array([0] * len(codes[0]), pa.int64())

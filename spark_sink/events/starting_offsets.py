@@ -18,7 +18,7 @@ Starting = str | Mapping[int, int]
 
 
 def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int], ends: Mapping[int, int]) -> str:
-    """Return the `startingOffsets` option. Spark ignores it once the checkpoint has offsets.
+    """Return the `startingOffsets` option. Spark ignores this option once the checkpoint has offsets.
 
     Args:
         configured: `earliest`, `latest`, or offsets by partition; other partitions are read from their beginning.

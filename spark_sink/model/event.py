@@ -77,7 +77,7 @@ class Event(Struct, frozen=True, gc=False):
 
 
 def gap(event: Event) -> Event:
-    """Return the event that replaces one in quarantine."""
+    """Return the gap that replaces an event in quarantine."""
     return replace(event, op=GAP, after=None, schema_id=None)
 
 

@@ -100,7 +100,7 @@ row, and the insert was sent twice.
 
 
 def never(row: Row, aside: Row) -> bool:
-    """Treat every row as a new one."""
+    """Treat every row as a new row."""
     return False
 
 

@@ -65,7 +65,7 @@ class End(Struct, frozen=True):
 
 @dataclass(slots=True)
 class Version:
-    """A row's state from one event on.
+    """A row's state, starting with one event.
 
     Args:
         op: the event's operation; None if the event was quarantined.

@@ -215,7 +215,7 @@ class Maintenance:
             self._left_to_others.add(name)
             log.info("table left to others", table=name, features=list(files.foreign))
         expired = self._last_done(Step.EXPIRE).get(name)
-        # A new table has no old files, so its first vacuum waits, unless an operator requests it.
+        # A new table has no old files, so the first vacuum is delayed, unless an operator requests it.
         since = files.created if rules is self._rules else None
         steps = due(files, rules, self._last_done(Step.VACUUM).get(name, since), now)
         if name in self._expiries and (expired is None or now - expired >= _DAY):

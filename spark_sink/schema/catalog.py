@@ -37,7 +37,7 @@ PATIENCE_SECONDS = 60.0
 
 
 class SchemaCatalog:
-    """Schemas by table and id, in the order they were announced. The catalog is sent to the workers."""
+    """Schemas by table and id, in the order in which they were announced. The catalog is sent to the workers."""
 
     def __init__(self) -> None:
         self._by_table: dict[TableId, dict[str, TableSchema]] = {}
@@ -72,7 +72,7 @@ class SchemaCatalog:
         return next(reversed(known.values())) if known else None
 
     def known(self, table: TableId) -> list[TableSchema]:
-        """Return all of the table's schemas, in the order they were announced."""
+        """Return all of the table's schemas, in the order in which they were announced."""
         return list(self._by_table.get(table, {}).values())
 
     def joined(self, table: TableId, parts: Iterable[TableId]) -> SchemaCatalog:

@@ -33,7 +33,7 @@ Drops = Literal["park", "keep", "empty"]
 
 @dataclass(frozen=True)
 class StatementRules:
-    """The configured policies. The defaults are those of the settings.
+    """The configured policies. The defaults are the same as in the settings.
 
     Args:
         park_statements: whether to park a table whose rows were changed without events.

@@ -24,7 +24,7 @@ class Marker(NamedTuple):
 
 
 class TableChanges(NamedTuple):
-    """Rows to write in one commit, including deleted ones.
+    """Rows to write in one commit, including deleted rows.
 
     `rows` has the table's columns and META_COLUMNS except UPDATED_AT, which is set to `at` in all rows (microseconds,
     UTC; None: unchanged). For each column that some rows leave unchanged, `kept` has one flag per row, which is true if

@@ -41,7 +41,7 @@ def test_something_else_answers() -> None:
     health = Health()
     health.begin()
     url = f"http://127.0.0.1:{serve('127.0.0.1', 0, TranslatorMetrics('1').registry, health)}"
-    with pytest.raises(ConfigError, match=f"^{url} answers, but it is no spark-sink"):
+    with pytest.raises(ConfigError, match=f"^{url} answers, but is not a spark-sink"):
         CliRunner().invoke(cli, ["health", url], catch_exceptions=False)
 
 
