@@ -1,7 +1,7 @@
 """Entry point to the native path: a Rust extension that handles common messages with the same result as the plain path.
 
-It is optional. If it was not built, or is turned off, the plain path translates everything, with byte-identical output
-(docs/native.md).
+The extension is optional. If it was not built or is turned off, the plain path translates everything, with
+byte-identical output (docs/native.md).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from types import ModuleType
 
 SWITCH = "CDC_NATIVE"
-"""The environment variable that turns it off with the value `off`."""
+"""The environment variable that turns off the native path if its value is `off`."""
 
 SEAM = 8
 """The version of the interface between Python and the extension. Increase it here and in `src/lib.rs` with each
@@ -29,7 +29,7 @@ except ImportError as _error:
 
 
 def absence() -> str | None:
-    """Return why there is no native path, or None if there is one."""
+    """Return why the native path is not available, or None if it is."""
     if os.environ.get(SWITCH) == "off":
         return f"turned off by {SWITCH}"
     if _extension is None:
@@ -42,6 +42,6 @@ def absence() -> str | None:
 
 
 def way() -> str:
-    """Return which path translates, in readable form: the extension's version, or why only the plain path is used."""
+    """Return a readable description of the path in use: the extension's version, or why only the plain path is used."""
     reason = absence()
     return f"python ({reason})" if reason or _extension is None else f"native {_extension.VERSION}"

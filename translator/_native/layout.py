@@ -25,15 +25,15 @@ class NativeEra(Struct, frozen=True):
     """In an update with two images, `data` contains the before image."""
 
     deleted_in_old: bool = False
-    """A delete has its row in `old`."""
+    """The row of a delete is in `old`."""
 
 
 class CanalReading(Struct, frozen=True):
-    """A Canal source's options that affect how a common row message is read."""
+    """The options of a Canal source that affect how a common row message is read."""
 
     eras: tuple[NativeEra, ...]
     marks: bool
-    """Certain values reveal another writer than the declared one. The plain path checks for them."""
+    """Certain values reveal that the writer is not the declared one. The plain path checks for such values."""
 
     tidb: bool
     """Rows can have the field `_tidb`."""
@@ -45,7 +45,7 @@ class CanalReading(Struct, frozen=True):
     """A guard needs the row images."""
 
     changed_alone: bool
-    """`old` lists only the changed columns. The plain path reads an update that reveals another writer."""
+    """`old` lists only the changed columns. An update that reveals another writer is left to the plain path."""
 
 
 class SharePlexReading(Struct, frozen=True):
@@ -75,7 +75,7 @@ class DtsAvroReading(Struct, frozen=True):
     """The accepted spellings of UTF-8."""
 
     name_tags: tuple[bytes, ...]
-    """The tags with the table name, if a source identifies its tables by tags."""
+    """The tags that contain the table name, if a source identifies its tables by tags."""
 
     extras: bool
     value_bytes: int
@@ -108,11 +108,11 @@ class LayoutColumn(Struct, frozen=True):
     kind: NativeKind
     convert: Converter | None
     is_open: bool = False
-    """Its cells determine whether it contains text or bytes, and can contradict its kind."""
+    """The column's cells determine whether it contains text or bytes, and can contradict its kind."""
 
 
 class LayoutOperation(Struct, frozen=True):
-    """The events for one operation: letter, writer, whether they refer to a schema, and notes."""
+    """The common properties of one operation's events: letter, writer, whether they refer to a schema, and notes."""
 
     op: str
     writer: Writer
@@ -135,13 +135,13 @@ class NativeLayout(Struct, frozen=True):
     key_kind: str
     schema: TableSchema | None
     operations: tuple[Sequence[LayoutOperation | None], ...]
-    """By era, then by operation in the extension's order. None is left to the plain path."""
+    """By era, then by operation in the extension's order. Operations that are None are left to the plain path."""
 
     undeclared: LayoutColumn | None = None
     """Used for every unknown column. None if rows must not have unknown columns."""
 
     ordinals: tuple[int, ...] = ()
-    """The columns' bits in masks, from 1 and ascending. () if they equal the positions in a row."""
+    """The columns' bits in masks, counted from 1, in ascending order. () if the bits equal the positions in a row."""
 
     has_lobs: bool = False
     """Some columns have no bit in a changeMask."""
@@ -161,7 +161,7 @@ class NativeColumn(Struct, frozen=True):
 
 
 class ProjectedChange(Struct, frozen=True):
-    """A row's change in a Debezium projection: its operation, as JSON, and the before image."""
+    """One change to a row in a Debezium projection: the operation, as JSON, and the before image."""
 
     op: bytes
     before: str
@@ -198,10 +198,9 @@ class ProjectedOperation(Struct, frozen=True):
     """The rest of `source`, after the times."""
 
     changes: tuple[tuple[ProjectedChange, ...] | None, ...]
-    """By before image (none, with gaps, complete), then by whether there is a key.
+    """Indexed by before image (none, with gaps, complete), then by whether the row has a key.
 
-    None is left to the plain path.
-    """
+    Rows whose entry is None are left to the plain path. """
 
     columns: tuple[ProjectedColumn, ...]
     """The columns in the schema to which the events refer."""
@@ -216,7 +215,7 @@ class TableOperation(Struct, frozen=True):
     layout: LayoutOperation
     table: TableName
     counted: tuple[str | None, str | None, str | None, str]
-    """Database, schema, table and operation, as events are counted."""
+    """The database, schema, table and operation under which events are counted."""
 
     schema_key: str | None
     """The key in the schemas topic for the schema to which the events refer."""
@@ -250,7 +249,7 @@ class NativeTable(Struct, frozen=True):
 
     key: tuple[int, ...]
     key_names: tuple[bytes, ...]
-    """As JSON. Also set if no columns are known."""
+    """The names of the key columns, as JSON. Also set if no columns are known."""
 
     undeclared: NativeColumn | None
     ordinals: tuple[int, ...]
@@ -266,7 +265,8 @@ class NativeTable(Struct, frozen=True):
 class RowImages(Protocol):
     """A translated row's images, for a guard: as JSON, with columns sorted by name.
 
-    A `before` that was sent in part is completed; otherwise it is `whole`. `key` is None if the table has none.
+    If only part of `before` was sent, it was completed; otherwise, the images are `whole`. `key` is None if the table
+    has no key.
     """
 
     @property
@@ -301,7 +301,7 @@ class TakenMessage(Protocol):
     def ts_capture_us(self) -> int | None: ...
     @property
     def images(self) -> Sequence[RowImages]:
-        """Each row's images, if a guard needs them."""
+        """The images of each row, if a guard needs them."""
         ...
 
 
@@ -320,9 +320,7 @@ class NativeReader(Protocol):
     def take(
         self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]
     ) -> Sequence[TakenMessage | str]:
-        """Return the result for each of a partition's messages: its records, or the reason why it was not
-        translated.
-        """
+        """Return the result for each message of a partition: its records, or the reason why it was not translated."""
         ...
 
 
@@ -366,10 +364,10 @@ class RecordForm(Struct, frozen=True):
     """Converts a cell as JSON to a canonical value as JSON, using its converter."""
 
     convert_bytes: Callable[[bytes, Any], bytes]
-    """Does the same for a cell in bytes with another encoding."""
+    """Converts a cell in bytes with another encoding to a canonical value as JSON, using its converter."""
 
     table: Callable[[NativeLayout], NativeTable | None]
-    """None is left to the plain path."""
+    """Compiles a layout. If the result is None, the layout's rows are left to the plain path."""
 
     def compiler(self, layout_of: Callable[..., NativeLayout | None]) -> Callable[..., NativeTable | None]:
         """Return the function that creates a table from the bytes that describe it in a message."""
@@ -385,7 +383,7 @@ class NativeRows(Protocol):
     """A dialect's support for the native path, for one source."""
 
     def open(self, form: RecordForm) -> NativeReader:
-        """Return its message reader. Requires the extension."""
+        """Return the source's message reader. Requires the extension."""
         ...
 
 
@@ -394,5 +392,7 @@ class HasNativeRows(Protocol):
     """A dialect that the native path supports."""
 
     def native_rows(self) -> NativeRows | None:
-        """Return its support for the native path, or None if the options require the plain path for all messages."""
+        """Return the dialect's support for the native path, or None if the options require the plain path for all
+        messages.
+        """
         ...

@@ -72,7 +72,7 @@ impl<'py> FromPyObject<'py> for Step {
 }
 
 impl Step {
-    /// Appends the JSON of a value.
+    /// Appends a value as JSON.
     pub fn write(&self, datum: &mut DatumReader<'_>, out: &mut Vec<u8>) -> Read<()> {
         match self {
             Self::Record(members) => {

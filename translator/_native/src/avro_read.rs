@@ -25,7 +25,7 @@ impl<'a> DatumReader<'a> {
         self.at == self.bytes.len()
     }
 
-    /// Returns the bytes read since that position.
+    /// Returns the bytes read since this position.
     #[inline]
     pub fn since(&self, start: usize) -> &'a [u8] {
         &self.bytes[start..self.at]
@@ -108,7 +108,7 @@ impl<'a> DatumReader<'a> {
         number.map(f64::from_le_bytes).ok_or(Reason::Spelling)
     }
 
-    /// Reads an array or map, each item or entry with `item`, and returns how many there are, up to `most`.
+    /// Reads an array or map by calling `item` for each entry, and returns the number of entries, up to `most`.
     #[inline]
     pub fn items(&mut self, most: usize, mut item: impl FnMut(&mut Self) -> Read<()>) -> Read<usize> {
         let count = usize::try_from(self.long()?).map_err(|_| Reason::Spelling)?;

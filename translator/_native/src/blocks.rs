@@ -1,5 +1,5 @@
-//! The schema blocks of a Debezium projection. The codec creates them, and they are cached by everything they depend
-//! on.
+//! The schema blocks of a Debezium projection. The codec creates the blocks, and each is cached by everything that it
+//! depends on.
 
 use std::collections::HashMap;
 use std::sync::Mutex;
@@ -24,9 +24,9 @@ const NULL: u8 = b'n';
 pub struct Column {
     /// Its name as JSON.
     pub name: Vec<u8>,
-    /// Its type, not its values, determines the declaration.
+    /// The column's type, not its values, determines the declaration.
     has_type: bool,
-    /// A text in it cannot be expressed in a block.
+    /// A block cannot express a text in this column.
     is_float: bool,
 }
 
@@ -132,7 +132,7 @@ fn typed<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Typed<'a>>> {
     Ok(cells(columns, image)?.into_iter().map(kind_of).collect())
 }
 
-/// Returns the cells of an image, whose columns are mostly in table order.
+/// Returns the cells of an image. Its columns are usually in table order.
 fn cells<'a>(columns: &'a [Column], image: &'a [u8]) -> Read<Vec<Known<'a>>> {
     let mut cells = Vec::with_capacity(columns.len());
     Scanner::new(image)?.object(&mut cells).map_err(|_| Reason::Projection)?;
@@ -157,7 +157,7 @@ fn kind(value: &[u8]) -> u8 {
     }
 }
 
-/// Appends the columns of an image with the kinds of their values, and of those in the before image.
+/// Appends the columns of an image with the kinds of their values, including the values in the before image.
 ///
 /// A column with values of two kinds that are written differently is not supported.
 fn describe(shape: &mut Vec<u8>, image: &[Typed<'_>], before: &[Typed<'_>]) -> Read<()> {

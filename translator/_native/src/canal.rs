@@ -29,9 +29,9 @@ const TAIL: usize = 256;
 struct Era {
     low: i64,
     high: i64,
-    /// In an update with two images, `data` contains the row before.
+    /// In an update with two images, `data` contains the before image.
     data_is_before: bool,
-    /// A delete has its row in `old`.
+    /// The row of a delete is in `old`.
     deleted_in_old: bool,
 }
 
@@ -43,11 +43,11 @@ struct Options {
     marks: bool,
     /// Messages can contain `_tidb`.
     tidb: bool,
-    /// `gtid` is that of the transaction.
+    /// `gtid` identifies the transaction.
     gtid_names_transaction: bool,
     value_bytes: usize,
     rows: usize,
-    /// A guard needs the images of rows.
+    /// A guard needs the row images.
     keeps_images: bool,
     /// `old` lists only the changed columns. Signs of another writer are left to the plain path.
     changed_alone: bool,
@@ -66,7 +66,7 @@ pub struct CanalRows {
 struct Layouts {
     /// Creates a `NativeTable` from the bytes that describe a table; None leaves its rows to the plain path.
     compile: Py<PyAny>,
-    /// By the spelled name of the table: its descriptions, and their compiled tables.
+    /// Indexed by the table name as spelled: the table's descriptions, each with its compiled table.
     known: HashMap<Vec<u8>, Vec<(Description, Option<Table>)>>,
     count: usize,
     bytes: usize,
@@ -184,7 +184,7 @@ impl CanalRows {
         records.taken(kept)
     }
 
-    /// Checks values that identify a writer, if it can differ from the declared one (`canal/marks.py`).
+    /// Checks values that identify a writer, if the writer can differ from the declared one (`canal/marks.py`).
     fn check_marks(&self, members: &Members<'_>) -> Read<()> {
         let nothing = |number: Option<i64>| number.unwrap_or(0) == 0;
         let marked = members.id == Some(0)
@@ -208,7 +208,8 @@ impl CanalRows {
 impl Layouts {
     /// Returns the most likely type descriptions of a message, by the table name in its last bytes.
     ///
-    /// Comparing with known bytes takes a tenth of the time of reading them. The guess does not affect the result.
+    /// Comparing bytes with known ones takes a tenth of the time that reading them takes. The guess does not affect the
+    /// result.
     fn likely(&self, value: &[u8]) -> (&[u8], &[u8]) {
         let tail = &value[value.len().saturating_sub(TAIL)..];
         let known = memmem::rfind(tail, b"\"table\":").and_then(|at| {
@@ -287,7 +288,7 @@ impl RowWriter<'_> {
         Ok(())
     }
 
-    /// Writes the row before: the cells that were sent, on top of those of the row after.
+    /// Writes the before image: the cells that were sent, on top of those in the after image.
     fn before(&self, after: &[Cell], before: &[Cell], images: &mut Images, sent: &mut Vec<Option<Token>>) -> Read<()> {
         if before.is_empty() {
             return Ok(());
@@ -346,7 +347,7 @@ fn transaction(gtid: Option<&[u8]>) -> Read<Option<Transaction<'_>>> {
     }
 }
 
-/// Returns what the event contains about a row. For a delete, this is the row before.
+/// Returns what the event contains about a row. For a delete, this is the before image.
 fn described<'a>(
     table: &'a Table,
     operation: &'a Operation,

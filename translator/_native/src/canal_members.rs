@@ -37,7 +37,7 @@ pub struct MemberReader<'a> {
 }
 
 impl MemberReader<'_> {
-    /// Reads all members. None may be repeated or unknown.
+    /// Reads all members. No member may be repeated or unknown.
     pub fn read<'v>(&mut self, value: &'v [u8]) -> Read<Members<'v>> {
         let mut scanner = Scanner::new(value)?;
         let mut members = Members { database: b"null", key: b"null", ..Members::default() };
@@ -144,7 +144,7 @@ impl MemberReader<'_> {
     }
 }
 
-/// TiCDC's member for a row that is sent like any other.
+/// TiCDC's member in a row that is sent like any other.
 fn commit_ts(scanner: &mut Scanner<'_>) -> Read<i64> {
     scanner.literal(b"{\"commitTs\":")?;
     let number = scanner.count_or_null()?.ok_or(Reason::Shape)?;

@@ -1,7 +1,7 @@
 //! Converts text cells to canonical values as JSON, in the spellings that nearly all cells have.
 //!
 //! Each kind accepts a subset of its Python converter's spellings and writes the same result. Everything else goes to
-//! that converter. `tests/translator/native/test_cells.py` compares both.
+//! that converter. `tests/translator/native/test_cells.py` compares the two.
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -15,11 +15,11 @@ use crate::times::{is_clock, is_date, is_local};
 pub enum Kind {
     /// Unchanged.
     Text,
-    /// Of unknown type: unchanged, and so are booleans.
+    /// Texts of unknown type: unchanged, as are booleans.
     Unknown,
     /// Unchanged, and only texts.
     Verbatim,
-    /// The same for documents, whose bytes are UTF-8.
+    /// Unchanged documents, whose bytes are UTF-8.
     Json,
     /// As bytes.
     Bytes,
@@ -27,9 +27,9 @@ pub enum Kind {
     Boolean,
     /// As an integer within bounds.
     Integer { low: i64, high: i64 },
-    /// As an unsigned 64-bit integer, which stays text.
+    /// As an unsigned 64-bit integer, which remains text.
     Uint64,
-    /// As a decimal with this many digits before and after the point; trailing zeros can be missing.
+    /// As a decimal with these numbers of digits before and after the point; trailing zeros can be missing.
     Decimal { whole: usize, scale: usize },
     /// As a decimal with any number of digits.
     Number,
@@ -80,7 +80,7 @@ impl Kind {
 pub struct Reader {
     /// The kind for all common spellings.
     pub kind: Kind,
-    /// The converter of the plain path; None if texts stay unchanged.
+    /// The plain path's converter, or None if texts remain unchanged.
     pub convert: Py<PyAny>,
 }
 
@@ -106,7 +106,7 @@ impl Reader {
         self.convert(py, out, sent, convert_cell)
     }
 
-    /// Appends the canonical value of a cell, as Python computes it from the sent text.
+    /// Appends the canonical value of a cell, as computed by Python from the sent text.
     pub fn convert(&self, py: Python<'_>, out: &mut Vec<u8>, sent: &[u8], convert: &Py<PyAny>) -> Read<()> {
         let made = convert.bind(py).call1((PyBytes::new(py, sent), self.convert.bind(py)));
         let made = made.map_err(|_| Reason::Cell)?;
@@ -153,7 +153,8 @@ fn padded(out: &mut Vec<u8>, number: &[u8], digits: usize, scale: usize) {
     out.push(b'"');
 }
 
-/// Appends the canonical value of a text, given its JSON content between the quotes. Returns false as above.
+/// Appends the canonical value of a text, given the JSON between its quotes. Returns false and writes nothing if the
+/// spelling is not common.
 pub fn write_text(out: &mut Vec<u8>, text: &[u8], kind: Kind) -> bool {
     match kind {
         Kind::Text | Kind::Unknown | Kind::Verbatim | Kind::Json => when(true, out, text),
@@ -210,7 +211,7 @@ pub fn write_float(out: &mut Vec<u8>, number: f64, kind: Kind) -> bool {
     })
 }
 
-/// Returns the number with at most six digits that is the same in single precision.
+/// Returns the number with at most six digits that has the same value in single precision.
 fn short_single(number: f64) -> Option<f64> {
     let short: f64 = format!("{number:.5e}").parse().ok()?;
     (short as f32 == number as f32).then_some(short)
@@ -235,13 +236,14 @@ fn boolean(text: &[u8]) -> Option<&'static [u8]> {
     }
 }
 
-/// Digits without leading zeros.
+/// Returns whether a text consists of digits without leading zeros.
 #[inline]
 fn is_count(text: &[u8]) -> bool {
     are_digits(text) && (text.len() == 1 || text[0] != b'0')
 }
 
-/// Returns the number of digits, which begin without unnecessary zeros. Zero has no sign.
+/// Returns the number that these digits represent. They must not begin with unnecessary zeros, and zero must not have a
+/// sign.
 #[inline]
 pub fn integer(text: &[u8]) -> Option<i64> {
     let (negative, digits) = match text.split_first()? {
@@ -251,17 +253,18 @@ pub fn integer(text: &[u8]) -> Option<i64> {
     if !is_count(digits) || digits.len() > 19 || (negative && digits == b"0") {
         return None;
     }
-    // The digits of -2^63 alone do not fit. This one number is left to the converter.
+    // -2^63 is the only number whose digits alone do not fit. It is left to the converter.
     let number =
         digits.iter().try_fold(0i64, |number, digit| number.checked_mul(10)?.checked_add(i64::from(digit - b'0')))?;
     Some(if negative { -number } else { number })
 }
 
-/// As in `values/fast_converters.py`: a number with more digits before the point, or as many after it, is unusual.
+/// As in `values/fast_converters.py`: a number is unusual if it has more than this many digits before the point, or at
+/// least this many after the point.
 const LONG_NUMBER: usize = 100;
 
-/// Returns the number of digits after the point, for a number with at most this many before it and no unnecessary
-/// leading zero. Zero has no sign.
+/// Returns the number of digits after the point, for a number with at most this many digits before the point and no
+/// unnecessary leading zero. Zero has no sign.
 fn digits_behind(text: &[u8], whole_digits: usize) -> Option<usize> {
     let (negative, number) = match text.split_first() {
         Some((b'-', number)) => (true, number),
@@ -278,7 +281,7 @@ fn digits_behind(text: &[u8], whole_digits: usize) -> Option<usize> {
     is_spelled.then_some(digits)
 }
 
-/// Returns the number of digits, with or without a point.
+/// Returns the number that these digits represent, with or without a point.
 fn common_float(text: &[u8]) -> Option<f64> {
     let digits = text.strip_prefix(b"-").unwrap_or(text);
     let spelled = digits.len() <= 30

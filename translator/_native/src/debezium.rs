@@ -1,7 +1,7 @@
 //! A row as a Debezium event for a projection: the JSON of `translator/codecs/debezium`.
 //!
-//! `native.py` in that package provides what happens to a row in each case, and the parts that rows of one operation
-//! share.
+//! `native.py` in that package determines what happens to a row in each case, and provides the parts that all rows with
+//! one operation share.
 
 use std::io::Write;
 
@@ -27,7 +27,7 @@ pub struct Projection {
     offsets: i64,
     /// A delete is followed by a tombstone.
     tombstones: bool,
-    /// A column that a row lacks is left out.
+    /// Columns that a row lacks are left out.
     omits: bool,
 }
 
@@ -38,7 +38,7 @@ pub struct Projected {
     source: Vec<u8>,
     /// The part of `source` after the times.
     origin: Vec<u8>,
-    /// By before image, then by whether there is a key. None is not supported.
+    /// Indexed by before image, then by whether the row has a key. Cases that are None are not supported.
     changes: Vec<Option<Vec<Change>>>,
     /// The columns of the schema to which the events refer.
     columns: Vec<Column>,
@@ -63,7 +63,7 @@ enum Before {
     Whole,
 }
 
-/// The two images of a row compared.
+/// A comparison of a row's two images.
 struct Images<'a> {
     before: Before,
     /// The columns of the row that are missing in the after image.
@@ -91,7 +91,7 @@ impl Projection {
         row: &Row<'_>,
     ) -> Read<Vec<Event>> {
         if row.unavailable.is_some() {
-            return Err(Reason::Projection); // what becomes of withheld values is one of the policies
+            return Err(Reason::Projection); // a policy determines what happens to withheld values
         }
         if projected.blocks.is_some() {
             check(&projected.columns, row)?;
@@ -181,8 +181,8 @@ impl Projected {
         Ok(())
     }
 
-    /// Compares the images of a row by their states, if these are sufficient: a full image has the columns of the
-    /// table, and a completed one those of the other image.
+    /// Compares the images of a row by their states, if the states are sufficient: a full image has the columns of the
+    /// table, and a completed image has the columns of the other image.
     fn images<'a>(&'a self, row: &Row<'a>) -> Read<Images<'a>> {
         let whole = |before| Ok(Images { before, missing: vec![] });
         match (row.before, row.after) {
@@ -236,7 +236,7 @@ impl Projected {
     }
 }
 
-/// Returns those of the columns that an image lacks. The others are mostly in order.
+/// Returns the columns that an image lacks. The columns that it has are usually in order.
 fn lacking<'a>(image: &[&[u8]], columns: impl Iterator<Item = &'a [u8]>) -> Vec<&'a [u8]> {
     let (count, mut expected) = (image.len(), 0);
     let is_lacking = |name: &&[u8]| {

@@ -34,7 +34,7 @@ struct Options {
     utf8_charsets: Vec<Vec<u8>>,
     /// The tags that identify the table instead of the record.
     name_tags: Vec<Vec<u8>>,
-    /// Keep what fits no field of an event.
+    /// Keep the values that fit no field of an event.
     extras: bool,
     value_bytes: usize,
     columns: usize,
@@ -47,7 +47,8 @@ pub struct DtsAvroRows {
     form: Form,
     /// Tables compiled from a whole message, cached by the columns alone.
     tables: Tables,
-    /// The same, also by the columns whose cells contradict them.
+    /// Tables compiled from a whole message, cached by the columns and by the list of columns that their cells
+    /// contradict.
     contrary_tables: Tables,
     scratch: Scratch,
 }
@@ -148,11 +149,11 @@ impl Options {
         Bounds { source_types: self.source_types, operations: self.all_operations, columns: self.columns }
     }
 
-    /// Writes everything that determines how to read the rows of a record, and who wrote them.
+    /// Writes everything that determines how to read a record's rows, and who wrote the record.
     fn describe(&self, record: &Record<'_>, description: &mut Vec<u8>) {
         description.clear();
         avro::long(description, record.source_type as i64);
-        // Positions of a reader of physical logs, which writes different fractions.
+        // Positions with `<->` come from a reader of physical logs, which writes different fractions.
         description.push(u8::from(memmem::find(record.position, b"<->").is_some()));
         avro::text(description, record.object_name);
         for name in [&b"pk_uk_info"[..], b"server_id"] {
@@ -185,7 +186,7 @@ fn head<'a>(record: &Record<'a>, raw: &Raw<'_>) -> Head<'a> {
     }
 }
 
-/// Writes those text or bytes columns whose cells are not of the table's kind.
+/// Writes the text or bytes columns whose cells differ in kind from the table.
 fn find_contrary(table: &Table, record: &Record<'_>, contrary: &mut Vec<u8>) -> Read<()> {
     let images = [&record.before, &record.after];
     contrary.clear();

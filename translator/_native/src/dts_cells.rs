@@ -1,6 +1,6 @@
 //! Converts DTS cells, by the union branch of each, to canonical values as JSON.
 //!
-//! The common cells are those that `translator/dialects/dts_avro/fast_path.py` reads.
+//! The common cells are the ones that `translator/dialects/dts_avro/fast_path.py` reads.
 
 use pyo3::prelude::*;
 
@@ -61,9 +61,9 @@ enum Value<'a> {
     },
     Bytes(&'a [u8]),
     Text(&'a [u8]),
-    /// Only the converter reads it.
+    /// Only the converter can read the cell.
     Geometry,
-    /// The source did not send it.
+    /// The source did not send the value.
     Withheld,
 }
 
@@ -128,7 +128,8 @@ impl<'a> Cell<'a> {
         matches!(self.value, Value::Withheld)
     }
 
-    /// Returns the kind of a column with this cell, if only its cells distinguish text from bytes (`kinds.py`).
+    /// Returns the kind of a column with this cell, if only the column's cells distinguish text from bytes
+    /// (`kinds.py`).
     pub fn tells(&self) -> Option<Kind> {
         match self.value {
             Value::Character { charset, .. } if charset.eq_ignore_ascii_case(b"binary") => Some(Kind::Bytes),
@@ -141,7 +142,7 @@ impl<'a> Cell<'a> {
 
 /// Writes the cells of one source.
 pub struct CellWriter<'a> {
-    /// For calls of converters.
+    /// The token for calling converters.
     pub py: Python<'a>,
     /// The accepted spellings of UTF-8.
     pub utf8_charsets: &'a [Vec<u8>],

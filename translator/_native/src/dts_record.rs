@@ -11,7 +11,7 @@ const ABSENT: usize = 0;
 const LISTED: usize = 2;
 const BRANCHES: usize = 3;
 
-/// Maximum number of tags. More are rare.
+/// Maximum number of tags. A record rarely has more.
 const MANY_TAGS: usize = 32;
 
 /// Limits for the numbers of a record.
@@ -40,11 +40,11 @@ pub struct Record<'a> {
     /// The name of the table with its database.
     pub object_name: &'a [u8],
     tags: Vec<(&'a [u8], &'a [u8])>,
-    /// The bytes of the column list. They are checked when a layout is compiled from them.
+    /// The bytes of the column list, which are checked when a layout is compiled from them.
     pub columns: &'a [u8],
-    /// The row before the change.
+    /// The before image.
     pub before: Option<Vec<Cell<'a>>>,
-    /// The row after it.
+    /// The after image.
     pub after: Option<Vec<Cell<'a>>>,
     /// None in version 2 of the schema, which lacks this field.
     pub born: Option<i64>,
@@ -97,13 +97,14 @@ impl<'a> Record<'a> {
         self.tags.iter().find(|(known, _)| *known == name).map(|(_, value)| *value)
     }
 
-    /// Returns the transaction. MySQL writes the number `0` for every one.
+    /// Returns the transaction. MySQL writes the number `0` for every transaction.
     pub fn transaction(&self) -> Option<Transaction<'a>> {
         let name = if matches!(self.txid, b"" | b"0") { self.tag(b"GTID").unwrap_or_default() } else { self.txid };
         Transaction::named(name)
     }
 
-    /// Returns the source time in microseconds. It is sent in seconds or milliseconds (`envelope_fields.time_us`).
+    /// Returns the source time in microseconds. The writer sends it in seconds or milliseconds
+    /// (`envelope_fields.time_us`).
     pub fn commit_us(&self) -> Option<i64> {
         match self.timestamp {
             1..=9_999_999_999 => Some(self.timestamp * 1_000_000),
@@ -112,7 +113,7 @@ impl<'a> Record<'a> {
         }
     }
 
-    /// Returns the reader's time in microseconds. It is sent as text in milliseconds.
+    /// Returns the reader's time in microseconds. The writer sends it as text, in milliseconds.
     pub fn capture_us(&self) -> Option<i64> {
         let millis = self.tag(b"readerThroughoutTime")?;
         if millis.len() > 14 || !millis.iter().all(u8::is_ascii_digit) {
@@ -122,7 +123,7 @@ impl<'a> Record<'a> {
         Some(number * 1_000).filter(|time| *time != 0)
     }
 
-    /// Returns what fits no field of an event, in Avro (`envelope_fields._extras`).
+    /// Returns the values that fit no field of an event, in Avro (`envelope_fields._extras`).
     pub fn extras(&self, has_binlog: bool) -> Vec<u8> {
         let (mut entries, mut count) = (Vec::new(), 0);
         let mut keep = |name: &[u8], text: &[u8]| {
@@ -177,8 +178,8 @@ fn columns<'a>(datum: &mut DatumReader<'a>, most: usize) -> Read<(&'a [u8], usiz
     Ok((datum.since(start), width))
 }
 
-/// Reads an image with this many columns. A cell with the same bytes as in the other image is that cell, because the
-/// bytes determine its end.
+/// Reads an image with this many columns. A cell with the same bytes as in the other image is identical to that cell,
+/// because a cell's bytes determine its end.
 fn image<'a>(datum: &mut DatumReader<'a>, width: usize, like: Option<&[Cell<'a>]>) -> Read<Option<Vec<Cell<'a>>>> {
     match datum.index(BRANCHES)? {
         ABSENT => return Ok(None),
@@ -201,7 +202,7 @@ fn image<'a>(datum: &mut DatumReader<'a>, width: usize, like: Option<&[Cell<'a>]
     Ok(Some(cells))
 }
 
-/// Returns offset and number of the binlog file, if the position is `offset@file`.
+/// Returns the offset and the number of the binlog file, if the position has the form `offset@file`.
 fn binlog(position: &[u8]) -> Option<(&[u8], &[u8])> {
     let at = memchr::memchr(b'@', position)?;
     let (offset, file) = (&position[..at], &position[at + 1..]);

@@ -5,7 +5,7 @@ use crate::calendar::{self, Clock, Day};
 use crate::cells::Kind;
 use crate::reason::Read;
 
-/// Digits of `Timestamp.millis`, which are micros for every source.
+/// The number of digits in `Timestamp.millis`, which contains micros for every source.
 const MICROS: u32 = 6;
 /// The first second of the year 10000.
 const YEAR_10000: i64 = 253_402_300_800;
@@ -24,7 +24,7 @@ pub fn components(datum: &mut DatumReader<'_>) -> Read<Components> {
     Ok(parts)
 }
 
-/// Appends a `Timestamp`. Returns false and writes nothing if it has to be converted.
+/// Appends a `Timestamp`. Returns false and writes nothing if the value has to be converted.
 pub fn moment(out: &mut Vec<u8>, seconds: i64, micros: i32, kind: Kind) -> bool {
     // Second 0 is MySQL's zero date.
     let is_common = matches!(kind, Kind::Instant { .. }) && (1..YEAR_10000).contains(&seconds) && fits(micros, MICROS);
@@ -34,7 +34,8 @@ pub fn moment(out: &mut Vec<u8>, seconds: i64, micros: i32, kind: Kind) -> bool 
     is_common
 }
 
-/// Appends the date, the time or both of a `DateTime`. Returns false as above.
+/// Appends the date, the time or both from a `DateTime`. Returns false and writes nothing if the value has to be
+/// converted.
 pub fn local(out: &mut Vec<u8>, parts: Components, kind: Kind) -> bool {
     let date = day(&parts);
     let time = clock(&parts);
@@ -59,7 +60,7 @@ pub fn local(out: &mut Vec<u8>, parts: Components, kind: Kind) -> bool {
     true
 }
 
-/// Appends a `TimestampWithTimeZone`. Returns false as above.
+/// Appends a `TimestampWithTimeZone`. Returns false and writes nothing if the value has to be converted.
 pub fn zoned(out: &mut Vec<u8>, parts: Components, zone: &[u8], kind: Kind) -> bool {
     let fraction = parts[6].unwrap_or(0);
     let (Kind::Instant { digits }, Some(date), Some(time), Some(ahead)) =
@@ -90,8 +91,8 @@ fn fits(fraction: i32, digits: u32) -> bool {
     (0..10_i64.pow(digits)).contains(&fraction.into())
 }
 
-/// Returns the seconds by which a self-describing zone is ahead of UTC: `UTC`, `GMT`, and `+hh:mm` with or without such
-/// a name before it.
+/// Returns the seconds by which a self-describing zone is ahead of UTC: `UTC`, `GMT`, or `+hh:mm`, which one of these
+/// names can precede.
 fn ahead(zone: &[u8]) -> Option<i64> {
     let offset = zone.strip_prefix(b"GMT").or(zone.strip_prefix(b"UTC")).unwrap_or(zone);
     let (sign, text) = match offset.split_first() {

@@ -16,11 +16,11 @@ pub const ENVELOPE_VERSION: i64 = 1;
 pub struct RowImages {
     /// The key as JSON.
     key: Option<Py<PyBytes>>,
-    /// The row before the change, completed if it was sent in part.
+    /// The before image, completed if only part of it was sent.
     before: Option<Py<PyBytes>>,
-    /// The row after it.
+    /// The after image.
     after: Option<Py<PyBytes>>,
-    /// Both were sent completely.
+    /// Both images were sent completely.
     whole: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Writes texts and bytes as JSON strings, spelled like those of the canonical encoder.
+//! Writes texts and bytes as JSON strings, spelled as by the canonical encoder.
 
 use crate::scan::is_plain;
 

@@ -1,8 +1,8 @@
-//! The native path of the translator: bytes of common row messages to Kafka records in one pass.
+//! The native path of the translator: converts the bytes of common row messages to Kafka records in one pass.
 //!
 //! The plain path in Python is the specification. Its compiler provides the layouts of tables, and its converters
-//! handle cells with unusual spellings. A message that is unusual in any other way is not translated here: the plain
-//! path translates it, in its place in the run. See `docs/native.md`.
+//! handle cells with unusual spellings. A message that is unusual in any other way is not translated here. The plain
+//! path translates it, and the order of the run is kept. See `docs/native.md`.
 
 mod avro;
 mod avro_json;

@@ -32,7 +32,7 @@ impl<'a> Mask<'a> {
         }
     }
 
-    /// Returns whether it has all ordinals up to this one.
+    /// Returns whether the mask has all ordinals up to this one.
     pub fn is_full(self, highest: usize) -> bool {
         (1..=highest).all(|ordinal| self.has(ordinal))
     }

@@ -1,4 +1,4 @@
-//! What an event contains in addition to its row: notes, and texts by name.
+//! The content of an event in addition to its row: notes, and texts by name.
 
 use crate::avro;
 

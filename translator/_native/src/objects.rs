@@ -1,4 +1,4 @@
-//! Rows as objects of scalars, which contain their column names in an order of their own.
+//! Rows as objects of scalars. Each object contains its column names in its own order.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub struct CellWriter<'a> {
 }
 
 impl CellWriter<'_> {
-    /// Writes an object of cells in its own order.
+    /// Writes an object of cells in the object's own order.
     pub fn image(&self, cells: &[Cell], image: &mut Image) -> Read<()> {
         image.clear();
         let mut expected = 0;
@@ -44,7 +44,7 @@ impl CellWriter<'_> {
     }
 }
 
-/// Rejects an object with a repeated column name, or with an escape in one.
+/// Rejects an object in which a column name is repeated or contains an escape.
 pub fn distinct(cells: &[Cell], value: &[u8]) -> Read<()> {
     if cells.iter().any(|cell| memchr::memchr(b'\\', cell.name.of(value)).is_some()) {
         return Err(Reason::Columns);
@@ -80,8 +80,8 @@ pub fn are_key(key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> bool {
     !key.is_empty() && cells.len() == key.len() && key.iter().all(|name| position(name, cells, value).is_some())
 }
 
-/// Returns whether two canonical values of a column differ. A zero with a sign equals one without and is left to the
-/// plain path.
+/// Returns whether two canonical values of a column differ. A zero with a sign equals a zero without a sign and is left
+/// to the plain path.
 pub fn differs(one: &[u8], other: &[u8]) -> Read<bool> {
     let is_zero = |value: &[u8]| matches!(value, b"0.0" | b"-0.0");
     if one != other && is_zero(one) && is_zero(other) {

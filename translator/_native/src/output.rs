@@ -48,7 +48,7 @@ pub struct Form {
     record: Py<PyAny>,
     /// Converts a cell, given its text and its converter.
     pub convert_cell: Py<PyAny>,
-    /// The same for a cell in bytes of another encoding.
+    /// Converts a cell in bytes with another encoding, given its bytes and its converter.
     pub convert_bytes: Py<PyAny>,
     id_header: Py<PyString>,
 }
@@ -161,7 +161,7 @@ impl<'a> Records<'a> {
         Ok(())
     }
 
-    /// Returns the result for the message. `images` are those of its rows that a guard needs.
+    /// Returns the result for the message. `images` are the row images that a guard needs.
     pub fn taken(self, images: Bound<'a, PyList>) -> Read<Taken> {
         let canonical = self.form.header.as_ref().map(|_| self.canonical);
         let outputs = PyList::new(self.py, canonical).map_err(|_| Reason::Panic)?;

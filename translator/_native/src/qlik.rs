@@ -39,7 +39,7 @@ struct Options {
     columns: usize,
 }
 
-/// The variant of messages whose Kafka key can also be in Confluent's frame.
+/// The message variant in which the Kafka key can also be in Confluent's frame.
 const REGISTERED: &[u8] = b"confluent_avro";
 
 /// Translates the common row messages of one source.
@@ -57,7 +57,7 @@ struct Scratch {
     rows: Rows,
     name: Vec<u8>,
     key: Vec<Cell>,
-    /// For a message in Avro.
+    /// Used for a message in Avro.
     json: Vec<u8>,
 }
 
@@ -112,7 +112,7 @@ impl QlikRows {
         taken
     }
 
-    /// Translates a message by its text. A message in Avro was described by its frame.
+    /// Translates a message from its text. For a message in Avro, the frame was already described.
     fn translated_json(
         &mut self,
         py: Python<'_>,
@@ -157,7 +157,7 @@ impl QlikRows {
         records.taken(PyList::empty(py))
     }
 
-    /// Makes sure that the table of a message is known. A Kafka key supplies the key if the table has none.
+    /// Makes sure that the table of a message is known. If the table has no key, the Kafka key supplies one.
     fn find_keyed(&mut self, py: Python<'_>, described: Described<'_>, key: &[u8], scratch: &mut Scratch) -> Read<()> {
         self.tables.find(py, &described, &mut scratch.name)?;
         if !self.tables.known(&scratch.name)?.key_names.is_empty() {

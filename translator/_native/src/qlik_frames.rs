@@ -17,9 +17,9 @@ const FRAME_BYTES: usize = 5;
 
 /// A data message without an embedded schema, as described by its frame.
 pub struct Framed<'a> {
-    /// It refers to a registry schema, which does not contain everything about its table.
+    /// The message refers to a registry schema, which does not contain everything about the table.
     pub is_registered: bool,
-    /// The id under which its metadata or schema was learned.
+    /// The id under which the message's metadata or schema was learned.
     pub schema_id: Cow<'a, [u8]>,
     /// The record, still encoded in Avro.
     pub message: &'a [u8],

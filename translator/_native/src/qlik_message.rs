@@ -19,15 +19,15 @@ pub const REGISTRY: &[u8] = b"registry/";
 
 /// A data message.
 pub struct QlikMessage<'a> {
-    /// It was in Replicate's envelope.
+    /// The message was in Replicate's envelope.
     pub is_enveloped: bool,
-    /// The id of its metadata; empty without one.
+    /// The id of the message's metadata; empty if the message refers to none.
     pub schema_id: &'a [u8],
     /// Its headers.
     pub headers: Headers<'a>,
 }
 
-/// The cells of both sections; none if a section is missing, null or empty.
+/// The cells of both sections. A section that is missing, null or empty has no cells.
 #[derive(Default)]
 pub struct Sections {
     /// The cells of `data`.
@@ -111,7 +111,7 @@ fn section(scanner: &mut Scanner<'_>, cells: &mut Vec<Cell>) -> Read<()> {
 }
 
 impl Sections {
-    /// Returns the row of an operation, and the one before an update, without cells if it does not exist.
+    /// Returns the row of an operation, and the before image of an update, which has no cells if it does not exist.
     pub fn rows(&self, operation: Operation, value: &[u8]) -> Read<(&[Cell], &[Cell])> {
         let has_value = |cells: &[Cell]| cells.iter().any(|cell| cell.value.of(value) != b"null");
         let (data, before) = (&self.data[..], &self.before[..]);
@@ -129,7 +129,7 @@ impl Sections {
         } else if row.is_empty() || has_value(other) {
             return Err(Reason::Shape);
         }
-        // The other one is not used, but it must be JSON with distinct column names.
+        // The other section is not used, but it must be JSON with distinct column names.
         if other.iter().any(|cell| cell.value.odd) {
             return Err(Reason::Spelling);
         }

@@ -40,7 +40,7 @@ impl Names {
     }
 }
 
-/// A row: its captured cells, and their image.
+/// A row: the captured cells, and their image.
 #[derive(Default)]
 pub struct Section {
     /// The image.
@@ -55,9 +55,9 @@ pub struct Section {
 pub struct Rows {
     /// The row that the operation is about.
     pub row: Section,
-    /// The row before an update.
+    /// The before image of an update.
     pub before: Section,
-    /// The row before was sent.
+    /// The before image was sent.
     pub has_before: bool,
     /// The columns changed by the update.
     pub changed: Names,
@@ -67,7 +67,7 @@ pub struct Rows {
     pub withheld: Names,
     /// The assumptions.
     pub notes: Notes,
-    /// By whether the events refer to the schema of the table.
+    /// Whether the events refer to the schema of the table.
     pub with_schema: bool,
     /// The key of the row, as JSON.
     pub key: Option<Vec<u8>>,
@@ -108,12 +108,12 @@ pub struct RowReader<'a> {
 }
 
 impl<'a> RowReader<'a> {
-    /// By the table of the rows and the masks in the headers.
+    /// Creates a reader from the table of the rows and the masks in the headers.
     pub fn new(writer: CellWriter<'a>, headers: &Headers<'a>, operation: Operation) -> Read<Self> {
         Ok(Self { writer, operation, column_mask: headers.mask(COLUMN_MASK)?, change_mask: headers.mask(CHANGE_MASK)? })
     }
 
-    /// Reads the row of the operation, and the one before, which has no cells if it was not sent.
+    /// Reads the row of the operation, and the before image, which has no cells if it was not sent.
     pub fn read(&self, row: &[Cell], before: &[Cell], rows: &mut Rows) -> Read<()> {
         let (value, table) = (self.writer.value, self.writer.table);
         for cells in [row, before] {
@@ -133,7 +133,7 @@ impl<'a> RowReader<'a> {
         {
             rows.notes.add(b"NULLS_ASSUMED");
         }
-        // An old row with only nulls was not sent, unless any row of the table can look like that.
+        // A before image with only nulls was not sent, unless every row of the table can look like that.
         rows.has_before =
             !before.is_empty() && (table.key_names.is_empty() || !before.iter().all(|cell| self.is_null(cell)));
         rows.has_changed = self.operation == Operation::Update && self.change_mask.is_some() && !table.has_lobs;
@@ -157,7 +157,8 @@ impl<'a> RowReader<'a> {
         cell.value.of(self.writer.value) == b"null"
     }
 
-    /// Returns the mask of captured columns if it leaves any out. Bits beyond all columns belong to another table.
+    /// Returns the mask of captured columns if it leaves out any column. Bits beyond all columns belong to another
+    /// table.
     fn gaps(&self, row: &[Cell], before: &[Cell], notes: &mut Notes) -> Read<Option<Mask<'a>>> {
         if self.column_mask.is_none() && self.change_mask.is_none() {
             return Ok(None);
@@ -249,7 +250,7 @@ impl<'a> RowReader<'a> {
         Ok(())
     }
 
-    /// Leaves a row of a table with LOBs to the plain path if its mask disproves a null of the row before.
+    /// Leaves a row to the plain path if its table has LOBs and its mask disproves a null in the before image.
     fn check_old_nulls(&self, sent: &[Cell], rows: &Rows) -> Read<()> {
         let Some(mask) = self.change_mask else {
             return Ok(());

@@ -31,7 +31,7 @@ pub struct Tables {
     run: u64,
 }
 
-/// A table, and the learned metadata that it was compiled from, which can be replaced under the same ids.
+/// A table, and the learned metadata from which it was compiled. New metadata can replace it under the same ids.
 struct Known {
     learned: [Option<Py<PyAny>>; LEARNED.len()],
     /// The run in which the metadata was last checked.
@@ -78,7 +78,7 @@ impl Tables {
         Ok(())
     }
 
-    /// Returns what was learned under an id, or none without an id. The plain path waits for missing metadata.
+    /// Returns what was learned under an id, or nothing if the id is empty. The plain path waits for missing metadata.
     fn learned(&self, py: Python<'_>, schema_id: &[u8]) -> Read<Option<Py<PyAny>>> {
         if schema_id.is_empty() {
             return Ok(None);

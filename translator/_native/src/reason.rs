@@ -5,11 +5,11 @@
 pub enum Reason {
     /// Not a common row message: a statement, a heartbeat, a tombstone, a rare member or shape.
     Shape,
-    /// JSON that is not spelled in the shortest way, or not JSON at all.
+    /// JSON that is not spelled in the shortest way, or text that is not JSON.
     Spelling,
     /// The plain path compiled no layout, or reads the rows of the layout in a special way.
     Layout,
-    /// The cells of a row differ from those of the layout, or are in another order.
+    /// The cells of a row differ from the columns of the layout, or are in another order.
     Columns,
     /// A cell whose converter reports an issue or an assumption.
     Cell,

@@ -1,4 +1,4 @@
-//! The parts of an event: where it is from, what its message shares, its row, and the images of the row.
+//! The parts of an event: its origin, the fields that its message's rows share, its row, and the row's images.
 
 use crate::avro;
 use crate::json;
@@ -25,7 +25,7 @@ pub struct Head<'a> {
     pub offset: i64,
     /// The time of the raw record, in milliseconds since 1970.
     pub timestamp_ms: i64,
-    /// The writer's own number of the message, as text.
+    /// The writer's own message number, as text.
     pub native: Option<&'a [u8]>,
     /// Microseconds since 1970.
     pub commit_us: Option<i64>,
@@ -40,17 +40,17 @@ pub struct Head<'a> {
 /// The source transaction.
 pub struct Transaction<'a> {
     pub id: &'a [u8],
-    /// The position of the message in it, from 1.
+    /// The position of the message in the transaction, counted from 1.
     pub seq: Option<i64>,
-    /// The number of its messages.
+    /// The number of messages in the transaction.
     pub size: Option<i64>,
-    /// True for its last message.
+    /// True for the last message of the transaction.
     pub last: Option<bool>,
 }
 
 /// The fields of one row.
 pub struct Row<'a> {
-    /// Its number in the message.
+    /// The row's number in the message.
     pub index: usize,
     /// The key up to its last member, which belongs to the row.
     pub record_key: &'a [u8],
@@ -85,7 +85,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// Removes all columns but keeps the memory.
+    /// Removes all columns but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.json.clear();
         self.values.clear();
@@ -153,12 +153,12 @@ impl Images {
 /// The image before the change.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub enum Before {
-    /// There is none in addition to `row`.
+    /// No image exists in addition to `row`.
     #[default]
     Absent,
     /// All columns were sent.
     Whole,
-    /// The changed columns were sent, and the others were copied from the row after.
+    /// The changed columns were sent, and the others were copied from the after image.
     Merged,
 }
 
@@ -206,7 +206,7 @@ impl Place {
 }
 
 impl<'a> Transaction<'a> {
-    /// Creates a transaction of which only the name is known, or none if the name is empty.
+    /// Creates a transaction with only its name known, or no transaction if the name is empty.
     pub fn named(id: &'a [u8]) -> Option<Self> {
         (!id.is_empty()).then_some(Self { id, seq: None, size: None, last: None })
     }

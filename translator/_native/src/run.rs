@@ -10,7 +10,7 @@ use crate::output::Taken;
 use crate::reason::{Read, Reason};
 use crate::scan::without_blanks;
 
-/// The maximum milliseconds whose microseconds fit into 64 bits.
+/// The maximum number of milliseconds that fit into 64 bits as microseconds.
 pub const MAX_MS: i64 = i64::MAX / 1000;
 
 /// A message as stored in its partition.
@@ -20,9 +20,9 @@ pub struct Raw<'a> {
     pub offset: i64,
     /// Milliseconds since 1970.
     pub timestamp_ms: i64,
-    /// Any bytes; empty without a value.
+    /// Any bytes. Empty if the message has no value.
     pub key: &'a [u8],
-    /// Empty without a key.
+    /// Empty if the message has no key.
     pub value: &'a [u8],
 }
 

@@ -28,7 +28,7 @@ pub struct Cell {
     pub value: Token,
 }
 
-/// The rows of an array, as ranges of one list of cells. A null row has none.
+/// The rows of an array, as ranges of one list of cells. A null row has no cells.
 #[derive(Default)]
 pub struct Rows {
     cells: Vec<Cell>,
@@ -36,7 +36,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// Removes all rows but keeps the memory.
+    /// Removes all rows but keeps the allocated memory.
     pub fn clear(&mut self) {
         self.cells.clear();
         self.ends.clear();
@@ -184,7 +184,7 @@ impl<'a> Scanner<'a> {
 
     /// Reads a string or null whose text is not decoded later.
     ///
-    /// Only the escapes that every parser accepts are allowed. The plain path decides about others.
+    /// Only the escapes that every parser accepts are allowed. The plain path decides about other escapes.
     pub fn checked_string_or_null(&mut self) -> Read<Token> {
         let token = self.string_or_null()?;
         if token.odd {
@@ -346,7 +346,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads an array of rows, each an object of texts and nulls, or null if allowed; or reads null for no rows.
+    /// Reads an array of rows, each an object of texts and nulls, or null if allowed. A null in place of the array
+    /// means no rows.
     pub fn rows(&mut self, rows: &mut Rows, null_rows: bool) -> Read<()> {
         rows.clear();
         if self.take(b"null") {

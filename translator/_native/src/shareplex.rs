@@ -1,4 +1,4 @@
-//! SharePlex JSON: one row per message, with the columns that changed and the key of the row before.
+//! SharePlex JSON: one row per message, with the columns that changed and the row's previous key.
 //!
 //! The rules are those of `translator/dialects/shareplex`.
 
@@ -184,7 +184,7 @@ impl SharePlexRows {
     }
 
     /// Returns the times of a message in microseconds, the note about their zone, and the texts to keep, in Avro.
-    #[allow(clippy::type_complexity)] // told apart by the one caller
+    #[allow(clippy::type_complexity)] // the only caller distinguishes the parts
     fn told(&mut self, py: Python<'_>, meta: &Meta<'_>) -> Read<(Option<i64>, Option<i64>, Option<String>, Vec<u8>)> {
         let (mut kept, mut zone_note) = (Kept::default(), None);
         let mut micros = [None, None];
@@ -246,7 +246,7 @@ fn state(table: &Table, cells: &[Cell], value: &[u8]) -> &'static [u8] {
     state_of(table, &table.key_names, cells, value)
 }
 
-/// Both images of an update: `data` has the new values, `key` the columns of the row before.
+/// Both images of an update: `data` has the new values, `key` the columns of the before image.
 struct Update<'a> {
     data: &'a [Cell],
     new: &'a Image,
@@ -376,7 +376,8 @@ impl CellWriter<'_> {
         Ok(count)
     }
 
-    /// Writes the row after: the key overlaid with the changes, then the other changes. Returns its number of columns.
+    /// Writes the after image: the key overlaid with the changes, then the other changes. Returns the number of columns
+    /// in the image.
     fn merge(&self, data: &[Cell], new: &Image, key: &[Cell], old: &Image, merged: &mut Vec<u8>) -> usize {
         merged.clear();
         let mut columns = 0;

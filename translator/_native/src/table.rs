@@ -20,7 +20,7 @@ pub struct Column {
     pub avro_name: Vec<u8>,
     /// The reader of its cells.
     pub reader: Reader,
-    /// Its cells determine whether it contains text or bytes, and can contradict the layout.
+    /// The column's cells determine whether it contains text or bytes, and can contradict the layout.
     pub is_open: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Operation {
     pub notes_merged: Vec<u8>,
     /// The Kafka headers before the one that differs between events.
     pub first_headers: Vec<Py<PyAny>>,
-    /// The Kafka headers after it.
+    /// The Kafka headers after the one that differs between events.
     pub last_headers: Vec<Py<PyAny>>,
     /// The size of a record without its key, value and id.
     pub fixed_size: usize,
@@ -73,7 +73,7 @@ impl<'py> FromPyObject<'py> for Operation {
     }
 }
 
-/// Maximum number of cached tables, of some kilobytes each. Beyond it, the cache is cleared.
+/// Maximum number of cached tables. Each takes a few kilobytes. Beyond it, the cache is cleared.
 pub const KEPT: usize = 4096;
 /// Maximum bytes of all descriptions of cached tables. Beyond it, the cache is cleared.
 pub const KEPT_BYTES: usize = 2 * 1024 * 1024;
@@ -137,7 +137,7 @@ pub struct Table {
     pub is_declared: bool,
     /// The reader for cells of unknown columns, if rows can have any.
     pub undeclared: Option<Reader>,
-    /// The bits of the columns in masks, from 1 and ascending; none if they equal the positions in a row.
+    /// The columns' bits in masks, counted from 1, in ascending order. Empty if the bits equal the positions in a row.
     pub ordinals: Vec<usize>,
     /// Some columns have no bit in a mask of changes.
     pub has_lobs: bool,
@@ -147,7 +147,8 @@ pub struct Table {
     pub key_kind: Vec<u8>,
     /// The record key up to the row's own key: an array without its end.
     pub record_key: Vec<u8>,
-    /// By era of the writer, then by operation in the order of its dialect. None is not supported.
+    /// Indexed by era of the writer, then by operation in the dialect's order. Operations that are None are not
+    /// supported.
     pub operations: Vec<Vec<Option<Operation>>>,
 }
 

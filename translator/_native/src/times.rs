@@ -1,4 +1,4 @@
-//! Dates, times of day and points in time, in the spellings that nearly all have.
+//! Dates, times of day and points in time, in the spellings that nearly all of them have.
 
 use crate::calendar::{days_in, seconds_of, Clock, Day};
 use crate::scan::are_digits;
