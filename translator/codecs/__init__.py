@@ -1,4 +1,5 @@
-"""Envelope -> bytes. A codec is `encode(event, schema) -> list of Record`, and one dictionary lists all codecs.
+"""Convert events in the envelope to bytes. A codec is `encode(event, schema) -> list of Record`, and one dictionary
+lists all codecs.
 
 Here, "codec" means an event's wire format, not Python's `codecs` module.
 """
@@ -26,7 +27,7 @@ from translator.config.options import parse_options
 from translator.errors import ConfigError, unknown
 
 AvroHeader = Callable[[], bytes]
-"""Returns the bytes that every Avro value begins with. Called once, and only for the codec that writes them."""
+"""Returns the bytes with which every Avro value begins. Called once, and only for the codec that writes such values."""
 
 
 class Framing(Struct, frozen=True):
@@ -36,7 +37,7 @@ class Framing(Struct, frozen=True):
     tables: TableSchemas | None = None
     """The registered table schemas, or None without a registry."""
     routed: bool = False
-    """True if the topic depends on the event, so that the topic name is not known yet."""
+    """True if the topic depends on the event, so that its name is not known yet."""
 
 
 class Codec(Protocol):
@@ -45,7 +46,8 @@ class Codec(Protocol):
     name: str
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return an event's records: none if the format cannot express the event, several if it needs them.
+        """Return an event's records: none if the format cannot express the event, and several if the event needs more
+        than one.
 
         Args:
             schema: the schema that the event refers to by `schema_id`.

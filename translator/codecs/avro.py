@@ -1,8 +1,8 @@
 """Avro: a header that identifies the schema, followed by the datum.
 
-Without a registry, the header is the one from Avro's single-object encoding: C3 01 and the schema fingerprint. With a
-registry, it is Confluent's: 00 and the schema's registry id. The first byte distinguishes the two from each other and
-from JSON.
+Without a registry, the header is the one in Avro's single-object encoding: C3 01 and the schema fingerprint. With a
+registry, the header is Confluent's: 00 and the schema's registry id. The first byte distinguishes the two from each
+other and from JSON.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from translator.codecs.record import Record, record_headers, record_key
 from translator.codecs.registered import TableSchemas
 
 HEADER = SINGLE_OBJECT
-"""The header for every value if no registry is configured."""
+"""The header of every value if no registry is configured."""
 
 if FINGERPRINT.hex() != _datum.FINGERPRINT:
     raise RuntimeError(
@@ -46,7 +46,7 @@ class AvroCodec:
 
     @property
     def header(self) -> bytes:
-        """The header for every value."""
+        """The header of every value."""
         return self._header
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
@@ -56,7 +56,7 @@ class AvroCodec:
         """Return the event in a record value.
 
         Raises:
-            ValueError: another header, or the rest is not a datum in this envelope version.
+            ValueError: the header is a different one, or the rest is not a datum in this envelope version.
         """
         header = value[: len(self._header)]
         if header != self._header:
@@ -69,7 +69,7 @@ class AvroCodec:
 
 
 class RoutedAvroCodec:
-    """The codec for topics that depend on the event: the envelope is registered under one subject per topic.
+    """The codec for outputs whose topic depends on the event. The envelope is registered under one subject per topic.
 
     Args:
         schemas: returns the id under a subject.

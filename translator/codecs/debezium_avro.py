@@ -1,7 +1,7 @@
 """Debezium's envelope as Avro with a schema registry. Each table has its own schemas, and each record refers to them.
 
-Events are handled as in Debezium's JSON format. Avro has no missing columns, so the operator decides whether NULL may
-replace a column that a row lacks.
+Events are handled as in Debezium's JSON format. In Avro, a column cannot be missing, so the operator decides whether
+NULL may replace a column that a row lacks.
 """
 
 from __future__ import annotations
@@ -201,7 +201,7 @@ class _AvroForm:
 
 
 class _Header:
-    """The header for data with one schema. The schema id is requested on first use."""
+    """The header for data with one schema. The schema id is requested when the header is first used."""
 
     def __init__(self, ids: SchemaIds, subject: str, schema: Node) -> None:
         self._ids = ids
@@ -223,7 +223,7 @@ class _Header:
 # -- the fields around the images
 
 _Fields: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Attribute, Avro type, and whether it can be null."""
+"""Each attribute, its Avro type, and whether it can be null."""
 
 _TYPES: Mapping[Any, str] = {str: "string", int: "long"}
 _WRITE: Mapping[str, Callable[[Any], bytes]] = {"string": _datum.text, "long": _datum.long}

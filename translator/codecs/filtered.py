@@ -46,7 +46,7 @@ class FilteredCodec:
         return self.whole.encode(event, schema)
 
     def native(self, max_record: int) -> ProjectionForm | None:
-        """Return the settings that the native path needs for a projection, or None if it cannot write it."""
+        """Return the settings that the native path needs for a projection, or None if the path does not support it."""
         if not isinstance(self.whole, DebeziumCodec):
             return None
         form = self.whole.native(max_record)

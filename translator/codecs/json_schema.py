@@ -1,7 +1,8 @@
 """The JSON Schema for JSON events, for consumers that validate what they receive.
 
-`python -m translator.codecs.json_schema` prints it, and docs/envelope.schema.json is its output. It is derived from the
-Avro schema, so the fields are listed only once. Like version 1 itself, it allows additional fields and values.
+`python -m translator.codecs.json_schema` prints this schema, and docs/envelope.schema.json contains that output. The
+schema is derived from the Avro schema, so the fields are listed only once. Like version 1 itself, the JSON Schema
+allows additional fields and values.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ _WORDS: Mapping[str, Sequence[str]] = {
     "after_state": STATES,
     "variant_basis": VARIANT_BASES,
 }
-"""The values that this release writes. They are examples rather than an `enum`, because later releases can add values.
+"""The values that this release writes. These are listed as examples and not as an `enum`, because later releases can
+add values.
 """
 
 

@@ -28,7 +28,7 @@ class EnvelopeOptions(Struct, frozen=True, forbid_unknown_fields=True):
     """Options for the `avro` and `json` codecs."""
 
     key_change: Literal["one_event", "two_events"] = "one_event"
-    """The representation of a key change: as an update with `key_old`, or as a delete and an insert."""
+    """The representation of a key change: an update with `key_old`, or a delete and an insert."""
 
 
 class EnvelopeCodec(Protocol):

@@ -87,7 +87,7 @@ def _operation(
 
 
 def _state(layout: NativeLayout, schema: TableSchema | None) -> str:
-    """Return the state of an image with all columns, by the rule in `translation/event_builders.py`."""
+    """Return the state of an image with all columns, according to the rule in `translation/event_builders.py`."""
     names = {column.name for column in layout.columns}
     if schema is not None and names >= schema.column_names:
         return "full"

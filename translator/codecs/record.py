@@ -40,7 +40,7 @@ ID_HEADER = "cdc-id"
 
 
 def record_headers(event: ChangeEvent) -> Headers:
-    """Return headers for filtering without decoding. Null fields have no header."""
+    """Return headers that let consumers filter without decoding. Null fields have no header."""
     first, last = _SHARED_HEADERS[
         event.kind, event.op, event.db, event.schema, event.table, event.source, event.schema_id
     ]
@@ -62,7 +62,7 @@ def _present(headers: Iterable[tuple[str, str | None]]) -> Headers:
     return [(name, text.encode()) for name, text in headers if text is not None]
 
 
-# 0.4 us, compared with 1.5 us for building all headers for every event.
+# This takes 0.4 us. Building all headers for every event would take 1.5 us.
 _SHARED_HEADERS = Memo(shared_headers)
 
 

@@ -15,14 +15,16 @@ from msgspec import Struct
 from cdc_core.envelope import ChangeEvent
 
 SchemaIds: TypeAlias = Callable[[str, str], int]
-"""Subject and schema text -> id. Raises UnregisteredSchema, or MessageError if the registry rejected the schema."""
+"""Returns the id for a subject and a schema text. Raises UnregisteredSchema, or MessageError if the registry rejected
+the schema.
+"""
 
 TopicOf: TypeAlias = Callable[[ChangeEvent], str]
-"""Event -> topic for its records. The subject is named after the topic."""
+"""Returns the topic for an event's records. The subject is named after the topic."""
 
 
 class UnregisteredSchema(Exception):
-    """The schema's id is not known yet. Ask the registry, then encode the message again."""
+    """The schema's id is not known yet. Query the registry, then encode the message again."""
 
     def __init__(self, subject: str, text: str) -> None:
         super().__init__(f"the id of a schema under subject {subject} is not known")
@@ -31,7 +33,7 @@ class UnregisteredSchema(Exception):
 
 
 def unknown_id(subject: str, text: str) -> int:
-    """Know no ids, for codecs that encode nothing or run before the registry was asked."""
+    """Raise UnregisteredSchema. For codecs that encode nothing, or that run before the registry was queried."""
     raise UnregisteredSchema(subject, text)
 
 

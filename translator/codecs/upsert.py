@@ -1,4 +1,5 @@
-"""Rows by key, for consumers that keep the newest value for each key. A record has the whole row, or is a tombstone.
+"""Rows by key, for consumers that keep the newest value for each key. A record contains the whole row, or is a
+tombstone.
 
 Such a consumer reads a missing column as NULL. A row is therefore written completely or not at all, unless the operator
 knows that the consumers can handle partial rows. Rows and key changes are determined as for Debezium consumers.
@@ -25,7 +26,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """Options for the `upsert` codec. docs/upsert.md explains each."""
 
     key: Literal["table", "columns"] = "table"
-    """The record key: with the table name, or only the columns if a topic has a single table."""
+    """The record key: it includes the table name, or only the columns if a topic has a single table."""
 
     schema_block: bool = False
     """Write values and keys in the format of Connect's JSON converter, `{"schema": …, "payload": …}`."""

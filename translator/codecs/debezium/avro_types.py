@@ -1,7 +1,7 @@
 """A table's Avro schemas in Debezium format, and how its rows are encoded.
 
-Key columns have wide types. Other columns have the types in the table schema. Events without a schema, such as every
-delete from Canal, therefore have exactly the same key bytes as other events.
+Key columns have wide types. Other columns have the types that the table schema declares. Therefore, events without a
+schema, such as all deletes from Canal, have exactly the same key bytes as other events.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from translator.codecs.registered import avro_name
 
 Node: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[bytes], bytes]
-"""JSON text for a non-null value -> its datum. ValueError if the type cannot hold it."""
+"""Converts the JSON text of a non-null value to its datum. Raises ValueError if the type cannot hold the value."""
 
 KeyKinds: TypeAlias = tuple[tuple[str, str], ...]
 """The key columns in key order, each with its type: long, double, boolean or string."""

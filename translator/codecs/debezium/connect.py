@@ -1,7 +1,7 @@
 """Kafka Connect's schema for a Debezium envelope: the `schema` field in the JSON format.
 
 The schema declares only what an event contains: its row's columns and the fields in its `source`. If a declared field
-has no value, Connect passes NULL to its sinks. An undeclared field is invisible to them, which is how "absent" is
+has no value, Connect passes NULL to its sinks. Sinks cannot see an undeclared field, which is how "absent" is
 expressed.
 """
 
@@ -34,9 +34,9 @@ class Type(NamedTuple):
 
 STRING = Type("string")
 
-# Connect has no unsigned integers, so each is stored in the next wider type. Dates and times stay text, as in the
-# images. Debezium's numeric types end at microseconds or in the year 2262, and its text types (IsoDate, IsoTimestamp)
-# imply UTC, which is wrong for a local time.
+# Connect has no unsigned integers, so each unsigned type is stored in the next wider type. Dates and times stay text,
+# as in the images. Debezium's numeric types end at microseconds or in the year 2262, and its text types (IsoDate,
+# IsoTimestamp) imply UTC, which is wrong for a local time.
 TYPES: Mapping[str, Type] = {
     "boolean": Type("boolean"),
     "int8": Type("int8"),
@@ -106,15 +106,15 @@ class TableTypes:
         return self._floats
 
     def fit(self, columns: Columns) -> Set[str]:
-        """Remove the columns that Connect would misread: it reads the text NaN as the number 0."""
+        """Remove and return the columns that Connect would misread: it reads the text NaN as the number 0."""
         unfit = {name for name in self._floats & columns.keys() if bytes(columns[name]).startswith(b'"')}
         for name in unfit:
             del columns[name]
         return unfit
 
     def found(self, *images: Columns) -> Found:
-        """Return types for the undeclared columns in the images: the type of the values, or text if the values differ
-        in type.
+        """Return types for the undeclared columns in the images: the type of a column's values, or text if their types
+        differ.
         """
         types: dict[str, Type] = {}
         for columns in images:
@@ -160,7 +160,7 @@ class TableTypes:
 def type_of(value: bytes) -> Type | None:
     """Return a value's type. An image contains a number only if its column has a type, and then it has 64 bits.
 
-    None: the value is null and has no type.
+    None means that the value is null and has no type.
     """
     if value == b"null":
         return None

@@ -1,4 +1,4 @@
-"""Debezium's envelope as types: the fields around the row images. `connect` derives the schema block from them."""
+"""Debezium's envelope as types: the fields around the row images. `connect` derives the schema block from the types."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def _source(event: ChangeEvent, index: int) -> ConnectSource:
 def ordinal(event: ChangeEvent, index: int) -> int:
     """Return a number that increases along a raw partition: offset, event number (20 bits), half (1 bit).
 
-    Consumers that order or deduplicate by a number need a distinct one for each record, including both halves of a key
-    change.
+    Consumers that order or deduplicate by a number need a distinct number for each record, including both halves of a
+    key change.
     """
     offset = event.origin.offset
     if offset >= OFFSET_LIMIT:

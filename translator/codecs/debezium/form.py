@@ -22,7 +22,7 @@ _MAX_BLOCK_BYTES = 64 * 1024
 
 
 _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | None]
-"""The names that a block declares: a key's columns, or a row's columns and the `source` fields, if any."""
+"""The names that a schema block declares: a key's columns, or a row's columns and the `source` fields, if any."""
 
 
 class Keys(Protocol):

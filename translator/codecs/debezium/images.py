@@ -44,9 +44,9 @@ class ImageRow(Struct, frozen=True):
     before_state: str
     changed: Set[str] | None
     without_form: Set[str]
-    """Columns whose value cannot be written: it is an issue, or the schema block cannot express it."""
+    """Columns whose value cannot be written, because it is an issue or because the schema block cannot express it."""
     withheld: Set[str]
-    """The same columns, plus those whose value the source did not send."""
+    """The columns in `without_form`, plus those whose value the source did not send."""
     schema: TableSchema | None
 
     @property
@@ -82,7 +82,7 @@ class ConnectChange(Struct, frozen=True):
 
 
 def changes(row: ImageRow, options: Options) -> list[ConnectChange]:
-    """Return the changes that Debezium would have written for this row.
+    """Return the changes that Debezium would have written for the row.
 
     Raises:
         MessageError: an option rejects the row, or every way of writing it would be wrong.
@@ -129,8 +129,8 @@ def _split(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> list[Conn
     """Split a key change as Debezium does: delete the row under the old key and create a row under the new one.
 
     The create writes the whole row, and the delete removes the old row's values. Unlike in other updates, a column that
-    was merely not sent would become NULL permanently. If a row had no key and consumers would miss its old image, only
-    the create is written (`as_create`). Consumers that keep rows by key do not have the old row.
+    was merely not sent would therefore become NULL permanently. If a row had no key and consumers would miss its old
+    image, only the create is written (`as_create`). Consumers that keep rows by key do not have the old row.
     """
     _refuse_lost(row, missing)
     left = None if row.key_old is None else (OLD_KEY, row.key_old)
@@ -206,7 +206,7 @@ def _omit(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
 
 
 def _placeholder(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
-    """Use a placeholder that makes a sink keep its current value. For a new row, there is no current value."""
+    """Use a placeholder that makes a sink keep its current value. A new row has no current value."""
     if row.op != "u" or row.changes_key:
         return after
     types = {column.name: column.type for column in row.schema.columns} if row.schema else {}
@@ -246,7 +246,7 @@ def _old_image(before: Columns | None, after: Columns) -> Columns | None:
 
 
 def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
-    """Return the row with an old image that its consumers accept, or no row if the policy drops the event."""
+    """Return the row with an old image that consumers accept, or no row if the policy drops the event."""
     if row.before is not None:
         row = msgspec.structs.replace(row, before=_with_key(row.before, row.old_key))
     if not _lacks_before(row, row.before):

@@ -1,8 +1,8 @@
 """Prepare the settings that the native path needs for a projection, using the codec's own functions.
 
-For this codec, rows on the native path differ in two ways: whether they have a key, and what their old image contains.
-The output for each case comes from a sample row. Bytes that all rows with the same operation share are cut out of a
-sample record.
+For this codec, rows on the native path differ in two respects: whether they have a key, and what their old image
+contains. The output for each case comes from a sample row. Bytes that all rows with the same operation share are cut
+out of a sample record.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _block(record: bytes) -> bytes:
 
 
 def native_projection(options: Options, form_of: FormOf, max_record: int) -> ProjectionForm:
-    """Return a projection's format.
+    """Return a projection's record format.
 
     Args:
         max_record: maximum record size in bytes.
