@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     "--from", "first", type=click.IntRange(0), help="First offset to audit. Default: the beginning of the partition."
 )
 @click.option(
-    "--to", "end", type=click.IntRange(0), help="Offset to stop before. Default: the group's committed offset."
+    "--to", "end", type=click.IntRange(0), help="Offset to stop before. Default: the offset that the group committed."
 )
 @click.option(
-    "--strict", is_flag=True, help="Also exit with 1 when events differ from what a translation now would produce."
+    "--strict", is_flag=True, help="Also exit with 1 if events differ from those that a translation now would produce."
 )
 @json_option
 def audit(
@@ -42,7 +42,7 @@ def audit(
     strict: bool,
     as_json: bool,
 ) -> None:
-    """Report what happened to every raw record, based on the topics themselves and not on counters.
+    """Report what happened to every raw record, based on the topics' contents and not on counters.
 
     The command translates the records again. It does not join the consumer group and writes nothing. It exits with 1 if
     a record was lost or an event has no raw record.

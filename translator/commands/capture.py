@@ -28,14 +28,16 @@ from translator.message import Message
 @click.option(
     "--from", "first", type=click.IntRange(0), help="First offset to read. Default: the beginning of the partition."
 )
-@click.option("--mask", is_flag=True, help="Replace the values of rows and keys with made-up values of the same form.")
+@click.option(
+    "--mask", is_flag=True, help="Replace the values in rows and keys with made-up values in the same format."
+)
 @click.argument("topic")
 def capture(config: Path, count: int, partition: int | None, first: int | None, mask: bool, topic: str) -> None:
     """Write records of a topic to standard output as a record file. The file contains row data unless you use --mask.
 
     The command reads the records that exist now and does not wait for more. It does not join a consumer group. With
-    --mask, each record and its masked copy are translated, and the results may differ only in values. Records without
-    such a copy are left out, and the exit code is 1.
+    --mask, each record and its masked copy are translated, and the results may differ only in values. Records for which
+    no such copy can be made are left out, and the exit code is then 1.
     """
     if first is not None and partition is None:
         raise ConfigError("--from requires --partition, because offsets belong to one partition")

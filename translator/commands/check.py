@@ -26,20 +26,22 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Hinting(Protocol):
-    """A dialect that can report what a valid configuration is missing."""
+    """A dialect that can report what is missing from a valid configuration."""
 
     def hints(self, *, described: bool) -> list[str]:
-        """Return a hint for each thing the configuration is missing.
+        """Return a hint for each thing that is missing from the configuration.
 
         Args:
-            described: whether the configuration has a source of message descriptions: metadata topics or a registry.
+            described: whether the configuration provides descriptions of messages: metadata topics or a registry.
         """
 
 
 @click.command()
 @config_option
 @click.option(
-    "--connect", is_flag=True, help="Also query brokers and registry, and translate some records of each raw topic."
+    "--connect",
+    is_flag=True,
+    help="Also query the brokers and the registry, and translate some records from each raw topic.",
 )
 @click.option(
     "--count",
@@ -52,9 +54,10 @@ class Hinting(Protocol):
 def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
     """Check a configuration file: settings, dialects, codecs, their options, and declared tables.
 
-    Incomplete but valid settings produce a warning, and the exit code stays 0. With --connect, each check of brokers
-    and registry prints one line, and the exit code is 1 if any of them is WRONG, such as a topic
-    whose sampled records are all dead letters. The command writes nothing anywhere.
+    Settings that are valid but incomplete produce a warning, and the exit code is still 0. With --connect, the command
+    prints one line for each check of the brokers and the registry. The exit code is 1 if any check is WRONG, for
+    example because all sampled records of a topic become dead letters. The command writes nothing to the brokers or the
+    registry.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

@@ -44,24 +44,24 @@ _TOKEN_CHARACTERS = 16
     type=click.IntRange(0, 65535),
     default=8088,
     show_default=True,
-    help="Port to listen on. 0: the system picks one.",
+    help="Port to listen on. With 0, the system picks a port.",
 )
 @click.option("--name", "names", multiple=True, help="Host name that browsers use, such as a proxy's name. Repeatable.")
 @click.option(
     "--trusted-header",
     metavar="NAME",
-    help="Header that a proxy in front sets after authenticating a user. Users with this header can see values and "
-    "replay. Anyone who can bypass the proxy can set it.",
+    help="Header that a proxy in front of the desk sets after it has authenticated a user. Users with this header can "
+    "see values and replay. Anyone who can bypass the proxy can set the header.",
 )
 def desk(
     config: Path | None, sink: Path | None, host: str, port: int, names: tuple[str, ...], trusted_header: str | None
 ) -> None:
-    """Serve the playground: paste a message to see which product wrote it, what was decided, and its events.
+    """Serve the playground: paste a message to see which product wrote it, how it is read, and its events.
 
     The playground needs no broker and no configuration, includes samples of every format, and sends no requests to
-    other machines. With -c it adds pages for a service, read from its topics: status, dead letters and schemas. These
-    pages are read-only and show no values. Users who log in with the token in the environment variable CDC_DESK_TOKEN
-    can also see messages next to their events, and replay dead letters.
+    other machines. With -c, it adds pages for a service (status, dead letters and schemas), which it reads from the
+    service's topics. These pages are read-only and show no values. Users who log in with the token in the environment
+    variable CDC_DESK_TOKEN can also see messages next to their events, and replay dead letters.
     """
     token = os.environ.get(_TOKEN) or None
     if token is not None and len(token) < _TOKEN_CHARACTERS:

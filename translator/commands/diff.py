@@ -20,12 +20,12 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--values", is_flag=True, help="Print the values of the examples. They are row data.")
+@click.option("--values", is_flag=True, help="Print the values in the examples, which are row data.")
 @json_option
 @click.argument("topic_a")
 @click.argument("topic_b")
 def diff(config: Path, values: bool, as_json: bool, topic_a: str, topic_b: str) -> None:
-    """Match the events of two topics by id and report the fields that differ. Exits with 1 if any do."""
+    """Match the events of two topics by id and report the fields that differ. Exits with 1 if any field differs."""
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.diff import compare

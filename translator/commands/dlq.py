@@ -52,7 +52,9 @@ class _Time(click.ParamType):
 
 
 class _Place(click.IntRange):
-    """A partition or offset in the dead-letter topic. Operators also know the letter's origin, which is not wanted."""
+    """A partition or offset in the dead-letter topic. Operators also know the letter's origin, which must not be used
+    here.
+    """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -135,7 +137,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     "--raw",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the message, including its values, as one line of a record file for `translator translate`.",
+    help="Write the message, including its values, to FILE, as one line of a record file for `translator translate`.",
 )
 @json_option
 @click.argument("partition", type=_Place(min=0))

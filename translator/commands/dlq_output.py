@@ -56,7 +56,9 @@ def _reason(found: StoredLetter, *, masked: bool) -> str | None:
 
 
 def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
-    """Print the letters in groups, then one letter's reason per group, with the arguments for `dlq show`."""
+    """Print the letters in groups, followed by the reason for one letter in each group, with the arguments for `dlq
+    show`.
+    """
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter
@@ -90,7 +92,7 @@ def print_held(held: Mapping[HeldTable, HoldMark]) -> None:
 
 
 def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
-    """Return the error text about the tables that a replay leaves held."""
+    """Return the error text about tables that are still held after a replay."""
     named = [
         f"{shown(str(of))} (offset {mark.since}, {mark.code})"
         for of, mark in sorted(blocked.items(), key=lambda item: item[0].name)

@@ -32,7 +32,7 @@ _BROKER_WAIT_SECONDS = 20.0
     multiple=True,
     metavar="NAME=VALUE",
     help="Setting for the section kafka, such as bootstrap_servers=localhost:9092. Repeatable. ${NAME} is read from "
-    "the environment and stays ${NAME} in the file. Use it for passwords.",
+    "the environment but is written to the file as ${NAME}. Use it for passwords.",
 )
 @click.option(
     "--count", type=click.IntRange(2), default=200, show_default=True, help="Number of records to read per topic."
@@ -67,8 +67,8 @@ def init(
     """Inspect topics, recognize which product wrote their messages, and propose a configuration.
 
     TOPIC is a name or a pattern with * and ?. The command reads the oldest and the newest records and does not join a
-    group. Anything the messages do not settle is a comment in the file: time zones, keys, the form of a legacy DTS
-    instance.
+    group. If messages leave a question open, the file contains a comment about it: time zones, keys, the format of a
+    legacy DTS instance.
     """
     if bool(topics) == bool(files):
         raise click.UsageError("give either topics to read from a broker, or --file")
@@ -94,7 +94,7 @@ def init(
 
 
 def _write(output: Path, text: str) -> None:
-    """Write a new file completely, or leave none."""
+    """Write a new file completely, or leave no file behind."""
     try:
         with output.open("x", encoding="utf-8") as file:
             try:

@@ -16,7 +16,7 @@ _ANY_WIDTH = 100_000
 
 
 def say(text: str) -> None:
-    """Print a remark on standard error, prefixed with the program name, because several programs may share a
+    """Print a remark on standard error, with the program name as a prefix because several programs may share a
     terminal.
     """
     click.echo(f"translator: {text}", err=True)
@@ -32,7 +32,7 @@ def print_table(
     Args:
         console: where to print; None for standard output.
     """
-    # Imported here, because every command imports `say`, and rich takes a tenth of a second.
+    # Imported here because every command imports `say`, and importing rich takes a tenth of a second.
     from rich.console import Console
     from rich.measure import Measurement
     from rich.table import Table

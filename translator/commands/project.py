@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     "of",
     type=click.Choice(["canonical"]),
     required=True,
-    help="Where to read the events: the canonical topic.",
+    help="Topic from which to read the events: the canonical topic.",
 )
 @click.option("--topic", required=True, help="The projection, identified by its setting `topic`.")
 def project(config: Path, of: str, topic: str) -> None:
     """Copy the events of the canonical topic to a projection that the service does not write yet.
 
-    A run reads to the end offsets that the topic has when the run starts, and prints them. The next run resumes there.
-    Run the command while the service runs, stop the service, run the command once more, and start the service with the
-    projection.
+    A run reads up to the topic's end offsets at the start of the run, and prints these offsets. The next run resumes
+    from them. Run the command while the service is running, stop the service, run the command once more, and start the
+    service with the projection.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

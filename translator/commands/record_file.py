@@ -25,7 +25,7 @@ class Line(Struct, frozen=True):
     """A message and its position in the file.
 
     Args:
-        number: line number, from 1. None: the whole file is the message.
+        number: line number, counted from 1. None means that the whole file is the message.
         counted: the offset was not given but assigned by counting.
     """
 
@@ -42,12 +42,12 @@ _HINT = (
     'a record is one line with {"value": ...}; --lines reads each line as one message value, --raw a whole file as one'
 )
 _VALUES = frozenset({"value", "value_base64"})
-"""Fields that identify a record. Every record has one of them. No dialect's messages do, except for flattened Qlik
-columns.
+"""Fields that identify a record. Every record has one of these fields. No dialect's messages have one, except for
+flattened Qlik columns.
 """
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})
-"""Fields that also occur only in records. An object with some of these but no value is a broken record."""
+"""Other fields that occur only in records. An object that has some of these fields but no value is a broken record."""
 
 
 class _Line(Struct, forbid_unknown_fields=True):
@@ -122,7 +122,7 @@ def _lines(file: Path, texts: Iterable[bytes], first: int, *, bare: bool) -> Ite
 
 
 def _form(text: bytes) -> Form:
-    """Return what a line is, based on its fields.
+    """Return whether a line is a record or a message, based on its fields.
 
     Raises:
         ValueError: it is neither a record nor a message.

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     "--output", required=True, metavar="TOPIC", help="Topic to write to. It must not be one of the service's topics."
 )
 def retranslate(config: Path, topic: str, partition: int, first: int, end: int, table: str | None, output: str) -> None:
-    """Translate a raw range as the service does and write the events to a separate topic.
+    """Translate a range of a raw topic as the service does and write the events to a separate topic.
 
     Dead letters are printed on standard error in the format of `translate`. They are not written to a topic.
     """

@@ -25,15 +25,15 @@ from translator.errors import CdcError, ConfigError
 )
 def run(config: Path, accept_gap: bool) -> None:
     """Translate raw topics into the canonical topic until stopped."""
-    # A program without a signal handler cannot be stopped while it starts as process 1 of a container. Faust installs
-    # its handlers once it runs. Before that, no work has to be finished in order. Raising SystemExit does not work:
-    # Python replaces it with another error while a class body is being imported, and drops it in a finalizer.
+    # A program without a signal handler cannot be stopped while it is starting as process 1 of a container. Faust
+    # installs its handlers when it runs. Before that, no work has to be finished properly. Raising SystemExit does not
+    # work: Python replaces it with another error while a class body is being imported, and drops it in a finalizer.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _stopped_early)
     # Imported here so that `translator translate` starts without Kafka clients.
     from translator.service import log_setup
 
-    # Until the file is read, its log_format and log_level are not known.
+    # Until the file is read, the settings log_format and log_level are not known.
     in_console = log_setup.configure("auto", "info")
     try:
         settings = settings_module.load(config)

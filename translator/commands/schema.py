@@ -45,7 +45,7 @@ def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
     elif rows:
         print_table(list(rows[0]), [list(row.values()) for row in rows])
     else:
-        # Printed on standard error, so that a program that counts output lines counts none.
+        # Printed on standard error, so that a program that counts the lines of output gets 0.
         say(_nothing(metadata=metadata, pattern=pattern))
 
 

@@ -1,4 +1,4 @@
-"""`translator send`: write one message to a raw topic and show what the running service makes of it."""
+"""`translator send`: write one message to a raw topic and show how the running service translates it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ from translator.errors import FatalError
 @click.argument("topic")
 @click.argument("message", type=click.File("rb"))
 def send(config: Path, timeout: float, as_json: bool, topic: str, message: BinaryIO) -> None:
-    """Write the message in a file to a raw topic and show what the running service makes of it.
+    """Write the message in a file to a raw topic and show how the running service translates it.
 
-    If FILE is `-`, the message comes from standard input. It is treated like any other: consumers receive its events,
-    and a lakehouse its rows. To test a service that has consumers, send a message without a row, for example for a
-    table in Canal's `heartbeat_tables`. The exit code is 1 for a dead letter, or if no result arrives in time.
+    If FILE is `-`, the message comes from standard input. The message is treated like any other: consumers receive its
+    events, and a lakehouse receives its rows. To test a service that has consumers, send a message without a row, for
+    example for a table in Canal's `heartbeat_tables`. The exit code is 1 for a dead letter, or if no result arrives in
+    time.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

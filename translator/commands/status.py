@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # imported at run time below, so that help starts without Kaf
     from translator.operations.status import PartitionStatus, Status
 
 _COLUMNS = 80
-"""Minimum screen width. A wider screen is used in full."""
+"""Minimum screen width. The full width of a wider screen is used."""
 
 
 @click.command()
@@ -121,7 +121,7 @@ def _row(partition: PartitionStatus) -> tuple[str, ...]:
 
 
 def _table(*names: str) -> Table:
-    """Return a table. Columns whose name begins with > are right-aligned. Long names wrap and are never cut off."""
+    """Return a table. Columns whose names begin with > are right-aligned. Long names wrap and are never cut off."""
     table = Table()
     for name in names:
         number = name.startswith(">")

@@ -36,7 +36,7 @@ from translator.translation.translate import Events
     "-c",
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Configuration file. Replaces -d and -o: the source is read as configured there, masks included.",
+    help="Configuration file. Replaces -d and -o: messages are read as configured for the source, masks included.",
 )
 @click.option("--source", help="Name of the source. [default: file; with -c, the only source]")
 @click.option(
@@ -68,7 +68,7 @@ def translate(
 ) -> None:
     """Translate files of messages. Events go to standard output, dead letters and a summary to standard error.
 
-    A FILE (- is standard input) has one message per line. Its first line decides what all lines are:
+    A FILE (- is standard input) has one message per line. The first line determines the format of all lines:
 
     \b
     messages  the JSON value of a message, as a console consumer prints it
@@ -147,7 +147,7 @@ def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
 
 
 def read_schemas(file: Path) -> dict[str, bytes]:
-    """Return a registry's schemas in the form in which a dialect learns them: `registry/<id>` and the text.
+    """Return a registry's schemas in the form in which a dialect learns them: the key `registry/<id>` and the text.
 
     Raises:
         ConfigError: the file is not a JSON object of schemas by id.
@@ -169,7 +169,7 @@ def _is_id(name: str) -> bool:
 
 
 class _Account:
-    """A run over files: prints each message's result and keeps the totals."""
+    """One run over files. Prints each message's result and keeps the totals."""
 
     def __init__(self, translator: FileTranslator) -> None:
         self._translator = translator

@@ -1,7 +1,8 @@
 """Rules that mask columns (docs/masks.md): which columns a rule matches, by name and by type.
 
-When in doubt, a masking rule matches. It also compares names without case, accents and invisible characters, and treats
-a name level that one side lacks as equal. A rule that keeps a column matches only the column's exact name.
+When in doubt, a masking rule matches. It also compares names without regard to case, accents and invisible characters,
+and a name level that is missing on one side matches any name. A rule that keeps a column matches only the column's
+exact name.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class MaskRule(Struct, frozen=True, dict=True):
         if not self.masks:
             return bool(matches(name))
         spellings = (name, folded(name))
-        # A source can include name levels in some messages and omit them in others. The same goes for patterns.
+        # A source can include name levels in some messages and omit them in others. The same applies to patterns.
         if any(matches(end) for spelled in spellings for end in (spelled, *_ends(spelled))):
             return True
         return any(of_end(spelled) for dots, of_end in ends for spelled in spellings if spelled.count(".") == dots)
@@ -86,7 +87,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
 
 def folded(name: str) -> str:
-    """Return a folded name. It is the same for all names that a person or a database could take for each other."""
+    """Return the folded name. Names that a person or a database could mistake for each other have the same one."""
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
     # C stands for invisible characters, M for marks such as accents. Dotless i is the lower case of a Turkish I.
     kept = "".join(char for char in text if unicodedata.category(char)[0] not in "CM")

@@ -74,14 +74,14 @@ def _mistake(said: str) -> str:
 
 
 def _check_words(owner: str, name: str, hint: Any, value: Any) -> None:
-    """Reject a value that the option does not know and list the known ones. msgspec does not list them."""
+    """Reject a value that the option does not know, and list the known values, which msgspec does not do."""
     allowed = _words(hint)
     for word in value if isinstance(value, (list, tuple)) else (value,):
         if allowed and isinstance(word, str) and word not in allowed:
             raise ConfigError(f"{owner}: {unknown(name, word, allowed)}")
 
 
-# Settings are read as YAML 1.2, where these words are plain text. Boolean options accept them, as settings do.
+# Settings are read as YAML 1.2, in which these words are plain text. Boolean options accept the words, as settings do.
 _BOOLEANS = {"yes": True, "on": True, "no": False, "off": False}
 
 
@@ -96,7 +96,7 @@ _NO_SECONDS = re.compile(r"(\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2})(Z|[+-]\d{2}:?\d{2}
 
 
 def _with_seconds(value: Any) -> Any:
-    """Add the seconds that RFC 3339 requires and people leave out (`2022-03-20T00:00+08:00`)."""
+    """Add the seconds, which RFC 3339 requires but people leave out (`2022-03-20T00:00+08:00`)."""
     if isinstance(value, dict):
         return {name: _with_seconds(item) for name, item in value.items()}
     if isinstance(value, (list, tuple)):

@@ -36,9 +36,9 @@ class Projection(Section):
 
     topic: str = Field(
         description=(
-            "A topic, created in the same way as the canonical topic, or a template that gives each table a topic of "
-            "its own: a prefix, then `{source}.{table}`, `{table}` or `{source}`. Topics of a template are created "
-            "when their first records arrive."
+            "A topic, which is created in the same way as the canonical topic, or a template that gives each table its "
+            "own topic: a prefix followed by `{source}.{table}`, `{table}` or `{source}`. A template's topics are "
+            "created when their first records arrive."
         )
     )
     codec: str = Field(description="Format of the records: avro, json, debezium, debezium_avro or upsert.")
@@ -51,10 +51,10 @@ class Projection(Section):
     partitions: int | None = Field(
         default=None,
         ge=1,
-        description="Number of partitions of each topic when it is created. Default: `topics.partitions`.",
+        description="Number of partitions with which each topic is created. Default: `topics.partitions`.",
     )
     config: dict[str, str] = Field(
-        default_factory=dict, description="Settings of each topic when it is created, such as `cleanup.policy`."
+        default_factory=dict, description="Settings with which each topic is created, such as `cleanup.policy`."
     )
 
     @field_validator("topic")

@@ -10,11 +10,13 @@ from cdc_core.kafka_settings import Section, check_certificate, checked_scheme
 
 
 class Registry(Section):
-    """A schema registry with Confluent's API. With a registry, Avro records begin with the schema id it assigns."""
+    """A schema registry with Confluent's API. With a registry, Avro records begin with the schema id that the registry
+    assigns.
+    """
 
     url: str = Field(description="Base URL of the API, or several URLs of the same registry, separated by commas.")
     auto_register: bool = Field(
-        default=True, description="Register a schema that the registry does not have. false: only look up its id."
+        default=True, description="Register schemas that the registry does not have. false: only look up schema ids."
     )
     username: str | None = Field(
         default=None, pattern="^[^:]+$", description="User name for HTTP basic authentication."
@@ -25,7 +27,7 @@ class Registry(Section):
         default=None, description="File with the client certificate, in PEM format."
     )
     ssl_key_file: Path | None = Field(
-        default=None, description="File with the key of the client certificate, in PEM format."
+        default=None, description="File with the private key for the client certificate, in PEM format."
     )
 
     @model_validator(mode="after")

@@ -33,7 +33,7 @@ TopicPattern = Annotated[
 ]
 
 
-# Where to start in a partition for which the group has no committed offset.
+# The start position in a partition for which the group has no committed offset.
 Start: TypeAlias = Literal["earliest", "latest"] | AwareDatetime
 
 

@@ -30,7 +30,7 @@ from translator.message import DeclaredTable, Limits
 
 
 class TopicsSettings(Section):
-    """Creation of the topics that the translator writes."""
+    """Settings for creating the topics that the translator writes."""
 
     create: bool = Field(
         default=True, description="Create missing topics. false: the translator does not start if one is missing."
@@ -38,21 +38,21 @@ class TopicsSettings(Section):
     partitions: int = Field(
         default=4,
         ge=1,
-        description="Number of partitions of event topics and the dead-letter topic when they are created.",
+        description="Number of partitions with which the event topics and the dead-letter topic are created.",
     )
     replication_factor: int | None = Field(
         default=None,
         ge=1,
-        description="Replication factor of each topic when it is created. Default: the broker's default.",
+        description="Replication factor with which each topic is created. Default: the broker's default.",
     )
 
 
 class Output(Section):
-    """The canonical topic and its format. Names of the other topics are derived from it."""
+    """The canonical topic and its format. The names of the other topics are derived from the canonical topic's name."""
 
     topic: TopicName = Field(default="cdc.canonical", description="Name of the canonical topic.")
     codec: Literal["avro", "json"] = Field(
-        default="avro", description="Format of events, described in docs/envelope.md."
+        default="avro", description="Format of the events, described in docs/envelope.md."
     )
     include: tuple[TableChoiceSettings, ...] = Field(
         default=(), description="Tables to write to the canonical topic. Default: all."
@@ -95,10 +95,10 @@ class TableSettings(Section):
 class Source(Section):
     """A replication task and the raw topics that it writes."""
 
-    name: Name = Field(description="Name of the source. It is part of every event, so never change it.")
+    name: Name = Field(description="Name of the source. Never change the name, because it is part of every event.")
     dialect: str = Field(
         description="Product that writes the messages: qlik, dts_avro, shareplex or canal.",
-        # For editors and the chart. The program's own message suggests the closest name.
+        # For editors and the chart. The program's own error message suggests the closest name.
         json_schema_extra={"enum": ["qlik", "dts_avro", "shareplex", "canal"]},
     )
     topics: tuple[TopicPattern, ...] = Field(
@@ -128,13 +128,13 @@ class Source(Section):
         max_length=9_999,
         description=(
             "With order: native, the times at which sequences restart, for example after a reload. Sequences from "
-            "before and after such a time cannot be compared."
+            "before and after such a time cannot be compared with each other."
         ),
     )
     task: str | None = Field(
         default=None,
         min_length=1,
-        description="With order: native, the name of the task, for messages that do not include it.",
+        description="With order: native, the name of the task, for messages that do not include the name.",
     )
 
     @model_validator(mode="after")
@@ -161,7 +161,7 @@ class Web(Section):
 
 
 class MetricsSettings(Section):
-    """Metrics per table and the push of metrics."""
+    """Settings for metrics per table and for pushing metrics."""
 
     tables: int = Field(
         default=100,
@@ -182,14 +182,16 @@ class Timing(Section):
         default=30,
         gt=0,
         description=(
-            "Session timeout: without a heartbeat for this long, the group reassigns the partitions of a member."
+            "Session timeout: if a member sends no heartbeat for this long, the group reassigns its partitions."
         ),
     )
     rebalance: float = Field(
         default=60, gt=0, description="Maximum time to drain partitions before they are handed over in a rebalance."
     )
     delivery: float = Field(
-        default=40, gt=0, description="Maximum time to deliver a record. After that the service stops with exit code 1."
+        default=40,
+        gt=0,
+        description="Maximum time to deliver a record. After that, the service stops with exit code 1.",
     )
     commit_interval: float = Field(default=1, gt=0, description="Interval between offset commits.")
     stuck: float = Field(
@@ -201,15 +203,15 @@ class Timing(Section):
         ),
     )
     metadata_wait: float = Field(
-        default=10, ge=0, description="How long a message waits for metadata that has not arrived."
+        default=10, ge=0, description="How long a message waits for metadata that has not arrived yet."
     )
     topic_refresh: float = Field(
         default=60,
         gt=0,
-        description="Interval for checking topics: whether one was recreated, or a new one matches a pattern.",
+        description="Interval at which to check whether a topic was recreated, or a new topic matches a pattern.",
     )
     broker_wait: float = Field(
-        default=120, ge=0, description="How long the start waits for brokers, and for the registry, to respond."
+        default=120, ge=0, description="How long to wait at startup for the brokers and the registry to respond."
     )
     summary: float = Field(default=60, ge=0, description="Interval between summary lines in the log. 0 disables them.")
 
@@ -224,7 +226,7 @@ class Bounds(Section):
     """Limits on the work in progress in one process. When a limit is reached, reading pauses."""
 
     batches: int = Field(
-        default=64, ge=1, description="Maximum number of translated batches that are not delivered yet."
+        default=64, ge=1, description="Maximum number of translated batches that have not been delivered yet."
     )
     events: int = Field(
         default=100_000,
@@ -235,8 +237,8 @@ class Bounds(Section):
         default=256 * 1024 * 1024,
         ge=1024,
         description=(
-            "Maximum bytes of raw records that wait for translation. The same limit applies separately to records "
-            "that wait for delivery."
+            "Maximum bytes of raw records that are waiting for translation. The same limit applies separately to "
+            "records that are waiting for delivery."
         ),
     )
 
@@ -246,15 +248,15 @@ class InputLimits(Section):
 
     value_bytes: int = Field(default=Limits().value_bytes, ge=1, description="Maximum bytes of a raw value.")
     json_depth: int = Field(default=Limits().json_depth, ge=1, le=500, description="Maximum nesting depth of JSON.")
-    columns: int = Field(default=Limits().columns, ge=1, description="Maximum columns per row.")
+    columns: int = Field(default=Limits().columns, ge=1, description="Maximum number of columns per row.")
     rows: int = Field(
         default=Limits().rows,
         ge=1,
         le=999_999,
-        description="Maximum rows per message. `pos` has six digits for the row number.",
+        description="Maximum number of rows per message. `pos` has six digits for the row number.",
     )
     schema_text_bytes: int = Field(
-        default=Limits().schema_text_bytes, ge=1, description="Maximum size of an Avro schema's text."
+        default=Limits().schema_text_bytes, ge=1, description="Maximum size of an Avro schema's text, in bytes."
     )
     schema_depth: int = Field(
         default=Limits().schema_depth, ge=1, le=64, description="Maximum nesting depth of an Avro schema."
@@ -262,14 +264,14 @@ class InputLimits(Section):
     issue_raw_chars: int = Field(
         default=Limits().issue_raw_chars,
         ge=0,
-        description="Maximum characters of `issues[].raw`. Longer values are truncated.",
+        description="Maximum number of characters in `issues[].raw`. Longer values are truncated.",
     )
     schemas: int = Field(
         default=Limits().schemas,
         ge=1,
         description=(
-            "Maximum table schemas that a source can publish, over all tables and versions. Messages with another one "
-            "become dead letters."
+            "Maximum number of table schemas that a source can publish, over all tables and versions. Messages with "
+            "another schema become dead letters."
         ),
     )
     metadata_bytes: int = Field(
@@ -284,8 +286,8 @@ class InputLimits(Section):
         default=Limits().topics,
         ge=1,
         description=(
-            "Maximum topics that a process writes for a projection whose topics are derived from table names. Messages "
-            "for a further one become dead letters of that projection."
+            "Maximum number of topics that a process writes for a projection whose topics are derived from table "
+            "names. Messages for a further topic become dead letters of that projection."
         ),
     )
 
@@ -296,7 +298,9 @@ class InputLimits(Section):
 class Settings(Section):
     """The configuration of `translator run -c FILE`."""
 
-    group: Name = Field(default="cdc-translator", description="Consumer group. Also the name of the Faust app.")
+    group: Name = Field(
+        default="cdc-translator", description="Consumer group, which is also the name of the Faust app."
+    )
     group_instance_id: Name | None = Field(
         default=None,
         description=(
@@ -311,23 +315,24 @@ class Settings(Section):
     sources: tuple[Source, ...] = Field(min_length=1)
     start: Start = Field(
         default="earliest",
-        description="Where to start in partitions without a committed offset: earliest, latest, or a time (ISO 8601).",
+        description="Start position in partitions without a committed offset: earliest, latest, or a time (ISO 8601).",
     )
     registry: Registry | None = None
     delivery: Literal["at_least_once", "exactly_once"] = Field(
         default="at_least_once",
         description=(
-            "exactly_once writes in transactions: consumers that read only committed records see every event once."
+            "exactly_once writes in transactions: consumers that read only committed records see every event exactly "
+            "once."
         ),
     )
     on_error: dict[ErrorCode, Literal["dead_letter", "hold_table", "stop"]] = Field(
         default_factory=dict,
         description=(
             "What to do with a message that cannot be translated, by error code. Default: it becomes a dead letter. "
-            "hold_table: later messages of its table are held as well, until they are replayed in order. stop: its "
-            "partition stops at the message until the configuration changes; other partitions continue. "
+            "hold_table: later messages for the same table are held as well, until they are replayed in order. stop: "
+            "the message's partition stops there until the configuration changes; other partitions continue. "
             "CONTRADICTION, a message that contradicts the options of its source, stops the source by default, or "
-            "holds its whole partition (hold_table)."
+            "holds the message's whole partition (hold_table)."
         ),
     )
     masks: MasksSettings = MasksSettings()
@@ -352,7 +357,7 @@ class Settings(Section):
 
     @property
     def raw_topics(self) -> list[str]:
-        """The `topics` entries of all sources: names and patterns."""
+        """The `topics` entries of all sources, which are names and patterns."""
         return [topic for source in self.sources for topic in source.topics]
 
     @property
@@ -372,7 +377,7 @@ class Settings(Section):
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
 
     def writes(self, topic: str) -> bool:
-        """Return whether a topic is written. Topics from templates count, whether they exist or not."""
+        """Return whether a topic is written. Topics from templates count whether or not they exist."""
         return topic in self.written_topics or any(topic.startswith(one.prefix) for one in self.templates)
 
     @property
@@ -388,7 +393,7 @@ class Settings(Section):
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def codes(self, policy: str) -> frozenset[ErrorCode]:
-        """Return the error codes with this policy."""
+        """Return the error codes that have this policy."""
         return frozenset(code for code, chosen in self.on_error.items() if chosen == policy)
 
     _file: SettingsFile | None = PrivateAttr(default=None)

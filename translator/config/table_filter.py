@@ -11,17 +11,17 @@ from msgspec import Struct
 ANY = "*"
 
 _KEPT = 4096
-"""Maximum number of tables to cache results for. There has to be a limit because table names come from messages."""
+"""Maximum number of tables for which results are cached. A limit is needed because table names come from messages."""
 
 
 def matcher(pattern: str) -> Callable[[str], object]:
     """Return a predicate for names that match a pattern: `*` matches any characters, `?` matches one."""
-    # fnmatch also treats `[` as special, but these patterns do not.
+    # fnmatch also treats `[` as special, but these patterns support only `*` and `?`.
     return re.compile(fnmatch.translate(pattern.replace("[", "[[]"))).match
 
 
 class TableChoice(Struct, frozen=True):
-    """A pattern for tables by source. `table` matches `db.schema.table`, without levels that the source does not
+    """A pattern for the tables of a source. `table` matches `db.schema.table`, without levels that the source does not
     have.
     """
 

@@ -1,7 +1,8 @@
 """Topic names derived from table names: one topic per table or per source in a projection.
 
 Two tables never share a topic by accident. Name levels are joined with dots, and characters that a topic name cannot
-contain are replaced. A name that was changed, or that looks as if it was, ends with a digest of the levels.
+contain are replaced. A topic name that was changed, or that looks like a changed name, ends with a digest of the
+levels.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class TopicTemplate(Struct, frozen=True):
         return self._marked(levels, [*of_source, *named])
 
     def _marked(self, levels: Sequence[str], named: Sequence[str | None]) -> str:
-        # A name from JSON can contain half a surrogate pair. `json` writes it as an escape.
+        # A name from JSON can contain half of a surrogate pair, which `json` writes as an escape.
         digest = hashlib.sha256(json.dumps(named).encode()).hexdigest()[:_DIGEST_LENGTH]
         legal = self.prefix + ".".join(_NOT_OF_TOPICS.sub("_", level) for level in levels)
         return f"{legal[: MAX_LENGTH - 1 - _DIGEST_LENGTH]}-{digest}"

@@ -1,4 +1,6 @@
-"""Patterns in the configuration that match nothing: a misspelled one would leave a column unmasked without an error."""
+"""Patterns in the configuration that match nothing. A misspelled pattern would leave a column unmasked without an
+error.
+"""
 
 from __future__ import annotations
 
@@ -18,10 +20,10 @@ class _Entry(NamedTuple):
     """An entry with patterns.
 
     Args:
-        place: its path in the configuration.
-        patterns: its patterns that do not match everything, as text.
-        matches: whether one of the tables and columns seen matches.
-        of: what the entry selects.
+        place: the entry's path in the configuration.
+        patterns: those of its patterns that do not match everything, as text.
+        matches: whether the entry matches any of the tables and columns seen.
+        of: the kind of thing that the entry selects.
     """
 
     place: str

@@ -1,4 +1,4 @@
-"""The playground: one message, which product wrote it, what was decided, and the resulting events."""
+"""The playground: one message, which product wrote it, how it is read, and the resulting events."""
 
 from __future__ import annotations
 
