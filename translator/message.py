@@ -52,10 +52,11 @@ class Limits(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 NAME_BYTES = 512
-"""Maximum length of each part of a name, in UTF-8. No database reaches it: SQL Server allows 128 characters of at most
-3 bytes each, Oracle 128 bytes, and MySQL 64 characters.
+"""Maximum length of each part of a name, in bytes of UTF-8. No database reaches this limit: SQL Server allows 128
+characters of at most 3 bytes each, Oracle 128 bytes, and MySQL 64 characters.
 
-Names come from messages and become keys, labels and folders, so their length bounds how much a message adds to them.
+Names come from messages and become keys, labels and folders. The limit on their length therefore also limits how much a
+message adds to these.
 """
 
 
@@ -173,7 +174,7 @@ class Skip(Struct, frozen=True):
 class Learned(Struct, frozen=True):
     """The message describes other messages. It is written to the metadata topic under `key`, and the catalog learns it.
 
-    `announces` is what consumers also learn from the message: a changed structure is a `schema` event.
+    `announces` contains what consumers also learn from the message: a changed structure is a `schema` event.
     """
 
     key: str
@@ -184,9 +185,9 @@ class Learned(Struct, frozen=True):
 class Needs(Struct, frozen=True):
     """The message cannot be read until the metadata `key` has been learned.
 
-    With `registry_id`, the metadata does not come from another message. It is the schema that the registry stores under
-    that id. With `schema_text`, the message itself is complete, but an output needs the id that the registry assigns to
-    this schema under the subject `key`.
+    If `registry_id` is set, the metadata does not come from another message but is the schema that the registry stores
+    under that id. If `schema_text` is set, the message itself is complete, but an output needs the id that the registry
+    assigns to this schema under the subject `key`.
     """
 
     key: str
@@ -217,7 +218,7 @@ class Guard(Protocol):
     """
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """Return findings on the partition's next message, before anything from it is written."""
+        """Return findings about the partition's next message, before anything from that message is written."""
         ...
 
     def missed(self) -> None:
@@ -267,17 +268,17 @@ class Versioned(Protocol):
 
     @property
     def version(self) -> tuple[int, str]:
-        """Orders documents: a greater version is newer."""
+        """The order of documents: a greater version is newer."""
         ...
 
     @property
     def content(self) -> object:
-        """Equal for documents that lead to the same interpretation of rows."""
+        """A value that is equal for documents that lead to the same interpretation of rows."""
         ...
 
     @property
     def subject(self) -> str:
-        """A readable name for what the document describes, such as a table name."""
+        """A readable name for the thing that the document describes, such as a table name."""
         ...
 
 

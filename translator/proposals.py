@@ -10,8 +10,8 @@ from msgspec import Struct
 from translator.message import Change, Message
 
 Certainty: TypeAlias = Literal["certain", "likely", "unknown"]
-"""The reliability of the evidence: only one writer can produce such messages, no other known writer does, or there is
-no evidence.
+"""The reliability of the evidence: only one writer can produce such messages, no other known writer produces them, or
+no evidence exists.
 """
 
 

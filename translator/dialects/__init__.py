@@ -51,7 +51,7 @@ MASKED_VALUES: Mapping[str, Callable[[bytes, MaskedValues], bytes]] = {
     "shareplex": partial(masked_json, part_of=part_of_shareplex),
     "canal": partial(masked_json, part_of=part_of_canal),
 }
-"""Each returns a non-empty value with other row values, or raises Unmaskable."""
+"""By dialect: the function that replaces the row values in a non-empty message value, or raises Unmaskable."""
 
 
 @runtime_checkable

@@ -1,9 +1,9 @@
-"""Read a record from bytes with a schema that arrived with the data, using fastavro after a strict walk.
+"""Read a record from bytes with a schema that arrived with the data: first with a strict walk, then with fastavro.
 
 fastavro interprets a negative enum or union index as an index from the end, ignores bytes after the datum, and accepts
-integers of any length. The walk rejects all that, reports the position, and builds nothing. After it, only text
-encoding can fail in fastavro. fastavro never gets the original schema but one built from the checked types, with
-generated names and without logical types, which the caller interprets.
+integers of any length. The walk rejects all of this, reports the position, and builds nothing. After the walk, only
+text encoding can fail in fastavro. fastavro never gets the original schema, but a schema built from the checked types,
+with generated names and without logical types, which the caller interprets.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class DatumReader:
         self._plain = fastavro.parse_schema(_Renamed().write(schema))
 
     def read(self, data: bytes, path: str = "$") -> Datum:
-        """Return the record that the bytes contain, without any left over.
+        """Return the record that the bytes contain. No bytes may be left over.
 
         Raises:
             MessageError: MALFORMED_AVRO.
@@ -79,8 +79,8 @@ def _boolean(data: bytes, at: int) -> int:
 
 
 def _varint(data: bytes, at: int, most: int, last: int, bits: int) -> int:
-    """Return the end of an integer with at most `most` bytes. If it has that many, the last byte must not be greater
-    than `last`.
+    """Return the end of an integer with at most `most` bytes. If the integer has that many, its last byte must not be
+    greater than `last`.
     """
     for end in range(at, at + most - 1):
         if data[end] < 0x80:
@@ -117,7 +117,7 @@ _PRIMITIVES: Mapping[str, Scan] = {
 class _Compiler:
     def __init__(self) -> None:
         self._made: dict[int, Scan] = {}
-        """Cached by identity, because a type that is referred to occurs several times and is compiled once."""
+        """Cached by identity, because a type that others refer to occurs several times but is compiled only once."""
         self._composites: Mapping[str, Callable[[AvroType], Scan]] = {
             "record": self._record,
             "enum": lambda schema: enum_scan(len(schema.symbols)),
@@ -165,7 +165,7 @@ def _nullable(value: Scan) -> Scan:
         return at + 1 if branch == 0 else any_other(data, at)
 
     def any_other(data: bytes, at: int) -> int:
-        """Handle an invalid index, or one that is encoded in more bytes than it needs."""
+        """Handle an invalid index, or an index that is encoded in more bytes than necessary."""
         number, end = index(data, at)
         return value(data, end) if number else end
 

@@ -1,4 +1,4 @@
-"""Strict reading of Avro's binary encoding: scalars, what walks over any schema share, and the error type.
+"""Strict reading of Avro's binary encoding: scalars, the parts that walks over all schemas share, and the error type.
 
 All readers take the bytes and a value's start, and return its end. For a truncated value, the end is beyond the last
 byte, so that the next read raises IndexError.
@@ -30,7 +30,7 @@ class Damage(Exception):
 
 
 class TooMany(Damage):
-    """An array has more items than the limit, or a map more than the bytes can contain."""
+    """An array has more items than the limit allows, or a map has more than the bytes can contain."""
 
 
 TRUNCATED = "the bytes end inside a value"
@@ -41,7 +41,7 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
     """Read a zigzag varint with at most 64 bits, and return it with its end.
 
     Raises:
-        IndexError: the bytes end before it does.
+        IndexError: the bytes end before the varint does.
     """
     number = data[at]
     if number < 0x80:
@@ -115,7 +115,7 @@ def read_index(data: bytes, at: int, count: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | None]:
-    """Return the number of items in a block, their start and, if the block contains it, their end."""
+    """Return the number of items in a block, the start of the items and, if the block contains it, their end."""
     count, at = read_long(data, at)
     end = None
     if count < 0:
@@ -170,7 +170,7 @@ def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
 def union_scan(branches: Sequence[Scan]) -> Scan:
     """Return the walk over a union."""
     read = index_reader("union index", len(branches))
-    # Zigzag doubles a number, so an index below 64 is one byte, and this table saves the arithmetic.
+    # Zigzag doubles a number, so an index below 64 takes one byte, and this table saves the arithmetic.
     by_byte = {2 * number: branch for number, branch in enumerate(branches[:64])}
 
     def union(data: bytes, at: int) -> int:

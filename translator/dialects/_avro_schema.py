@@ -1,9 +1,9 @@
-"""Check Avro schemas that arrive with the data, before anything is read with them.
+"""Check Avro schemas that arrive with the data before anything is read with such a schema.
 
 Such a schema is untrusted input, and a small one can describe a huge structure: endlessly nested types, a type that
-contains itself, a few names that expand to billions of fields without a byte of data. It either becomes a tree of
-`AvroType` within limits or is rejected. Arrays and maps are not allowed: no supported writer uses them for rows and
-headers, and a count alone can request any amount of memory.
+contains itself, a few names that expand to billions of fields without a byte of data. The schema either becomes a tree
+of `AvroType` within the limits or is rejected. Arrays and maps are not allowed: no supported writer uses them for rows
+and headers, and a count alone can request any amount of memory.
 
 Names are not restricted to the characters that Avro allows: a registered namespace can be
 `com.attunity.queue.msg.chips-qa.X` (docs/formats/qlik.md §3b). Each schema has its own name table, and a name can be
@@ -39,8 +39,8 @@ MAX_DIGITS = 1000
 
 
 class AvroType(Struct, frozen=True):
-    """A checked type. `kind` is a primitive, `record`, `enum`, `fixed` or `union`. The other fields apply only to the
-    kinds that their names suggest.
+    """A checked type. `kind` is a primitive, `record`, `enum`, `fixed` or `union`. Each of the other fields applies
+    only to the kinds that its name suggests.
     """
 
     kind: str
@@ -55,7 +55,7 @@ class AvroType(Struct, frozen=True):
     """Precision for the logical type decimal; 0 if not declared."""
     scale: int = 0
     nodes: int = 1
-    """Number of types in it after every reference is expanded."""
+    """Number of types in this type after every reference has been expanded."""
 
     @property
     def namespace(self) -> str:
@@ -67,8 +67,8 @@ def parse_schema(text: bytes, limits: Limits) -> AvroType:
     """Return the type that a schema text declares.
 
     Raises:
-        MessageError: MALFORMED_AVRO if it is not an Avro schema, LIMIT_EXCEEDED, or UNSUPPORTED_SHAPE for arrays and
-            maps.
+        MessageError: MALFORMED_AVRO if the text is not an Avro schema, LIMIT_EXCEEDED, or UNSUPPORTED_SHAPE for arrays
+            and maps.
     """
     if len(text) > limits.schema_text_bytes:
         reason = (
@@ -95,7 +95,7 @@ def _json_of(text: bytes, limits: Limits) -> Any:
     except MessageError as error:
         if error.code is not ErrorCode.LIMIT_EXCEEDED:
             raise
-        # That error's reason refers to the limit for messages, which is a different one.
+        # The reason in that error refers to the limit for messages, which is a different limit.
         reason = (
             f"JSON with more than {levels} levels (limits.schema_depth is {limits.schema_depth}), or with a number "
             "that is too long"

@@ -30,18 +30,18 @@ class Statement(Struct, frozen=True):
     """One statement, completely understood."""
 
     tables: tuple[Name, ...]
-    """The tables whose structure or rows it changes, each once, in text order."""
+    """The tables whose structure or rows the statement changes, each listed once, in text order."""
 
     truncates: bool = False
-    """It only empties its tables."""
+    """The statement only empties its tables."""
 
 
 @lru_cache(maxsize=_CACHED)
 def read_statement(sql: str, dialect: str) -> Statement | None:
     """Return what the text does, or None if it is not a single statement that is completely understood.
 
-    Never raises, because the text comes from outside and "not understood" is a valid result. `dialect` is sqlglot's
-    name.
+    Never raises, because the text comes from outside and "not understood" is a valid result. `dialect` is the name that
+    sqlglot uses.
     """
     if len(sql) > MAX_CHARS or any(mark in sql for mark in _EXECUTABLE_COMMENTS):
         return None
@@ -79,8 +79,8 @@ def _depth(tokens: Iterable[Token]) -> int:
 
 @cache
 def _strict(parser: Any) -> Any:
-    """Return the parser class, changed to raise an error for anything that it does not understand. Unchanged, it would
-    log a warning that quotes the text.
+    """Return the parser class, changed to raise an error for anything that it does not understand. The unchanged class
+    would log a warning that quotes the text.
     """
     return type(parser)("StrictParser", (parser,), {"_warn_unsupported": _refuse})
 
@@ -90,13 +90,13 @@ def _refuse(parser: object) -> None:
 
 
 def _statement(names: Iterable[Name | None], *, truncates: bool = False) -> Statement | None:
-    """Return None if one of the names is None."""
+    """Return the statement, or None if one of the names is None."""
     found = list(names)
     known = [name for name in found if name]
     return Statement(tuple(dict.fromkeys(known)), truncates) if len(known) == len(found) else None
 
 
-# -- statements read token by token that contain only names
+# -- statements that contain only names, read token by token
 
 
 def _truncate(tokens: Sequence[Token]) -> Statement | None:

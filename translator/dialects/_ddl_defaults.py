@@ -1,6 +1,7 @@
-"""Determine the value that an added column's default gives to existing rows, if the source leaves no doubt.
+"""Determine the value that existing rows get from an added column's default, if the source leaves no doubt about it.
 
-A value that the source would round, pad, truncate, or interpret by its settings is uncertain and is not filled in.
+A value that the source would round, pad, truncate, or interpret according to its settings is uncertain and is not
+filled in.
 """
 
 from __future__ import annotations
@@ -37,8 +38,8 @@ _LABEL = re.compile(r"'((?:[^']|'')*+)'")
 
 
 def mysql_value(type_: SqlType, literal: Literal) -> str | None:
-    """Return the value's text as MySQL stores and shows it. For `implicit`, use the implicit default of a NOT NULL
-    column.
+    """Return the value's text as MySQL stores and shows it. A literal of kind `implicit` is the implicit default of a
+    NOT NULL column.
     """
     rule = _MYSQL.get(type_parts(type_).name)
     if rule is None or type_.charset == "binary":
@@ -81,7 +82,7 @@ def _enum(parts: TypeParts, literal: Literal) -> str | None:
 
 
 def _set(parts: TypeParts, literal: Literal) -> str | None:
-    """Labels are in the order in which the type lists them, whatever their order in the default."""
+    """Labels are returned in the order in which the type lists them, whatever their order in the default."""
     if literal.kind == "number":
         return None
     chosen = literal.text.split(",") if literal.text else []
@@ -143,7 +144,9 @@ _MYSQL: Mapping[str, _Rule] = {
     "time": _time,
     "year": _year,
 }
-"""Types whose constants are certain. TIMESTAMP depends on the session's time zone, and bytes on how they are sent."""
+"""Types whose constants are certain. A TIMESTAMP depends on the session's time zone, and bytes depend on how they are
+sent.
+"""
 
 MYSQL_CANONICAL: Mapping[str, str] = {
     **dict.fromkeys(("tinyint", "int1", "bool", "boolean", "year"), "int16"),

@@ -1,9 +1,9 @@
-"""Determine what a SQL statement does to existing rows without row events: one classification for all dialects.
+"""Determine how a SQL statement changes existing rows without row events: one classification for all dialects.
 
 The classification looks at words instead of using a parser: `ALTER TABLE … DROP PARTITION` removes rows in any
-spelling. If the words leave doubt, it assumes that values could have changed. Other statements have no effect: an
-index, a comment or a storage option does not change rows. The manuals say which partition operations lose rows: MySQL's
-COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
+spelling. If the words leave doubt, the classification assumes that values could have changed. Other statements have no
+effect: an index, a comment or a storage option does not change rows. The manuals say which partition operations lose
+rows: MySQL's COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ class Effect(Struct, frozen=True):
 
     Args:
         note: one of `cdc_core.statement_notes.NOTES`. For DEFAULT_FILLED, `type` and `literal` are set.
-        table: as written, with unquoted names folded as in the source. None means all tables in `db`.
-        db: None without a table means all tables that the message could be about.
+        table: the table's name as written, with unquoted names folded as in the source. None means all tables in `db`.
+        db: the table's database. If `table` is also None, None means all tables that the message could be about.
     """
 
     note: str
@@ -81,7 +81,7 @@ _LONGEST_DOTTED = 4
 
 @lru_cache(maxsize=_CACHED)
 def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
-    """Return what a text with one or more statements does, each effect once and in order. Never raises.
+    """Return the effects of a text with one or more statements, in order and without duplicates. Never raises.
 
     Args:
         grammar: one of the grammars in `_ddl_words`.
@@ -99,9 +99,9 @@ def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
 
 @lru_cache(maxsize=_CACHED)
 def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
-    """Return what an INSERT, UPDATE, DELETE or REPLACE without row events does. Never raises.
+    """Return the effects of an INSERT, UPDATE, DELETE or REPLACE without row events. Never raises.
 
-    The names alone do not show which of several tables an UPDATE or DELETE changes. In that case it can be any table.
+    The names alone do not show which of several tables an UPDATE or DELETE changes. In that case, it can be any table.
     """
     words = split(words_of(sql[:MAX_CHARS], grammar), ";")
     names = {_Statement(part, grammar).changed_table() for part in words} or {None}
@@ -117,7 +117,7 @@ def is_row_statement(sql: str, grammar: str) -> bool:
 
 
 def _is_code(words: Sequence[Token]) -> bool:
-    """Return whether a procedure, trigger or block begins here. Its text runs later, or elsewhere."""
+    """Return whether a procedure, trigger or block begins with these words. Its text runs later, or elsewhere."""
     head = [token.text.upper() for token in words[:8] if token.kind == WORD]
     if head[:1] in (["BEGIN"], ["DECLARE"]):
         return head not in (["BEGIN"], ["BEGIN", "WORK"], ["BEGIN", "TRANSACTION"])
@@ -365,7 +365,7 @@ class _Statement:
         yield from self._retyped(table, column)
 
     def _changed(self, table: Name) -> Iterator[Effect]:
-        """In MySQL, name and type are one clause."""
+        """In MySQL, one clause contains both the new name and the type."""
         self._accept("COLUMN")
         self._skip("IF", "EXISTS")
         old, new = self._part(), self._part()
@@ -554,8 +554,8 @@ def _arguments(words: Sequence[Token]) -> str:
 
 
 class _Rest:
-    """Parse the rest of a column after its type: whether values are computed, whether NULL is allowed, and the
-    default.
+    """Parse the rest of a column definition after the type: whether values are computed, whether NULL is allowed, and
+    the default.
     """
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:
@@ -564,7 +564,7 @@ class _Rest:
         for at, token in enumerate(words):
             after = words[at + 1] if at + 1 < len(words) else _END
             if depth == 0:
-                # If a default could occur twice, as with MySQL's ON UPDATE …, it comes first.
+                # If DEFAULT could occur twice, as with MySQL's ON UPDATE …, the column's own default comes first.
                 if token.is_word("DEFAULT") and self.default is None and not _follows(words, at, "BY"):
                     self.default = _expression(words[at + 1 :])
                 self.not_null |= token.is_word("NOT") and after.is_word("NULL")
@@ -606,7 +606,7 @@ def _expression(words: Sequence[Token]) -> list[Token]:
 
 
 def _literal(words: Sequence[Token], grammar: str) -> Literal | None:
-    """Return the constant, or None for an expression."""
+    """Return the default's constant, or None for an expression."""
     tokens = [*words]
     while len(tokens) > 2 and tokens[0].is_mark("(") and tokens[-1].is_mark(")"):
         tokens = tokens[1:-1]

@@ -1,4 +1,4 @@
-"""Split SQL text into words: what all statements in four grammars have in common, and nothing more.
+"""Split SQL text into words. This covers what all statements in four grammars have in common, and nothing more.
 
 The statement classification (`_ddl_effects`) must also read texts that no parser understands: a statement about
 partitions removes rows whether or not its text is completely understood.
@@ -71,7 +71,7 @@ FOLDS: Mapping[str, Callable[[str], str]] = {ORACLE: str.upper, POSTGRES: str.lo
 
 
 def words_of(sql: str, grammar: str) -> list[Token]:
-    """Return a text's tokens, without comments. Takes linear time and never raises."""
+    """Return a text's tokens, without comments. Takes linear time, and never raises."""
     found = []
     for match in _PATTERNS[grammar].finditer(sql):
         kind, text = match.lastgroup, match[0]
@@ -88,7 +88,7 @@ def _quoted(kind: str, text: str, grammar: str) -> Token:
     end = "]" if text[0] == "[" else text[0]
     whole = len(text) > 1 and text[-1] == end
     inside = text[1:-1] if whole else text[1:]
-    # Whether a backslash escapes depends on sql_mode.
+    # Whether a backslash is an escape character depends on sql_mode.
     odd = not whole or (grammar == MYSQL and kind != "name" and "\\" in inside)
     value = inside.replace(end * 2, end)
     if kind == "string":

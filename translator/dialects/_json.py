@@ -22,7 +22,7 @@ JsonObject = dict[str, Any]
 
 
 ONE_A_RECORD = "configure the writer to send each message in a record of its own"
-"""The advice about records with several messages, for dialects that read only one."""
+"""The advice about records with several messages, for dialects that read only one message per record."""
 
 
 def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObject:
@@ -41,7 +41,7 @@ def parse_object(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> JsonObj
 
 
 def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str = ONE_A_RECORD) -> Any:
-    """Return any JSON value within the depth limit. `several` says what to do if there are more values."""
+    """Return any JSON value within the depth limit. `several` is the advice if the text contains more values."""
     try:
         return _parse_all(_decode_one, _json_members.decode_one, value, limits, rows)[0]
     except MessageError as error:
@@ -52,7 +52,7 @@ def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str =
 
 
 def _is_sequence(value: bytes) -> bool:
-    """Return whether a text that is not one JSON value contains several."""
+    """Return whether a text that is not a single JSON value contains several values."""
     try:
         return len(_json_members.decode_all(value.removeprefix(_BOM))) > 1
     except (MessageError, ValueError, ArithmeticError, RecursionError):
@@ -76,7 +76,7 @@ def _parse_all(decode: _Decode, decode_again: _Decode, value: bytes, limits: Lim
     try:
         parsed = _decoded(decode, text, limits)
     except MessageError:
-        # The cause can be just a lone surrogate, which msgspec rejects anywhere.
+        # The only cause may be a lone surrogate, which msgspec rejects anywhere.
         if not has_surrogate_escape(text):
             raise
         parsed = _decoded(decode_again, text, limits)
@@ -93,13 +93,13 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
     except RecursionError:
         raise _too_deep(limits) from None
     except msgspec.ValidationError:
-        # Only one check is left here: an integer has at most 4300 digits.
+        # Only one error is still possible here: an integer has more than 4300 digits.
         raise _too_many_digits() from None
-    except UnicodeDecodeError:  # its own message calls the offset inside a string the position
+    except UnicodeDecodeError:  # its own message gives the offset inside a string as the position
         raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a string in it is not UTF-8") from None
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise MessageError(ErrorCode.MALFORMED_JSON, f"not JSON: {error}") from None
-    except (InvalidOperation, ValueError):  # an exponent has at most 18 digits; int() rejects what msgspec rejects
+    except (InvalidOperation, ValueError):  # an exponent has more than 18 digits; int() rejects what msgspec rejects
         raise _too_many_digits() from None
 
 
@@ -126,8 +126,9 @@ _MEMBER_COLONS = (b'":', b" :", b"\t:", b"\n:", b"\r:")
 def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
     """Reject JSON text in which an object repeats a field name, because the parser silently keeps the last one.
 
-    A field's colon follows a quote or white space. The same bytes inside strings can only increase the count. If as
-    many fields were parsed as there are such colons, no name is repeated. This check costs a tenth of a second parse.
+    A field's colon follows a quote or white space. The same bytes inside strings can only increase the count of such
+    colons. If the count equals the number of parsed fields, no name is repeated. This check takes a tenth of the time
+    that a second parse would take.
 
     Args:
         value: the text.
@@ -166,7 +167,7 @@ _TYPES_OF_AVRO = {bytes: "bytes", float: "number"}
 
 
 def json_type(value: object) -> str:
-    """Return the JSON name for a parsed value's type."""
+    """Return JSON's name for a parsed value's type."""
     return "null" if value is None else (_TYPES | _TYPES_OF_AVRO)[type(value)]
 
 

@@ -1,7 +1,7 @@
 """Parse JSON a second time with the standard library, which is slower but reports more.
 
-It accepts lone surrogates, for which msgspec rejects the whole text. It also sees field names that an object repeats,
-while msgspec keeps only the last one.
+The standard library accepts lone surrogates, for which msgspec rejects the whole text. It also reports field names that
+an object repeats, while msgspec keeps only the last of them.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ def decode_one(value: bytes) -> list[Any]:
 
 
 def decode_all(value: bytes) -> list[Any]:
-    """Same as `decode_one`, for a text that can contain several values or none."""
+    """Decode all values in a text, which can contain several or none. Otherwise the same as `decode_one`."""
     return list(_values(_exact, value.decode()))
 
 
 def check_surrogates(parsed: list[Any], rows: Rows) -> None:
     """Reject lone surrogates outside the cells in `rows`. In a cell, one becomes an issue for the column. Names, SQL
-    text and everything else in an event cannot be written with them.
+    text and all other parts of an event cannot be written if they contain lone surrogates.
 
     Raises:
         MessageError: INVALID_FIELD with the path.
@@ -52,8 +52,8 @@ def check_surrogates(parsed: list[Any], rows: Rows) -> None:
 
 
 def _check_children(root: object, path: str, rows: Rows) -> None:
-    # Depth first, storing only the paths to open objects and arrays. A message has many more values, and each path can
-    # contain long names.
+    # The walk is depth first and stores only the paths to open objects and arrays, because a message has many more
+    # values and each path can contain long names.
     pending = [(path, "$", _children(root))]
     while pending:
         path, place, children = pending[-1]
@@ -72,7 +72,7 @@ def _check_children(root: object, path: str, rows: Rows) -> None:
 
 
 def _children(node: object) -> Iterator[tuple[str | int, object]]:
-    """Fields by name, elements by index."""
+    """Yield fields by name, and elements by index."""
     if isinstance(node, dict):
         return iter(node.items())
     return iter(enumerate(node if isinstance(node, list) else ()))

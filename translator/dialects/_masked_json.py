@@ -100,7 +100,7 @@ def _read(piece: str) -> str:
 
 
 def _text(piece: str, masked: MaskedValues, part: Part) -> str:
-    """A string in which every unchanged character keeps its spelling."""
+    """Return a masked string in which every unchanged character keeps its spelling."""
     if part == "keep":
         return piece
     text = _read(piece)

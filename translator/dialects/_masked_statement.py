@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from translator.dialects._masked_values import MaskedValues
 
 _CLOSING: Mapping[str, str] = {"[": "]", "(": ")", "{": "}", "<": ">"}
-"""The delimiters of Oracle's q'[…]' literals that are not their own end."""
+"""The opening delimiters of Oracle's q'[…]' literals that differ from their closing delimiters."""
 
-# Each piece begins where the last one ends and is never read twice, so that the time grows with the text only.
+# Each piece begins where the last one ends and is never read twice, so that the time grows linearly with the text.
 _PIECE = re.compile(
     r"""
     (?P<space>\s+)
@@ -39,11 +39,11 @@ _SIZED = re.compile(
 """Types that can have a length, a precision or a scale in parentheses."""
 
 _SIZE = re.compile(r"-?\d{1,5}", re.ASCII)
-"""A length or a precision. A longer number is a value, after any word."""
+"""A length or a precision. A longer number is always a value, whatever word precedes it."""
 
 
 def masked_statement(sql: str, masked: MaskedValues, *, quotes: str = "'\"") -> str:
-    """Return SQL with other literals and comments. Numbers stay only as lengths of column types in DDL.
+    """Return SQL with other literals and comments. Only numbers that are lengths of column types in DDL stay unchanged.
 
     Args:
         quotes: the quote characters for strings. Any other quote contains a name.
@@ -93,7 +93,7 @@ def _pieces(sql: str, masked: MaskedValues, quotes: str) -> Iterator[str]:
 
 
 def _end_of_block(sql: str, at: int) -> int:
-    """Return the end of a comment. It can contain comments, as in PostgreSQL, and can lack its end."""
+    """Return the end of a comment. A comment can contain others, as in PostgreSQL, and can be unterminated."""
     depth = 0
     for found in _BLOCK.finditer(sql, at):
         depth += 1 if found[0] == "/*" else -1
@@ -108,7 +108,7 @@ def _comment(text: str, masked: MaskedValues) -> str:
 
 
 def _until(sql: str, at: int, closing: str) -> tuple[int, str]:
-    """Return the end of a literal, and its content. Without its end, it is the rest of the text."""
+    """Return the end of a literal, and its content. An unterminated literal extends to the end of the text."""
     found = sql.find(closing, at)
     return (len(sql), sql[at:]) if found < 0 else (found + len(closing), sql[at:found])
 

@@ -2,7 +2,7 @@
 
 A masked value parses like the original. A date stays a date. A number keeps its digits, sign and scale and is not
 greater. Letters stay letters with the same number of bytes. Equal values are masked equally, so that a change is still
-a change. NULL, booleans, 0, 1, empty texts, time zones and punctuation stay.
+a change. NULL, booleans, 0, 1, empty texts, time zones and punctuation are not changed.
 """
 
 from __future__ import annotations
@@ -19,19 +19,21 @@ _TIME = r"(?P<hour>\d{2,3}):(?P<minute>\d\d)(?::(?P<second>\d\d))?(?P<fraction>\
 _TIMES = re.compile(f"{_DATE}|(?<![:+\\d-]){_TIME}", re.ASCII)
 _HAS_TIME = re.compile(r"-?(\d{4}([-/.])\d\d\2\d\d([ T:].*)?|\d{2,3}:\d\d(:\d\d)?([^\d:].*)?)", re.ASCII)
 _HEX_BYTES = re.compile(r"(?:[0-9A-F]{2})+", re.ASCII)
-"""Bytes as Qlik Replicate writes them. A word in capitals from A to F is masked in the same way."""
+"""Bytes as Qlik Replicate writes them. A word that consists of the capitals A to F is masked in the same way."""
 
 _HEX = re.compile(r"(?:0[xX])?[0-9a-fA-F{}-]{8,}", re.ASCII)
 
 _DIGITS = 1000
-"""Longer numbers are masked in parts, because Python does not convert more than 4300 digits."""
+"""Maximum number of digits that are masked together. Longer numbers are masked in parts, because Python does not
+convert more than 4300 digits.
+"""
 
 _LETTERS: Mapping[int, str] = {2: "àçéñöüß", 3: "一二三四五六七", 4: "𠀀𠀁𠀂𠀃"}
 """Letters by their size in UTF-8."""
 
 
 class MaskedValues:
-    """The masks for one copy. Equal values are masked equally, and differently with another key.
+    """The masks for one copy. Equal values are masked equally, but another key masks them differently.
 
     Args:
         key: up to 64 secret bytes. Anyone who knows them can guess values by trial.
@@ -80,7 +82,7 @@ def _stream(value: bytes, key: bytes) -> Iterator[int]:
 
 
 def _below(digits: str, chance: Callable[[int], int]) -> str:
-    """Return the same number of digits with no greater value. A power of ten becomes any smaller number."""
+    """Return as many digits, with a value that is not greater. A power of ten becomes any smaller number."""
     if len(digits) > _DIGITS:
         head, tail = digits[:_DIGITS], digits[_DIGITS:]
         masked = _below(head, chance).zfill(len(head))
@@ -106,7 +108,7 @@ def _fraction(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _moved(text: str, chance: Callable[[int], int]) -> str:
-    """Return another day and time of day. MySQL's zero date stays."""
+    """Return another day and time of day. MySQL's zero date is not changed."""
     if text.startswith("0000"):
         return text
 
@@ -125,7 +127,7 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 def _is_hex(text: str) -> bool:
     """Return whether a text is bytes in hex, a hex number or a UUID rather than a word that consists of these letters.
 
-    Bytes can have letters only. A text with other letters in its place would not be bytes any more.
+    Bytes can consist of letters only. If other letters replaced them, the text would no longer be bytes.
     """
     if _HEX_BYTES.fullmatch(text) is not None:
         return True

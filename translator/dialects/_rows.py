@@ -29,7 +29,7 @@ class ConvertersOr(dict[str, Converter | None]):
 
 
 class Findings(Struct):
-    """A row's issues and notes, in order. One that applies to both images is listed once.
+    """A row's issues and notes, in order. An issue or note that applies to both images is listed once.
 
     `sent` is the text that the cells were parsed from, or None if all cells are text or the message is not JSON.
     """
@@ -42,13 +42,14 @@ class Findings(Struct):
 def build_image(
     cells: Iterable[tuple[str, object]], converters: Converters, findings: Findings, limits: Limits
 ) -> Image:
-    """Return column name -> canonical value, in the order of `cells`. None stays null. `cells` can be iterated twice.
+    """Return column name -> canonical value, in the order of `cells`. None stays null. `cells` may be iterated twice.
 
     A value without a faithful canonical form is left out and becomes an issue, with its raw text truncated to
     `limits.issue_raw_chars`. A value that was read under an assumption stays and gets the note `ASSUMPTION=column`.
     """
     try:
-        # The common case without unusual values. Hardly any row has one, and this runs for every cell.
+        # The common case, without unusual values. Hardly any row has an unusual value, and this code runs for every
+        # cell.
         return {
             name: value if value is None or (convert := converters[name]) is None else convert(value)  # type: ignore[misc]
             for name, value in cells
@@ -75,9 +76,7 @@ class Columns:
         return self._converters[name]
 
     def image(self, row: Mapping[str, object], findings: Findings, limits: Limits) -> Image:
-        """Return the same image as `build_image`, but touch only those columns in a complete row that need a
-        conversion.
-        """
+        """Return the same image as `build_image`. In a complete row, process only columns that need a conversion."""
         if row.keys() != self.names:
             return build_image(row.items(), self._converters, findings, limits)
         image: dict[str, Any] = dict(row)

@@ -15,9 +15,9 @@ _KEPT = frozenset((Decimal, dict, list))
 
 
 class SentJson:
-    """Parsed JSON text that can be asked how a value was spelled. Does no work before that."""
+    """Parsed JSON text that can look up how a value was spelled. Does no work until the first look-up."""
 
-    __slots__ = ("_parsed", "_spans", "_value")  # one is created for every message
+    __slots__ = ("_parsed", "_spans", "_value")  # an object is created for every message
 
     def __init__(self, value: bytes, parsed: Sequence[object]) -> None:
         self._value = value

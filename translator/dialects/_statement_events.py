@@ -14,7 +14,7 @@ from translator.values import Assumed, Converter, Unrepresentable
 
 
 class ConcernedTables(Struct, frozen=True):
-    """An event's table. Without one, all tables in `db`; without a `db`, all tables in the source."""
+    """An event's table. If `table` is None, all tables in `db`; if `db` is also None, all tables in the source."""
 
     table: TableName | None
     db: str | None
@@ -30,7 +30,7 @@ class Filled(Struct, frozen=True):
 
 
 Fill: TypeAlias = Callable[[SqlType, Literal], Filled | None]
-"""Returns a default in canonical form, or None if it is not certain."""
+"""Returns a default in canonical form, or None if the value is uncertain."""
 
 
 def announced(
@@ -39,8 +39,8 @@ def announced(
     """Return one event for each table whose rows the statement changes, in text order.
 
     Args:
-        change: the event without effects. If the statement contains other table names than the message, the task may
-            have renamed the table. In that case, the message's table is also affected.
+        change: the event without effects. If the table names in the statement differ from the one in the message, the
+            task may have renamed the table. In that case, the message's table is also affected.
     """
     found: dict[ConcernedTables, list[Effect]] = {}
     for effect in effects:
@@ -83,7 +83,7 @@ def _filled(effect: Effect, fill: Fill) -> Filled | None:
 
 
 def constant(type_: str, convert: Converter, text: str) -> Filled | None:
-    """Return a constant's text as a value with a canonical type, or None if the type cannot hold it."""
+    """Return a constant's text as a value with a canonical type, or None if the type cannot hold the value."""
     try:
         value = convert(text)
     except (Assumed, Unrepresentable, ValueError):

@@ -14,7 +14,7 @@ Topics: TypeAlias = dict[str, str] | str | None
 """The option as written in the configuration."""
 
 Level = Literal["DB", "SCHEMA"]
-"""The level before the table in a name, which depends on the dialect."""
+"""The name level before the table, which depends on the dialect."""
 
 _TOPICS_CACHED = 4096
 
@@ -26,7 +26,7 @@ class TopicTables:
         owner: the dialect.
 
     Raises:
-        ConfigError: the option is written in none of the supported ways.
+        ConfigError: the option is not written in any of the supported ways.
     """
 
     def __init__(self, owner: str, level: Level, given: Mapping[str, str] | str | None) -> None:

@@ -20,7 +20,7 @@ OPERATIONS: Mapping[str, str] = {"INSERT": "c", "UPDATE": "u", "DELETE": "d", "I
 
 
 class RowMessage(Struct, frozen=True):
-    """A parsed message with rows. `complete`: its images contain all columns, except for an `old` that lists only
+    """A parsed message with rows. `complete`: the images contain all columns, except for an `old` that lists only
     changes.
 
     `sent` is the message text, or None if all cells are text.
@@ -64,7 +64,7 @@ class _Shared(Struct):
     """The fields that all rows in a message share. An empty `findings` is reused for the next row, because few rows
     need more.
 
-    `listed`: the table's columns, if an after image leaves out existing columns.
+    `listed`: the table's columns, if an after image leaves out columns that exist.
     """
 
     message: RowMessage
@@ -136,8 +136,8 @@ def _changed(before: Row, after: Row) -> list[str]:
 def _with_key(old: Row, after: Row, key: Sequence[str]) -> Row:
     """Return `old` plus the key columns that it leaves out as unchanged. Every row image contains the whole key.
 
-    Other columns stay unknown. Under NOBLOB, `old` can lack a changed column, because the server did not log its
-    previous value. In that case, absent does not mean unchanged.
+    Other columns stay unknown. Under NOBLOB, `old` can lack a changed column, because the server did not log the
+    column's previous value. In that case, absent does not mean unchanged.
     """
     return {name: old.get(name, value) for name, value in after.items() if name in old or name in key}
 
@@ -145,7 +145,7 @@ def _with_key(old: Row, after: Row, key: Sequence[str]) -> Row:
 def _untyped(layout: Layout, before: OldRow, after: OldRow) -> Sequence[str]:
     """Return notes on columns without a type in a message that contains types."""
     known = layout.columns.names
-    # If there are two images, all columns of one are in the other.
+    # If a row has two images, one of them contains all columns of the other.
     row = after if len(after or ()) >= len(before or ()) else before
     if not known or row is None or row.keys() <= known:
         return ()

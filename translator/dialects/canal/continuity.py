@@ -1,12 +1,11 @@
-"""The continuity check: all updates in a partition, as they were read, must be consistent with each other (§6.5, C and
-D).
+"""The continuity check: all updates in a partition, as read so far, must be consistent with each other (§6.5, C and D).
 
 An UPDATE with two full images does not show which of them is the before image. The declaration decides, and the rows
 show when it is wrong: the row before a change must be what the key's last change produced. The check does not change
 events.
 
 Some contradictions are only apparent: after a restart, DTS sends earlier messages again. Evidence therefore counts only
-if the message is later at the source than the one it is compared with, or new in the same second.
+if its message is later at the source than the message it is compared with, or is new in the same second.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ def continuity_of(options: Options) -> Continuity:
 
 
 def remedy(options: Options) -> str:
-    """The settings that determine which image is which."""
+    """Return the settings that determine which image is which."""
     if options.profile == "dts":
         if options.instance is None:
             return "profile (dts_legacy), or declare instance.created and instance.restarted"
@@ -118,10 +117,10 @@ class ContinuityGuard:
         return [finding for finding in findings if finding is not None]
 
     def missed(self) -> None:
-        """Note that one of the partition's messages has no events, so the rows that it changed are unknown."""
+        """Note that one of the partition's messages has no events, so that the rows that it changed are unknown."""
         self._forget(None)
 
-    # -- updates that can be read either way
+    # -- updates that can be read in two ways
 
     def _undecided(self, message: Message, change: RowEvidence, x: int | None, y: int | None) -> Finding | None:
         reading = _DATA_BEFORE if swapped(change) else _DATA_AFTER
@@ -129,7 +128,7 @@ class ContinuityGuard:
         unconfirmed = self._unconfirmed[reading]
         unconfirmed.add(message.offset)
         if key is None or key_before is None:
-            # A key with NULL does not identify a row. The row with the other key did change, but its new values are
+            # A key with NULL does not identify a row. The row with the other key did change, but the new values are
             # unknown.
             for named in filter(None, (key, key_before)):
                 self._leave(named, message, change, None)
@@ -180,8 +179,8 @@ class ContinuityGuard:
     def _contrary(
         self, message: Message, change: RowEvidence, evidence: int, reading: str, *, earlier: bool = False
     ) -> Finding | None:
-        """Return text with position and direction, but never row contents. If the check only warns, it warns less and
-        less often.
+        """Return a text with position and direction, but never row contents. If the check only warns, its warnings
+        become less and less frequent.
         """
         self.contradictions += 1
         if not self._fatal and self.contradictions.bit_count() > 1:
@@ -220,7 +219,8 @@ class ContinuityGuard:
         """Set a key's current row."""
         commit, snapshot = change.ts_commit_us, change.op == "r"
         if snapshot:
-            # A full load overlaps with the changes that follow, so its row can be older than its message but not newer.
+            # A full load overlaps with the changes that follow, so a row in it can be older than its message, but not
+            # newer.
             commit = commit or change.ts_capture_us
         pairs = self._pairs(self._known.get(key), change, None)
         self._keep(key, KeyState(row, message.offset, commit, snapshot=snapshot, pairs=pairs))
@@ -246,8 +246,8 @@ class ContinuityGuard:
 
     def _confirm(self, reading: str, offset: int) -> None:
         if reading == _DATA_BEFORE:
-            # Only an instance from before the swap writes this. An instance switches format only once, from legacy to
-            # current (C.1), so everything earlier is legacy.
+            # Only an instance created before the swap writes this. An instance switches format only once, from legacy
+            # to current (C.1), so everything earlier is legacy.
             self._unconfirmed[reading].confirm_until(offset)
         elif reading:
             self._unconfirmed[reading].confirm(offset)
@@ -260,7 +260,7 @@ class ContinuityGuard:
             self._horizon = max(self._horizon, forgotten.commit or -1)
 
     def _begin(self, change: RowEvidence) -> None:
-        """Set the time of the first change since the state was reset, for all tables or for one."""
+        """Set the time of the first change since the state was reset, for all tables or for one table."""
         if self._anew and change.ts_commit_us is not None:
             self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
 
@@ -276,8 +276,8 @@ class ContinuityGuard:
         return known.pairs if len(known.pairs) >= SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
-        """After DDL, the rows in its table are unknown. If the DDL can affect other tables or contains rows, all rows
-        are unknown.
+        """Forget the rows in the table of a DDL statement, because they are unknown now. If the statement can affect
+        other tables or contains rows, forget all rows.
         """
         if change.ddl is not None:
             one = change.ddl.parsed and len(change.ddl.tables or ()) == 1 and not change.notes

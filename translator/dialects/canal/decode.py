@@ -102,8 +102,8 @@ class Canal:
         self._options = chosen
 
     def guard(self) -> Guard | None:
-        """Return one partition's check: whether the writer is the declared one, and optionally whether updates are
-        consistent with each other. With `auto`, it gives hints about the profile to declare.
+        """Return one partition's guard. It checks whether the writer is the declared one and, optionally, whether
+        updates are consistent with each other. With `auto`, the guard gives hints about the profile to declare.
         """
         if self._auto:
             return UndeclaredFormGuard()
@@ -178,7 +178,7 @@ class Canal:
         return Changes([*row_changes(rows, self._limits)])
 
     def decode_plainly(self, message: Message) -> Outcome:
-        """Return the same as `decode`, for any message."""
+        """Return the same result as `decode`, for any message."""
         value = message.value
         if value is None:
             return Skip("tombstone")
@@ -213,8 +213,8 @@ class Canal:
         return [_watermark(head)] if type_ == WATERMARK else self._without_rows(head, body)
 
     def _without_rows(self, head: Head, body: JsonObject) -> list[Change]:
-        """For QUERY, `isDdl` only helps to recognize the text of row events, because its meaning there changed twice
-        (§3.2).
+        """Return the changes of a message without rows. For QUERY, `isDdl` only helps to recognize the text of row
+        events, because its meaning in a QUERY changed twice (§3.2).
         """
         for name in ("data", "old"):
             if has_rows(field(body, name, list, "$", optional=True) or ()):

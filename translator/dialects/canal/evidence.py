@@ -20,7 +20,9 @@ RowKey: TypeAlias = tuple[TableName, bytes]
 
 
 class RowEvidence(Protocol):
-    """A changed row. A key is None if the table has none or the row has NULL in it. A hash is None without an image."""
+    """A changed row. A key is None if the table has no key or the row has NULL in the key. A hash is None if the image
+    does not exist.
+    """
 
     @property
     def op(self) -> str: ...
@@ -42,7 +44,7 @@ class RowEvidence(Protocol):
     def has_before(self) -> bool: ...
     @property
     def has_two_images(self) -> bool:
-        """Return whether it is an update whose two images contain the same columns."""
+        """Return whether the change is an update whose two images contain the same columns."""
         ...
 
     def key(self) -> RowKey | None:
@@ -53,7 +55,7 @@ class RowEvidence(Protocol):
     def before(self) -> int | None: ...
     def after(self) -> int | None: ...
     def differing(self) -> list[str]:
-        """Return the after image's columns that are different in the before image or missing from it."""
+        """Return the columns of the after image that differ in the before image or are missing from it."""
         ...
 
 
@@ -63,7 +65,7 @@ def swapped(row: RowEvidence) -> bool:
 
 
 class DecodedRow:
-    """Return the facts about a change decoded on the plain path.
+    """The facts about a change decoded on the plain path.
 
     Args:
         complete: whether an image contains all of its row's columns.
@@ -126,8 +128,8 @@ class TakenRow:
     )
 
     def __init__(self, taken: TakenMessage, row: int, images: RowImages) -> None:
-        # Copied to plain attributes: each is read up to four times, and the extension's attributes cost three times as
-        # much.
+        # Copied to plain attributes, because each is read up to four times, and reading the extension's attributes
+        # takes three times as long.
         operation = taken.operation
         layout, key = operation.layout, images.key
         self._images = images
@@ -171,7 +173,7 @@ def _key(change: RowChange, image: Image | None) -> RowKey | None:
 
 
 _encode = msgspec.json.Encoder().encode
-# Equal for the same columns and values in any order. It hashes the text of values: Python hashes -1 and -2 to the same
-# number, so a change from one to the other would look like no change.
+# Equal for the same columns and values in any order. The text of the values is hashed, because Python hashes the
+# numbers -1 and -2 to the same value, so that a change from one to the other would look like no change.
 _encode_sorted = msgspec.json.Encoder(order="deterministic").encode
 _decode = msgspec.json.Decoder(dict).decode

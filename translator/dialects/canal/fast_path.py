@@ -69,7 +69,8 @@ class QuickReader:
         self._layouts = layouts
         self._limits = limits
         self._layout = SizedCache(self.compile, most=MOST_PACKED)
-        # No message below this size can exceed the limits: a row has at least two bytes, a cell six (`"":"",`).
+        # No message below this size can exceed the limits, because a row has at least two bytes and a cell at least six
+        # (`"":"",`).
         self._small = 0 if limits.json_depth < DEPTH else min(limits.rows * 2, limits.columns * 6, _LONG)
 
     def read(self, value: bytes) -> tuple[Body, Layout] | None:
@@ -111,7 +112,7 @@ class QuickReader:
         try:
             parsed = {"mysqlType": self._flat(types), "pkNames": list(pk_names)}
             if sql_types not in (b"", b"null"):
-                self._flat(sql_types)  # its value is not used, but it could be invalid
+                self._flat(sql_types)  # the value is not used, but it could be invalid
             name = TableName(db, None, table)
             return self._layouts.of(name, read_types(parsed, self._limits), read_pk_names(parsed, self._limits))
         except MessageError:
@@ -137,11 +138,13 @@ _MARKED: Mapping[str, Callable[[Body], bool]] = {
     "ticdc": lambda body: False,
     "auto": lambda body: True,
 }
-"""By profile: whether a message can have a mark (`marks.py`), which only the plain path looks for."""
+"""By profile: whether a message can have a mark (`marks.py`). Only the plain path looks for marks."""
 
 
 def has_marks(profile: str) -> bool:
-    """Return whether a message's values, and not only its fields, can reveal another writer than the declared one."""
+    """Return whether the values in a message, and not only its fields, can reveal that the writer is not the declared
+    one.
+    """
     return _MARKED.get(profile) is _not_of_canal
 
 

@@ -1,8 +1,7 @@
-"""Differences between writers: proofs against the declared profile and, with `auto`, hints about the profile to
-declare.
+"""Differences between writers: proofs against the declared profile or, with `auto`, hints about the profile to declare.
 
 An UPDATE with two full images can be read in two ways. Two message types show who the writer is: a DELETE, by the field
-that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves another format than the
+that contains its row, and an UPDATE, by the columns in `old` (§6.5 B, C). A message that proves a format other than the
 declared one stops the partition before the next UPDATE is misread.
 """
 
@@ -39,8 +38,8 @@ class _Proof(Struct, frozen=True):
     """A message that contradicts a profile.
 
     Args:
-        met: what the message has.
-        expected: what the declared writer's messages have.
+        met: the message's property, as text.
+        expected: the corresponding property of the declared writer's messages.
         declare: the profiles whose writers send such messages.
     """
 
@@ -50,7 +49,7 @@ class _Proof(Struct, frozen=True):
 
 
 def _proof(profile: str, change: RowEvidence) -> _Proof | None:
-    """Return what a row proves against the declared profile, or None."""
+    """Return the proof against the declared profile that a row contains, or None."""
     notes = change.notes
     if change.op == "u" and OLD_LISTS_UNCHANGED in notes:
         return _Proof(_FULL_OLD, "lists only the changed ones", f"{_OF_OLD}, dts, ticdc, flink_cdc or ckafka")
@@ -85,7 +84,7 @@ class DeclaredForms:
         self._reported: set[str] = set()
 
     def take(self, message: Message, change: RowEvidence) -> Finding | None:
-        """Return the finding about the next row, if it proves another format."""
+        """Return the finding about the next row, if the row proves another format."""
         proof = _proof(self._profile, change) if change.op in ("u", "d") else None
         if proof is not None:
             return self._finding(message, change, proof)
@@ -165,7 +164,7 @@ class DeclaredFormGuard:
         return []
 
     def missed(self) -> None:
-        """A dead letter changes nothing."""
+        """Do nothing, because a dead letter changes nothing."""
 
 
 class UndeclaredFormGuard:
@@ -182,7 +181,7 @@ class UndeclaredFormGuard:
         return [finding for finding in found if finding is not None]
 
     def missed(self) -> None:
-        """A dead letter changes nothing."""
+        """Do nothing, because a dead letter changes nothing."""
 
     def _take(self, message: Message, change: RowChange) -> Finding | None:
         if change.writer.variant != _LEGACY:

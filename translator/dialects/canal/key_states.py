@@ -19,23 +19,23 @@ class KeyState(Struct, gc=False):
     """The state after a key's last change. Rows are stored as hashes, because they are only compared."""
 
     row: int | None
-    """None if there is no row, or the row is unknown."""
+    """None if no row exists or the row is unknown."""
 
     offset: int
     commit: int | None
     if_wrong: int | None = None
-    """The resulting row if the last update was read the wrong way round. None if that is impossible."""
+    """The resulting row if the last update was read the wrong way round. None if it cannot have been."""
 
     reading: str = ""
     snapshot: bool = False
     pairs: frozenset[Pair] = frozenset()
-    """The two images from each update to the key with this commit time."""
+    """The pairs of images in all updates to the key with this commit time."""
 
     def may_postdate(self, commit: int | None, pair: Pair | None, horizon: int) -> bool:
         """Return whether a change can be older than this state because it was sent again or is part of a snapshot.
 
         Args:
-            pair: the images from an undecided update. Other changes in the same second cannot be distinguished.
+            pair: the images in an undecided update. Other changes in the same second cannot be distinguished.
             horizon: the last second that is not remembered completely.
         """
         if self.snapshot:

@@ -18,7 +18,7 @@ UNTYPED = "UNTYPED"
 """Notes on a row: no column has a known type, or (`UNTYPED=col`) that column has no known type."""
 
 Types = tuple[tuple[str, str], ...]
-"""`mysqlType` in order: column and type text, which is "" if the writer did not know the type."""
+"""`mysqlType` in order: each column and the text of its type, which is "" if the writer did not know the type."""
 
 
 class Layout(Struct, frozen=True):
@@ -27,7 +27,7 @@ class Layout(Struct, frozen=True):
     table: TableName
     columns: Columns
     clean_columns: Columns
-    """For cells that the parser has already checked to be UTF-8 text: text columns need no converter."""
+    """Converters for cells that the parser has already checked to be UTF-8 text. Text columns need no converter."""
     key_columns: tuple[str, ...]
     key_kind: str
     schema: TableSchema | None
@@ -37,7 +37,7 @@ class Layout(Struct, frozen=True):
 
 
 class Layouts:
-    """A source's layouts. `complete`: whether `mysqlType` lists all columns in the table."""
+    """A source's layouts. `complete`: `mysqlType` lists all columns in the table."""
 
     def __init__(self, source: str, tables: DeclaredTables, spelling: Spelling, *, complete: bool) -> None:
         self._source = source
@@ -47,8 +47,8 @@ class Layouts:
         self.of = SizedCache(self._compile)
 
     def of_key_only(self, table: TableName, types: Types, pk_names: tuple[str, ...]) -> Layout:
-        """Return the layout for a message whose `mysqlType` contains only the key. It has a schema if `tables:` lists
-        the columns. The key has the same types as in other messages for the table.
+        """Return the layout for a message whose `mysqlType` contains only the key. The layout has a schema if `tables:`
+        lists the columns. The key has the same types as in other messages for the table.
         """
         layout = self.of(table, types, pk_names)
         if not (types and self._complete):
@@ -88,8 +88,8 @@ class Layouts:
         )
 
     def _declared(self, columns: Mapping[str, str], sent: Mapping[str, Coding]) -> dict[str, Coding]:
-        """Return codings for the declared types. If the sent type leads to the same canonical type, it is used instead,
-        because it is more specific.
+        """Return codings for the declared types. If the sent type leads to the same canonical type, the coding for the
+        sent type is used, because it is more specific.
         """
         return {
             name: sent[name]

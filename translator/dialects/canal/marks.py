@@ -68,7 +68,8 @@ FOREIGN: Mapping[str, str] = {
     "magic": "Qlik Replicate; its dialect is qlik",
     "meta": "SharePlex; its dialect is shareplex",
 }
-"""Fields from other formats that Canal JSON does not have. They are checked if a message's type is not one of canal's.
+"""Fields from other formats that Canal JSON does not have. These fields are checked if a message's type is not one of
+canal's types.
 """
 
 
@@ -85,22 +86,22 @@ def check_format(body: JsonObject) -> None:
 
 
 class WriterMark(Struct, frozen=True):
-    """A trait of one message that excludes some profiles' writers with certainty."""
+    """A trait of a message that excludes the writers of some profiles with certainty."""
 
     words: str
     seen: Callable[[str, JsonObject], bool]
-    """Checks the type and the message."""
+    """Returns whether a message, given with its type, has the mark."""
 
     excludes: tuple[str, ...]
     variant: str
-    """The format that `auto` assumes if nothing identifies the writer. If the shape leaves something open, it stays
+    """The format that `auto` assumes if nothing identifies the writer. Questions that the shape leaves open remain
     open.
     """
 
     basis: str
     legacy: bool
-    """True if a legacy DTS instance can have written it. In such an instance's updates, the images are the other way
-    round.
+    """True if a legacy DTS instance can have written it. In the updates of such an instance, the two images are
+    swapped.
     """
 
 
@@ -143,8 +144,8 @@ MARKS: tuple[WriterMark, ...] = (
     ),
     WriterMark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
     WriterMark("none of id, es, ts and sqlType", _bare, ("oss", "ckafka"), "flink_cdc", "inferred", legacy=False),
-    # Only `auto` checks this one. Profiles whose writers do not write such cells reject them when they read rows.
+    # Only `auto` checks this mark. Profiles whose writers do not write such cells reject the cells when they read rows.
     WriterMark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
     WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
 )
-"""The first trait found applies. They are sorted by how specific they are."""
+"""The marks, sorted by how specific they are. The first one found applies."""

@@ -14,7 +14,7 @@ class MysqlType(Struct, frozen=True):
     """A parsed column type.
 
     `text` is the type with normalized case and blanks, so that `DECIMAL(8, 0)` and `decimal(8,0)` are the same type.
-    Labels are unchanged. `labels` is None if none were sent, or if they cannot be trusted.
+    Labels are unchanged. `labels` is None if no labels were sent, or if they cannot be trusted.
     """
 
     text: str
@@ -25,7 +25,7 @@ class MysqlType(Struct, frozen=True):
 
     @property
     def unsigned(self) -> bool:
-        """MySQL makes every ZEROFILL column unsigned."""
+        """Return whether the type is unsigned. MySQL makes every ZEROFILL column unsigned."""
         return "unsigned" in self.attributes or "zerofill" in self.attributes
 
     @property
@@ -38,7 +38,7 @@ class MysqlType(Struct, frozen=True):
         return None
 
 
-# Quotes inside labels are doubled. The loops are possessive, so that no text causes backtracking.
+# Quotes inside labels are doubled. The quantifiers are possessive, so that no text causes backtracking.
 _TOKEN = re.compile(r"\s*+(?:(?P<label>'(?:[^']|'')*+')|(?P<word>[A-Za-z_][\w$]*+)|(?P<number>\d++)|(?P<mark>[(),]))")
 OTHER_NAMES_OF_TEXT = (
     "char varying",
@@ -57,7 +57,7 @@ OTHER_NAMES_OF_TEXT = (
 _NAMES = frozenset(tuple(name.split()) for name in (*OTHER_NAMES_OF_TEXT, "double precision", "long varbinary"))
 """Names with several words. The longest match applies."""
 _DIGITS = 5
-"""Maximum number of digits in a MySQL type's number. The greatest number is a VARCHAR length, 65535."""
+"""Maximum number of digits in a number in a MySQL type. The greatest such number is a VARCHAR length, 65535."""
 
 Token = tuple[str, str]
 """A token's kind (a group in _TOKEN) and its text: words in lower case, labels without quotes."""
@@ -77,7 +77,7 @@ def _parse(text: str) -> MysqlType | None:
 
 
 parse = SizedCache(_parse, most=4 * 1024 * 1024, longest=8 * 1024)
-"""Return a parsed type text, or None if it is empty or does not match the grammar."""
+"""Return the parsed text of a type, or None if the text is empty or does not match the grammar."""
 
 
 def _tokens(text: str) -> list[Token]:

@@ -112,12 +112,12 @@ def _is_legacy(span: EraSpan) -> bool:
 
 
 def _operations(span: EraSpan, notes: tuple[str, ...]) -> Sequence[LayoutOperation | None]:
-    """Return each type's events, by the rules in `variant.py` for messages without contradictions."""
+    """Return each type's events, according to the rules in `variant.py` for messages without contradictions."""
     era = span.era
     if era.data_is is None or era.doubt is not None or era.notes:
         return (None, None, None)
     declared = Writer(era.variant, era.basis, DBMS)
-    # A delete has its row in the field that only this format uses for it.
+    # The row of a delete is in the field that only this format uses for it.
     deleted = Writer(era.variant, "certain", DBMS) if era.alibaba else declared
     swap = (SWAP_OLD_DATA,) if era.data_is == "before" else ()
     return (

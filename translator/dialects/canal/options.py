@@ -14,7 +14,7 @@ from translator.errors import ConfigError, unknown
 from translator.values import zone
 
 Moment = Annotated[datetime, Meta(tz=True)]
-"""A time with a zone. Without one, this machine's zone would decide on which side of a restart a message is."""
+"""A time with a zone. Without a zone, this machine's zone would decide on which side of a restart a message is."""
 
 
 class Instance(Struct, frozen=True, forbid_unknown_fields=True):
@@ -25,7 +25,7 @@ class Instance(Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Continuity(Struct, frozen=True, forbid_unknown_fields=True):
-    """The check that compares updates with two full images with what is known about their rows (continuity.py)."""
+    """The check that compares updates with two full images to what is known about their rows (continuity.py)."""
 
     keys: Annotated[int, Meta(ge=1)] = 10_000
     """Number of rows to remember per partition: the most recently changed ones."""
@@ -41,8 +41,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     instance: Instance | None = None
     restart_tolerance: timedelta = timedelta(minutes=10)
-    """DTS timestamps messages with its own clock. This close to the restart, the timestamp does not show which format
-    applies.
+    """DTS timestamps messages with its own clock. If a timestamp is this close to the restart, it does not show which
+    format applies.
     """
 
     legacy_update_direction: Literal["data_is_before", "old_is_before"] = "data_is_before"
@@ -68,16 +68,16 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """`data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
-    """The policy for rows for which TiCDC sent only the key (§10): reject them, or translate them with all other
-    columns as `unavailable`. `tables:` declares these columns.
+    """The policy for rows whose key is all that TiCDC sent (§10): reject the rows, or translate them with all other
+    columns as `unavailable`. `tables:` must declare these columns.
     """
 
     topics: Topics = None
     """The table for each topic, for messages without a table name, as from Flink's and SeaTunnel's own sinks (§1)."""
 
     heartbeat_tables: tuple[str, ...] = ()
-    """Patterns for `db.table`: tables that a server writes to show that it is alive (§3.3). There is no default,
-    because a table with such a name can belong to the user.
+    """Patterns for `db.table`: tables that a server writes to show that it is alive (§3.3). No pattern is set by
+    default, because a table with such a name can belong to the user.
     """
 
     continuity: Continuity | None = None

@@ -15,24 +15,24 @@ Binary = Literal["latin1", "hex", "base64", "numbers"]
 
 
 class Profile(Struct, frozen=True):
-    """A declared writer. `auto` represents all of them and allows what any of them writes."""
+    """A declared writer. `auto` represents all writers and allows everything that any of them writes."""
 
     alibaba: bool = False
-    """Its `gtid` identifies the transaction, while canal's is the set of all executed transactions (§1). Its format
-    depends on the instance's life.
+    """The writer is Alibaba DTS. Its `gtid` identifies the transaction, while canal's `gtid` is the set of all executed
+    transactions (§1). The message format depends on the history of the DTS instance.
     """
 
     tidb: bool = False
-    """It can send the field `_tidb` and watermarks."""
+    """The writer can send the field `_tidb` and watermarks."""
 
     native_cells: bool = False
-    """Its cells can have any JSON type. Otherwise they are text or null."""
+    """Cells can have any JSON type. Otherwise, they are text or null."""
 
     deleted_in: Literal["data", "old", "either"] = "data"
-    """The field that contains a DELETE's row, unless an Alibaba instance's life decides."""
+    """The field that contains a DELETE's row, unless the history of an Alibaba instance determines it."""
 
     changed_alone: bool = False
-    """In a message's first row, an UPDATE's `old` lists only the changed columns."""
+    """In the first row of a message, an UPDATE's `old` lists only the changed columns."""
 
     epoch_timestamps: bool = False
     """TIMESTAMP is printed as seconds since 1970, with a fraction."""
@@ -42,7 +42,7 @@ class Profile(Struct, frozen=True):
     binary_documented: bool = True
 
 
-# Its DELETE shows the instance's format, which deleted_in does not describe.
+# A DELETE from DTS shows the instance's format, which deleted_in does not describe.
 _DTS = Profile(alibaba=True, labels="either", binary_documented=False)
 
 PROFILES: Mapping[str, Profile] = {

@@ -33,7 +33,7 @@ class Trait(Struct, frozen=True):
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """The profile, as far as the sample determines it, and the facts that only the operator knows."""
+    """Return the profile, as far as the sample determines it, and the options that only the operator knows."""
     bodies = [body for read in sample for body in _bodies(read.message.value or b"")]
     directions = [trait for profile, trait in _DIRECTIONS.items() if _contradicts_itself(sample, profile)]
     operators = _left_to_the_operator(sample, bodies, direction_is_known=len(directions) == 1)
@@ -62,7 +62,7 @@ def _profile(bodies: Sequence[Body], directions: Sequence[Trait]) -> Proposal:
 
 
 def _of_nearly_all(bodies: Sequence[Body]) -> tuple[list[str], str | None]:
-    """Return the profiles that nearly all messages fit, and a description of the few others.
+    """Return the profiles that nearly all messages fit, and a description of the few messages that do not.
 
     The side on which a DELETE has its row is never ignored, because a restarted instance changes it.
     """
@@ -131,8 +131,8 @@ def _left_to_the_operator(
 
 
 def _bodies(value: bytes) -> Iterator[Body]:
-    """Return the objects in a record: one, one per line, or an array. A text that only the dialect can read has no
-    traits.
+    """Return the objects in a record, which contains one, one per line, or an array. A text that only the dialect can
+    read has no traits.
     """
     for text in (value, *value.splitlines()):
         try:
@@ -233,12 +233,12 @@ _DIRECTIONS: Mapping[str, Trait] = {
     "dts": Trait("updates that fit only with data as the row before", lambda _: False, _all_but("dts_legacy")),
     "dts_legacy": Trait("updates that fit only with data as the row after", lambda _: False, frozenset({"dts_legacy"})),
 }
-"""By profile: the trait of a sample that contradicts itself if it is read with that profile."""
+"""By profile: the trait of a sample that contradicts itself when it is read with that profile."""
 
 _ODD_SHARE = 0.05
-"""The share of a sample that can be from another writer, or damaged, without deciding the profile."""
+"""The share of a sample that can be damaged, or from another writer, without affecting the choice of profile."""
 
-# Together, and with nothing that excludes the profile, they leave no other writer.
+# If all traits in a set occur and nothing excludes the profile, no other writer is possible.
 _PROOFS: Mapping[str, Sequence[Trait]] = {
     "ticdc": (_TIDB,),
     "drs": (_HUAWEI,),

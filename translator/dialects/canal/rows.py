@@ -21,7 +21,7 @@ _NESTED = frozenset({dict, list})
 
 
 class RowForm(Struct, frozen=True):
-    """The deviations allowed to the declared writer from an array of rows with text cells.
+    """The ways in which the declared writer may deviate from an array of rows with text cells.
 
     `native_cells`: cells with any JSON type. `objects`: one row without its array.
     """
@@ -98,7 +98,7 @@ def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> No
 
 
 def read_types(body: JsonObject, limits: Limits) -> Types:
-    """Return `mysqlType` in order. It can be missing, and so can a column's type (§7.3)."""
+    """Return `mysqlType` in order. The field can be missing, and so can a column's type (§7.3)."""
     types = field(body, "mysqlType", dict, "$", optional=True) or {}
     _check_width(types, "$.mysqlType", limits)
     if not _TEXT_OR_NULL.issuperset(map(type, types.values())):
@@ -124,12 +124,12 @@ def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
 
 
 KEY_NAME_CASE = "KEY_NAME_CASE"
-"""Note `KEY_NAME_CASE=col`: `pkNames` has that column in different case."""
+"""Note `KEY_NAME_CASE=col`: the column's name in `pkNames` differs in case."""
 
 
 def fit_key(pk_names: tuple[str, ...], row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the key columns as the row spells them, and notes. If a name is not a column, it stands for the only
-    column that differs in nothing but case. If no column or several columns match, the name stays as it is.
+    """Return the key columns as the row spells them, and notes. A name that is not a column represents the only column
+    whose name differs from it in nothing but case. If no column or several columns match, the name is not changed.
     """
     if all(name in row for name in pk_names):
         return pk_names, ()

@@ -60,7 +60,7 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
     elif head.type == "TRUNCATE" and all(effect.note != STATEMENT_NOT_APPLIED for effect in effects):
         effects += (Effect(STATEMENT_NOT_APPLIED, named),)
     elif not effects and read is None and head.type in _BY_TYPE:
-        # The text is not understood, but the writer understood it.
+        # The text is not understood here, but the writer understood it.
         effects = (Effect(_BY_TYPE[head.type], named),)
     if head.tidb is not None:
         # TiDB executes cascades as row changes, which TiCDC sends.
@@ -71,15 +71,16 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
 def is_echo(head: Head, body: JsonObject) -> bool:
     """Return whether a QUERY is the text of row events that have their own messages (§3, ROWS_QUERY).
 
-    MariaDB logs it by default, MySQL with binlog_rows_query_log_events. Canal does not provide a table for it, and its
-    `isDdl` was false in every release (§3.2).
+    MariaDB logs this text by default, and MySQL logs it with binlog_rows_query_log_events. Canal does not provide a
+    table for such a QUERY, and `isDdl` was false in every release (§3.2).
     """
     named = head.db is not None or head.table is not None or head.sql is None
     return not named and not body.get("isDdl") and is_row_statement(head.sql or "", MYSQL)
 
 
 def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
-    """`binlog_format` STATEMENT or MIXED: the server logged SQL text, so the changed rows are unknown.
+    """Return the announcements for SQL text that the server logged in place of rows (`binlog_format` STATEMENT or
+    MIXED), so that the changed rows are unknown.
 
     Raises:
         MessageError: there is neither a row nor a text, or the type is never logged this way.
@@ -94,7 +95,7 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
 
 
 def end_of_xa(head: Head) -> OtherChange:
-    """The transaction's rows are final."""
+    """Return the event that announces that an XA transaction's rows are final."""
     change = _placed(head, OtherChange("tx", head.declared_writer, head.table, head.db, notes=[XA_COMMITTED]))
     if head.sql is not None:
         change.tx = Tx(head.sql)
@@ -162,8 +163,8 @@ def _agrees(name: Name, table: TableName) -> bool:
 
 
 def _names_another(read: Statement, table: TableName | None) -> bool:
-    """The statement contains table names, but not the one in the message. The message contains its first table, so this
-    is not an error.
+    """Return whether a statement contains table names, but not the one in the message. This is not an error, because
+    the message contains the statement's first table.
     """
     return table is not None and bool(read.tables) and not any(_agrees(name, table) for name in read.tables)
 

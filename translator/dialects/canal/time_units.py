@@ -1,7 +1,9 @@
-"""Determine the unit of `es` and `ts` by their size, because writers disagree and messages do not include it.
+"""Determine the unit of `es` and `ts` by their size, because writers use different units and messages do not include
+them.
 
-Canal writes milliseconds. Tencent's CKafka connector writes seconds, and others could write microseconds. The bounds
-are in the year 1970 for the larger unit and after the year 2286 for the smaller one, so no real time is between them.
+Canal writes milliseconds. Tencent's CKafka connector writes seconds, and others could write microseconds. Each bound is
+a time before 1974 in the smaller unit, and a time in the year 2286 or later in the larger unit, so the size of a real
+time shows its unit.
 """
 
 from __future__ import annotations

@@ -37,7 +37,9 @@ class Spelling(Struct, frozen=True):
     labels: Labels = "index"
     binary: Binary = "latin1"
     binary_note: str | None = None
-    """The assumption if the writer does not document how it prints bytes and the options do not declare it (§6.3)."""
+    """The assumption that applies if the writer does not document how it prints bytes and the options do not declare it
+    either (§6.3).
+    """
     epoch_timestamps: bool = False
 
 
@@ -113,7 +115,9 @@ def _serial(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _decimal(type_: MysqlType, spelling: Spelling) -> Coding:
-    """Without parameters, the scale is unknown rather than 0, because some writers leave the parameters out (§6.5)."""
+    """Return the coding of a DECIMAL. Without parameters, the scale is unknown rather than 0, because some writers
+    leave the parameters out (§6.5).
+    """
     if not type_.numbers:
         return plain("decimal")
     precision, scale = (*type_.numbers, 0)[:2]
@@ -153,8 +157,8 @@ def _year(type_: MysqlType, spelling: Spelling) -> Coding:
 
 
 def _text(type_: MysqlType, spelling: Spelling) -> Coding:
-    # Text with the character set `binary`, and CHAR BYTE, are bytes in MySQL. It is unknown whether canal prints them
-    # as text or as bytes.
+    # Text with the character set `binary`, and CHAR BYTE, are bytes in MySQL. It is unknown whether canal prints such
+    # columns as text or as bytes.
     return UNKNOWN if type_.charset == "binary" or "byte" in type_.attributes else plain("string")
 
 

@@ -1,4 +1,4 @@
-"""Offsets of updates that nothing has confirmed yet. They need repair if they were misread."""
+"""Offsets of updates that nothing has confirmed yet. These updates need repair if they were misread."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Unconfirmed:
             self._dropped, self._first = 0, None
 
     def text(self, before: int) -> str:
-        """Describe the messages before an offset: their number, and the first and last of them."""
+        """Describe the messages before an offset: their number and their offsets."""
         offsets = [offset for offset in self._rows if offset != before]
         if not offsets:
             return "Every earlier update of this partition since the start with the same reading was confirmed."

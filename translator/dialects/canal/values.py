@@ -59,7 +59,9 @@ def bytes_from_numbers(value: object) -> str:
 
 
 class JsonCell(Struct, frozen=True):
-    """Return the text of a cell that is an array or object, as the Flink family writes columns with several values."""
+    """Return the text of a cell that is an array or an object, which is how the Flink family writes columns with
+    several values.
+    """
 
     text: str
 
@@ -104,7 +106,9 @@ _INDEX = re.compile(r"[0-9]{1,20}\Z")
 
 
 def _one_reading(value: object, readings: Sequence[str | None], code: str) -> str:
-    """Return the label text if all interpretations agree on it. If there is none, or if they differ, it is an issue."""
+    """Return the label text if all interpretations agree on it. If no label is found, or if the interpretations differ,
+    the value is an issue.
+    """
     found = {reading for reading in readings if reading is not None}
     if len(found) != 1:
         raise Unrepresentable("LABEL_AMBIGUOUS" if found else code, value)

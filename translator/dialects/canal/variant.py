@@ -1,4 +1,4 @@
-"""Assign the fields `data` and `old` to images, for every variant of message: the rules in §6.5, as tables.
+"""Assign the fields `data` and `old` to images, for every message variant: the rules in §6.5, as tables.
 
 Two things determine the result. The *era* is what the operator declared about the writer at the time of the message.
 The *shape* is the type, plus which of `data` and `old` contain rows. A single image cannot be misread, whichever field
@@ -25,7 +25,9 @@ OldRow: TypeAlias = Row | None
 """An `old` entry can be null or empty if no change is known (§4.1)."""
 
 FORM_CHANGED = datetime(2022, 3, 20, tzinfo=timezone(timedelta(hours=8)))
-"""A DTS instance created before this time and not restarted since writes the legacy format (§6.1)."""
+"""A DTS instance that was created before this time and has not been restarted since then writes the legacy format
+(§6.1).
+"""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -64,7 +66,7 @@ class EraSpan(Struct, frozen=True):
 
 
 _EARLIEST, _LATEST = -(2**63), 2**63 - 1
-"""The bounds of an unlimited span. A span without any bounds also applies to messages without `ts`."""
+"""The bounds of an unlimited span. A span without bounds also applies to messages without `ts`."""
 
 EraOf: TypeAlias = Callable[[int | None], Era]
 """Returns the era for a message's `ts` in milliseconds, or for None if the message has none."""
@@ -123,7 +125,7 @@ def _in_spans(spans: Sequence[EraSpan], ts: int | None) -> Era:
 
 
 def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
-    """Return a message's era, taking into account its marks, which identify its writer or contradict the
+    """Return a message's era. This takes into account the message's marks, which identify the writer or contradict the
     declaration.
     """
     if profile == "auto":
@@ -167,7 +169,7 @@ def _milliseconds(moment: datetime) -> int:
 
 
 class Images(Struct, frozen=True):
-    """The images of a message's rows: lists of equal length, or None for an image that it does not have."""
+    """The images of a message's rows: lists of equal length, or None for an image that the message does not have."""
 
     before: Sequence[OldRow] | None
     after: Sequence[Row] | None
@@ -177,9 +179,7 @@ class Images(Struct, frozen=True):
 
     @property
     def first(self) -> Row:
-        """The first row: the one after the change, if that image exists. A before image without an after image has no
-        empty rows.
-        """
+        """The first row of the after image, if that exists. A before image without an after image has no empty rows."""
         rows = self.after or self.before
         return (rows[0] if rows else None) or {}
 
@@ -198,9 +198,9 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
     columns.
 
     In a message's first row, canal lists only changed columns in `old`. A topic that is partitioned by key can split a
-    message, and then the first row can list columns that changed in earlier rows (§4.3, §4.6). So an unchanged column
-    proves nothing, and neither does a full image of a row whose key changed. A listed key that did not change, however,
-    would require a statement that changes other rows' keys.
+    message, and then the first row can list columns that changed in earlier rows (§4.3, §4.6). An unchanged column
+    therefore proves nothing, and neither does a full image of a row whose key changed. A listed key that did not
+    change, however, would require a statement that changes other rows' keys.
 
     Args:
         key: the key columns. Without any, every unchanged column in a full image counts.
@@ -230,7 +230,9 @@ def _after_in_data(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Imag
 
 
 def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """No writer documents this, but a new row has only one image, which cannot be mistaken for another."""
+    """Accept the image of a new row in `old`. No writer documents this, but a new row has only one image, which cannot
+    be mistaken for another.
+    """
     if era.data_is is None and not era.alibaba:
         reason = "a new row has its image in old; no writer is known to do this: declare the writer, or correct it"
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")

@@ -15,7 +15,7 @@ from translator.values.numbers import INTEGER_BOUNDS
 def bare_reader(kind: int, canonical_type: str, readers: Sequence[CellReader]) -> CellReader:
     """Return the reader for a column's bare values. `readers` are its cell readers.
 
-    Raises (the reader): UnicodeDecodeError, and what cell readers raise. In that case, the cell must be read.
+    Raises (the reader): UnicodeDecodeError, and whatever cell readers raise. In that case, the cell must be read.
     """
     found = _BARE_READERS.get((kind, canonical_type))
     if found is not None:
@@ -29,7 +29,7 @@ def bare_reader(kind: int, canonical_type: str, readers: Sequence[CellReader]) -
 
 
 def _sized_text(bare: bytes) -> str:
-    """Skips a length that takes one or two bytes."""
+    """Skip a length of one or two bytes, and return the text after it."""
     return bare[1:].decode() if bare[0] < 0x80 else bare[2:].decode()
 
 

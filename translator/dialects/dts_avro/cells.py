@@ -96,7 +96,7 @@ def _no_branch(data: bytes, at: int) -> int:
 
 
 class _Longer(Exception):
-    """Read an index written in more bytes than necessary, which Avro allows but no writer does."""
+    """Read an index written in more bytes than necessary, which Avro allows although no writer does so."""
 
 
 def _long_index(data: bytes, at: int) -> int:
@@ -128,7 +128,7 @@ _WITH_TEXT = frozenset(BRANCHES) - {NULL, FLOAT, TIMESTAMP, DATE_TIME, EMPTY_OBJ
 
 
 def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
-    """Read `count` cells. Returns them and their end."""
+    """Read `count` cells. Returns the cells and their end."""
     ends = _ENDS
     cells: Image = []
     append = cells.append
@@ -148,10 +148,10 @@ def read_cells(count: int, data: bytes, at: int) -> tuple[Image, int]:
 
 
 def read_cells_like(like: Image, data: bytes, at: int) -> tuple[Image, list[int], int]:
-    """Read as many cells as `like` has. Returns them, the indexes of those that differ, and their end.
+    """Read as many cells as `like` has. Returns the cells, the indexes of cells that differ from `like`, and the end.
 
-    A cell with the same bytes at the same index reuses the object. This is fast, because a value's bytes determine its
-    end, and the value does not need to be converted again.
+    For a cell with the same bytes at the same index, the object is reused. This is fast, because a value's bytes
+    determine its end, and the value does not need to be converted again.
     """
     cells = like.copy()
     others: list[int] = []

@@ -24,7 +24,7 @@ _MYSQL = {
     "sjis": "shift_jis",
     "cp932": "cp932",
     "ujis": "euc_jp",
-    "eucjpms": "euc_jp",  # lacks the vendor's extra characters: those fail, and none is misread
+    "eucjpms": "euc_jp",  # lacks the vendor's extra characters, which therefore fail instead of being misread
     "euckr": "euc_kr",
     # Big-endian without a byte order mark; Python's `utf-16` and `utf-32` would use the machine's order.
     "ucs2": "utf-16-be",
@@ -52,7 +52,8 @@ _MYSQL = {
     "hp8": "hp_roman8",
 }
 # No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset. These are the names in those products
-# and in Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates: those fail, and none is misread.
+# and in Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates, which fail here instead of being
+# misread.
 _ORACLE = {
     "al32utf8": "utf-8",
     "al16utf16": "utf-16-be",
@@ -83,7 +84,7 @@ _ORACLE = {
     "cl8koi8r": "koi8_r",
 }
 _POSTGRESQL = {
-    "sql_ascii": "ascii",  # undefined beyond ASCII, so those bytes fail
+    "sql_ascii": "ascii",  # undefined beyond ASCII, so other bytes fail
     "unicode": "utf-8",
     "euc_cn": "gb2312",
     "euc_jp": "euc_jp",
@@ -127,7 +128,7 @@ _MYSQL_LATIN1 = "".join(chr(byte) if byte in _CP1252_HOLES else bytes([byte]).de
 
 
 def _mysql_latin1(data: bytes) -> str:
-    """MySQL's latin1 is cp1252 with its five unassigned bytes passed through."""
+    """Decode MySQL's latin1, which is cp1252 with its five unassigned bytes passed through."""
     return codecs.charmap_decode(data, "strict", _MYSQL_LATIN1)[0]
 
 
@@ -142,7 +143,7 @@ def _strict(codec: str) -> Decoder:
 
 
 # By name in lower case. `binary` is not a charset, and some MySQL charsets have no codec (armscii8, dec8, geostd8,
-# keybcs2, swe7). The vendor's map approximates those, which would be guessing.
+# keybcs2, swe7). The vendor's map approximates these, but using an approximation would be guessing.
 MYSQL: Mapping[str, Decoder] = {
     **{name: _strict(codec) for name, codec in (_OTHERS | _MYSQL).items()},
     "latin1": _mysql_latin1,

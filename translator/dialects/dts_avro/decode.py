@@ -18,7 +18,7 @@ from translator.errors import FatalError
 from translator.message import Changes, Message, OtherChange, Outcome, Setup, Skip, TableName
 
 MOCK_BYTES = 2
-"""A value with at most this many bytes only moves the tracking service's offset (§2)."""
+"""A value with at most this many bytes only advances the tracking service's offset (§2)."""
 
 TRANSACTIONS: Mapping[str, str] = {
     "BEGIN": "TRANSACTION_BEGIN",
@@ -37,7 +37,7 @@ SKIPPED: Mapping[str, str] = {
     "RDB": "rdb",
     "NOOP": "noop",
 }
-"""Operations without content, however long the record is, with the reason to count them under."""
+"""Operations without content, however long the record is, each with the reason under which it is counted."""
 
 
 class DtsAvro:
@@ -52,7 +52,7 @@ class DtsAvro:
         self._rows = RowReader(setup, self._options)
 
     def decode(self, message: Message) -> Outcome:
-        """Return the only change in a record, or the reason to skip it."""
+        """Return the only change in a record, or the reason to skip the record."""
         value = message.value
         if value is None:
             return Skip("tombstone")
@@ -93,7 +93,7 @@ def _transaction(record: DtsRecord, head: Head) -> OtherChange:
 
 
 def _progress(record: DtsRecord, head: Head) -> OtherChange:
-    """While the source is idle, only the last field of a heartbeat changes (§6)."""
+    """Return the watermark for a heartbeat. While the source is idle, only the heartbeat's last field changes (§6)."""
     times = [time for time in (head.ts_commit_us, time_us(record.born_timestamp)) if time is not None]
     return _mark("watermark", record, head, max(times, default=None), None)
 

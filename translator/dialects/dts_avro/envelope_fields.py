@@ -26,7 +26,7 @@ class Head(Struct):
 
 
 def head_of(record: DtsRecord, *, extras: bool) -> Head:
-    """`extras`: store in `ext` what fits no event field."""
+    """Return the head. `extras`: store in `ext` the values that fit no event field."""
     tags = record.tags
     return Head(
         writer_of(record.schema, record),
@@ -39,7 +39,7 @@ def head_of(record: DtsRecord, *, extras: bool) -> Head:
 
 
 def writer_of(schema: str, record: DtsRecord) -> Writer:
-    """Return the record's writer, if it uses this version of the schema."""
+    """Return the record's writer, for a record with this version of the schema."""
     return _writer(schema, record.source_type, record.tags.get("server_id"))
 
 
@@ -75,7 +75,7 @@ _NO_TRANSACTION = frozenset({"", "0"})
 
 
 def _tx(record: DtsRecord) -> Tx | None:
-    """MySQL identifies its transactions only on BEGIN and DDL, with the tag GTID."""
+    """Return the transaction, if known. MySQL identifies transactions only on BEGIN and DDL, with the tag GTID."""
     txid = record.source_txid
     if txid in _NO_TRANSACTION:
         txid = record.tags.get("GTID", "")

@@ -1,6 +1,6 @@
-"""Convert the most common cells from bytes to the canonical value in one step.
+"""Convert the most common cells from bytes to canonical values in one step.
 
-These are shortcuts for speed: each checks the bytes at the positions where they are in the usual spelling. Any other
+These are shortcuts for speed. Each checks the bytes at the positions that they have in the usual spelling. Any other
 spelling, and any error, takes the plain path (`values`). Property tests check that both give the same result.
 """
 
@@ -39,7 +39,8 @@ from translator.values.numbers import INTEGER_BOUNDS
 def cell_readers(canonical_type: str, reading: Reading, *, open_kind: bool = False) -> Sequence[CellReader]:
     """Return the readers for a column's cells, by the cell's first byte. EmptyObject must not occur.
 
-    `open_kind`: the column is text or bytes until a value decides. A value that contradicts this raises Contrary.
+    `open_kind`: only a value can show whether the column is text or bytes. A value that contradicts the assumed type
+    raises Contrary.
     """
     plain = plain_readers(canonical_type, reading)
     if open_kind:
@@ -64,8 +65,8 @@ def _not_a_value(cell: Cell) -> Scalar:
 # -- numbers
 
 _MAX_DIGITS = 20
-"""Handle a precision that takes more than one byte, which shifts the length into the digits. Some values only look like
-this: more digits must follow.
+"""Handles a precision that takes more than one byte, which shifts the length into the digits. Some values only look
+like this: more digits must follow.
 """
 
 
@@ -85,7 +86,7 @@ def _bounded(canonical_type: str, reading: Reading, plain: CellReader) -> CellRe
 
 
 def _digits(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """Returns the text itself, if it has no unnecessary zero."""
+    """Return a reader that returns the text itself, if the text has no unnecessary zero."""
 
     def read(cell: Cell) -> Scalar:
         digits = cell[3:]
@@ -169,7 +170,7 @@ def _bytes(canonical_type: str, reading: Reading, plain: CellReader) -> CellRead
 
 
 def _second(cell: Cell) -> bytes | None:
-    """Return the second text or bytes, after a length that takes one or two bytes. None for longer lengths."""
+    """Return the second text or bytes, after a length of one or two bytes. None for longer lengths."""
     at = 2 + (cell[1] >> 1)
     if cell[1] >= 0x80:
         return None

@@ -25,8 +25,8 @@ _HOURS: Mapping[int, str] = {2 * number: f"{number:02d}:" for number in range(24
 
 
 class _Days(dict[bytes, str]):
-    """Dates by the seven bytes for year, month and day, each computed once. KeyError: another spelling, or not a
-    date.
+    """Dates by the seven bytes for year, month and day. Each date is computed once. KeyError: another spelling, or not
+    a date.
     """
 
     def __missing__(self, parts: bytes) -> str:
@@ -48,7 +48,9 @@ _DAYS = _Days()
 
 
 def _fraction(digits: int) -> Callable[[bytes], str | None]:
-    """By the last component's bytes: `.f…`, or nothing for zero, or None if it must be checked."""
+    """Return a function from the last component's bytes to `.f…`, to nothing for zero, or to None if the fraction must
+    be checked.
+    """
     text = f".%0{digits}d"
     limit = 10**digits
 
@@ -101,7 +103,7 @@ def read_local(canonical_type: str, reading: Reading, plain: CellReader) -> Cell
 
 
 def read_time(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """Reads a non-negative time of day. MySQL's can be negative and longer than a day."""
+    """Return a reader for non-negative times of day. MySQL's times can be negative and longer than a day."""
     fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:
@@ -119,7 +121,7 @@ def read_time(canonical_type: str, reading: Reading, plain: CellReader) -> CellR
 
 
 def read_zoned(canonical_type: str, reading: Reading, plain: CellReader) -> CellReader:
-    """Return a local time's bytes, and the zone after them."""
+    """Return a reader for the bytes of a local time and the zone that follows."""
     fraction_of = _fraction(reading.digits)
 
     def read(cell: Cell) -> Scalar:

@@ -1,4 +1,4 @@
-"""A record's fields before its columns. Nearly all records have the same structure there, which one pattern reads."""
+"""A record's fields before its columns. Their structure is the same in nearly all records, and one pattern reads it."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from translator.dialects.dts_avro.patterns import HEAD
 from translator.dialects.dts_avro.schema import OPERATIONS, SOURCE_TYPES
 
 Head: TypeAlias = tuple[bytes, bytes, bytes, str, bytes, str, str, bytes, str, str | None, list[int] | None]
-"""The fields before the tags, as in Record. Rarely used fields stay bytes."""
+"""The fields before the tags, as in Record. Rarely used fields remain bytes."""
 
 
 def read_head(data: bytes, max_items: int) -> tuple[Head, int]:
-    """The fields before the tags, and their end."""
+    """Return the fields before the tags, and their end."""
     return _usual_head(data) or _head_plainly(data, max_items)
 
 
 def _usual_head(data: bytes) -> tuple[Head, int] | None:
-    """Read the usual head in one step. Returns None if it must be read on the plain path."""
+    """Read the usual head in one step. Returns None if the head must be read on the plain path."""
     found = HEAD(data)
     if found is None:
         return None
@@ -113,7 +113,7 @@ def _process_timestamps(data: bytes, at: int, max_items: int) -> tuple[list[int]
 
 
 def read_tags(data: bytes, at: int) -> tuple[dict[str, str], int]:
-    """Read the map of tags. A repeated tag is damage."""
+    """Read the map of tags. A repeated tag counts as damage."""
     tags: dict[str, str] = {}
     entries = 0
     while True:

@@ -1,4 +1,4 @@
-"""Text or bytes: MySQL sends one type number for VARCHAR and VARBINARY, and one for TEXT and BLOB
+"""Text or bytes: MySQL sends the same type number for VARCHAR and VARBINARY, and the same for TEXT and BLOB
 (`types.TEXT_OR_BYTES`).
 
 Such a column has the type that its number suggests (253 string, 252 bytes), unless a value in the message contradicts
@@ -24,7 +24,7 @@ _BINARY_LENGTH = 2 * len(charsets.BINARY)
 
 
 class Contrary(Exception):
-    """A value is text although its column has bytes, or the reverse, so the column has the other type."""
+    """A value is text although its column contains bytes, or the reverse, so the column has the other type."""
 
 
 def kind_of(cell: Cell) -> str | None:
@@ -37,7 +37,7 @@ def kind_of(cell: Cell) -> str | None:
 
 
 def guarded(read: CellReader, kind: str) -> CellReader:
-    """Return the reader, which raises Contrary for a value with the other type."""
+    """Return a reader like `read` that raises Contrary for a value with the other type."""
 
     def read_cell(cell: Cell) -> Scalar:
         if kind_of(cell) != kind:

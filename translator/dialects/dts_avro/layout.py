@@ -1,4 +1,4 @@
-"""The layout that all rows with one shape share: columns, key, converters, table schema. Computed once and cached."""
+"""The layout shared by all rows with one shape: columns, key, converters and table schema. Computed once and cached."""
 
 from __future__ import annotations
 
@@ -47,22 +47,23 @@ class Layout(Struct):
     shape: RowShape
     names: tuple[str, ...]
     readers: tuple[Sequence[CellReader], ...]
-    """Each column's readers, by a cell's first byte. They raise Contrary for a value that needs another layout."""
+    """Each column's readers, by a cell's first byte. The readers raise Contrary for a value that needs another layout.
+    """
     converters: Converters
-    """The same, by name."""
+    """The same readers, by column name."""
     text_or_bytes: tuple[tuple[int, str], ...]
-    """Index and current type of each column whose number leaves its type open and that is not declared."""
+    """Index and current type of each undeclared column whose number leaves its type open."""
     schema: TableSchema
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
     contradicted: bool = False
-    """A message had values with the other type, so later messages probably will too. Values are therefore checked
+    """A message had values with the other type, and later messages probably will as well. Values are therefore checked
     first.
     """
     _bare: tuple[tuple[int, ...], Sequence[CellReader]] = ((), ())
 
     def bare_readers(self, kinds: tuple[int, ...]) -> Sequence[CellReader]:
-        """Readers for bare values (`patterns`). The branches of a table's columns are the same object in all
+        """Return readers for bare values (`patterns`). The branches of a table's columns are the same object in all
         messages.
         """
         if self._bare[0] is not kinds:
@@ -131,8 +132,8 @@ class Layouts:
     def _key(
         self, shape: RowShape, declared: DeclaredTable | None, names: Sequence[str]
     ) -> tuple[tuple[str, ...], str, tuple[str, ...]]:
-        """Return key columns, key kind and notes: the source's primary key, or what the operator allowed or
-        declared.
+        """Return the key columns, the key kind and notes. The key is the source's primary key, or the key that the
+        operator allowed or declared.
         """
         indexes = _indexes(shape.pk_uk_info, names)
         notes = ("PK_UK_INFO_INVALID",) if indexes is None else ()
@@ -185,7 +186,7 @@ def _one(readers: Sequence[CellReader]) -> Converter:
 
 
 def _contrary(layout: Layout, images: Sequence[Image]) -> frozenset[int]:
-    """Return those columns with an open type that have a value with a different type than in the layout."""
+    """Return the columns with an open type that have a value with a different type than in the layout."""
     contrary = []
     for index, type_ in layout.text_or_bytes:
         kinds = {kind for image in images if (kind := kind_of(image[index])) is not None}

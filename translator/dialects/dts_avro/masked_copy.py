@@ -1,4 +1,4 @@
-"""Masked copies of DTS records: the record is read and written again with other cells."""
+"""Masked copies of DTS records: a record is read, and written again with other cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def masked_copy(value: bytes, masked: MaskedValues) -> bytes:
     """Return the record with other row values and literals.
 
     Raises:
-        Unmaskable: it is not a version 2 or 3 record.
+        Unmaskable: the value is not a version 2 or version 3 record.
     """
     for schema in (V3, V2):
         record = _read(value, schema)
@@ -55,7 +55,7 @@ def _read(value: bytes, schema: Any) -> dict[str, Any] | None:
 
 
 def _cell(cell: Any, masked: MaskedValues) -> Any:
-    """A cell as fastavro reads it: null, an enum symbol, or a type name with the type's fields."""
+    """Mask a cell as fastavro reads it: null, an enum symbol, or a type name with the type's fields."""
     if not isinstance(cell, tuple):
         return cell
     name, fields = cell

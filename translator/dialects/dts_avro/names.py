@@ -1,4 +1,4 @@
-"""objectName -> the change's database, schema and table (§6, Names)."""
+"""Convert an objectName to the change's database, schema and table (§6, Names)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ObjectName(NamedTuple):
 
 
 def place(object_name: str | None) -> ObjectName:
-    """Parse `db`, `db.table` or `db.schema.table`. A dot inside a name is escaped by six characters.
+    """Parse `db`, `db.table` or `db.schema.table`. A dot inside a name is escaped as six characters.
 
     Raises:
         MessageError: INVALID_FIELD for more than three parts, or an empty part.

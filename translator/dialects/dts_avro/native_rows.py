@@ -58,7 +58,7 @@ class DtsAvroNativeRows:
         return rows.DtsAvroRows(self._reading, form, form.compiler(self.layout), form.compiler(self.contrary_layout))
 
     def layout(self, message: bytes) -> NativeLayout:
-        """Return the layout for rows like those in this message, except for values that contradict it.
+        """Return the layout for rows like the one in this message. The layout ignores values that contradict it.
 
         Raises:
             MessageError: the message cannot be read.

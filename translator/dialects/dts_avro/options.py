@@ -11,13 +11,14 @@ class Options(Struct, frozen=True):
     """Options of `dts_avro` (docs/dialects/dts_avro.md)."""
 
     fraction_unit: Literal["auto", "micros", "nanos"] = "auto"
-    """The unit of `DateTime.millis`. auto determines it from the source type and the position."""
+    """The unit of `DateTime.millis`. auto determines the unit from the source type and the position."""
     unique_key_as_key: bool = False
-    """If a table has no primary key, use its first unique key. That key's columns can be null."""
+    """If a table has no primary key, use its first unique key, whose columns can be null."""
     logical_names: bool = False
-    """For sharded sources: use the database and table in the tags l_db_name and l_tb_name instead of the physical ones.
+    """For sharded sources: use the database and table in the tags l_db_name and l_tb_name instead of the physical
+    names.
     """
     transactions: bool = False
-    """Write the begin and end of each transaction as `tx` events. Otherwise, they are skipped and counted."""
+    """Write the beginning and end of each transaction as `tx` events. Otherwise, these are skipped and counted."""
     extras: bool = False
     """Keep the record's id, transaction id, recovery position and all tags in the event's `ext`."""

@@ -27,7 +27,7 @@ from translator.dialects.dts_avro.record import (
 
 
 def _length(number: int) -> bytes:
-    """A length in Avro: zigzag doubles it, and each byte holds seven bits."""
+    """Return a length in Avro: zigzag doubles the number, and each byte holds seven bits."""
     number *= 2
     out = b""
     while number > 0x7F:
@@ -37,7 +37,9 @@ def _length(number: int) -> bytes:
 
 
 def _sized(one: bytes, longest: int) -> bytes:
-    """Text with up to this many bytes, each matching `one`, after its length. Every length has a pattern of its own."""
+    """Return a pattern for a length and its text, with up to this many bytes that match `one`. Every length has its
+    own.
+    """
     return b"(?:" + b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1)) + b")"
 
 
@@ -58,7 +60,7 @@ _YEAR = rb"\x02[\x80-\xff]" + _SMALL
 _DAY = (rb"\x02" + _SMALL) * 2
 _CLOCK = (rb"\x02" + _SMALL) * 3 + rb"(?:\0|\x02" + _INT + rb")"
 _DATE_TIME = rb"(?:" + _YEAR + rb"(?:" + _DAY + rb"(?:" + _CLOCK + rb"|\0{4})|\0{6})|\0{3}" + _CLOCK + rb")"
-"""With the components of a date, a time, both, or only a year."""
+"""A DateTime with the components of a date, a time, both, or only a year."""
 
 _PAYLOADS: Mapping[int, bytes] = {
     INTEGER: _SMALL + _DIGITS,
@@ -77,7 +79,7 @@ _PAYLOADS: Mapping[int, bytes] = {
 """Each branch's payload. Strings are ASCII, except for those in `UNCHECKED`."""
 
 UNCHECKED = frozenset({TEXT_GEOMETRY, TEXT_OBJECT})
-"""Branches with a string of any bytes, which a match does not prove to be UTF-8."""
+"""Branches whose string can contain any bytes. A match does not prove that the string is UTF-8."""
 
 
 # -- a record's fields before its tags
@@ -103,15 +105,18 @@ HEAD = re.compile(
     + rb"))\0",  # objectName, without processTimestamps
     re.DOTALL,
 ).match
-"""From `version` to `processTimestamps`, which are null, with a group for each other field. All but the name are ASCII.
+"""The fields from `version` to `processTimestamps`, which is null, with a group for each other field. All fields except
+the name are ASCII.
 """
 
 
-# -- a cell's bare value, if all cells in a column have one branch
+# -- a cell's bare value, if all cells in a column have the same branch
 
 
 def _exactly(texts: Sequence[tuple[int, bytes]], behind: bytes) -> bytes:
-    """Checks that the preceding text has its stated length, because it matches as long as its characters continue."""
+    """Return a look-ahead that checks the stated length of a text, because the text's own pattern matches as long as
+    its characters continue.
+    """
     return b"(?=" + b"|".join(re.escape(_length(size)) + text + behind for size, text in texts) + b")"
 
 
@@ -142,7 +147,7 @@ without negative zero; or UTF-8 text with its length.
 _NOTHING = b"((?!))?"
 
 MANY = -1
-"""Used instead of a branch if there are several."""
+"""Used instead of a branch if a column has several."""
 
 
 def branch_of(cell: Cell) -> int:
@@ -162,9 +167,9 @@ def image_pattern(columns: Collection[Collection[int]]) -> tuple[bytes, tuple[in
     """Return the pattern for an image whose cells are null or have these branches: the union index, one block, and the
     end.
 
-    It has two groups per column: the cell, and its content, which is None for null. The content is the bare value if
-    the column's only branch supports it (`BARE`), and otherwise the cell again. Also returns each column's only branch,
-    or MANY.
+    The pattern has two groups per column: the cell and its content, which is None for null. The content is the bare
+    value if the column's only branch supports bare values (`BARE`), and otherwise the cell again. Also returns each
+    column's only branch, or MANY.
     """
     cells = [_column(sorted(set(branches) - {NULL})) for branches in columns]
     pattern = re.escape(b"\x04" + _length(len(cells))) + b"".join(cell for cell, _ in cells) + rb"\0"

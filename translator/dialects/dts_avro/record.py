@@ -1,7 +1,7 @@
 """A parsed record: its parts as Python types, except that each image value is still bytes.
 
-Most values are used only once, by their column's converter, and many not at all (those that an update left unchanged).
-The reader therefore only finds the end of each value.
+Most values are used only once, by their column's converter, and many are not used at all, because an update left them
+unchanged. The reader therefore only finds the end of each value.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ class DtsRecord(Struct):
     born_timestamp: int | None
     """None in a version 2 record."""
 
-    # Rarely needed, so these stay bytes until they are.
+    # These fields are rarely needed, so they remain bytes until then.
 
     @property
     def version(self) -> int:

@@ -1,4 +1,4 @@
-"""Describe bytes that are not a record: the format that they have, or the damage and its position."""
+"""Describe bytes that are not a record: their format, or the damage and its position."""
 
 from __future__ import annotations
 
@@ -31,14 +31,14 @@ class Refusals:
         return MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8")
 
     def _scan_whole(self, value: bytes) -> None:
-        """Walk strictly over the bytes to find the fault and its position. Does not check texts."""
+        """Walk strictly over the bytes to find the fault and its position. Texts are not checked."""
         end = self._scan(value, 0)
         if end == len(value):
             return
         try:
             end = read_long(value, end)[1]
         except IndexError:
-            # Either the last long is truncated, or a length pointed beyond the end.
+            # Either the last long is truncated, or a length points beyond the end.
             end = len(value) + 1
         except Damage as damage:
             damage.names.append(LAST_FIELD_OF_V3)

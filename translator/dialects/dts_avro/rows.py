@@ -110,7 +110,7 @@ class RowReader:
         """Return the layout for the record's row.
 
         Raises:
-            MessageError: as above, or its images do not fit a row.
+            MessageError: as for `layout`, or the images do not fit a row.
         """
         fields = _fields(record)
         images, _ = _images(record, ROWS[record.operation], len(fields.columns))
@@ -152,7 +152,7 @@ class RowReader:
         """Return a record's table.
 
         Raises:
-            MessageError: it has no table name.
+            MessageError: the record has no table name.
         """
         table, _ = self._table(record)
         return table
@@ -169,7 +169,9 @@ class RowReader:
         return physical, ()
 
     def _fraction_digits(self, record: DtsRecord) -> int:
-        """Section 4.4: nanos, except for MySQL and PostgreSQL. Their physical-log reader (`<->`) also writes nanos."""
+        """Return the number of fraction digits (§4.4): nanos, except for MySQL and PostgreSQL, whose physical-log
+        reader (`<->`) nevertheless writes nanos.
+        """
         if self._options.fraction_unit != "auto":
             return _DIGITS[self._options.fraction_unit]
         micros = record.source_type in MICROSECOND_SOURCES and "<->" not in record.source_position
@@ -178,7 +180,7 @@ class RowReader:
     # -- the images
 
     def _row(self, layout: Layout, images: _Images) -> tuple[Layout, _Canonical, _Canonical, Findings]:
-        """Return the layout with which the images were read, both images, and what was found about their values."""
+        """Return the layout with which the images were read, both images, and the findings about their values."""
         if not layout.contradicted:
             findings = Findings()
             try:
@@ -227,7 +229,7 @@ class RowReader:
         return self._with_findings(layout, image, findings)
 
     def _with_findings(self, layout: Layout, image: Image, findings: Findings) -> CanonicalImage:
-        """Return the cells with content. NONE is a position without a value, and NULL another way to write null."""
+        """Return the cells with content. NONE is a position without a value, and NULL is another way to write null."""
         cells = [(name, _NULLS.get(cell, cell)) for name, cell in zip(layout.names, image, strict=True)]
         by_name = [
             f"{_NULL_BY_NAME}={name}" for name, cell in zip(layout.names, image, strict=True) if cell == EMPTY_NULL
@@ -265,7 +267,7 @@ def _fields(record: DtsRecord) -> Fields:
 
 
 class _Images(Struct):
-    """A row's checked images, and what the reader found out about them."""
+    """A row's checked images, and the facts that the reader found out about them."""
 
     before: Image | None
     after: Image | None
@@ -280,7 +282,9 @@ class _Images(Struct):
 
 
 def _images(record: DtsRecord, operation: _Row, columns: int) -> tuple[_Images, Sequence[str]]:
-    """Return both images and notes. INIT was never observed: its row can be in either image, but not in both (§11)."""
+    """Return both images and notes. INIT has never been observed. Its row can be in either image, but not in both
+    (§11).
+    """
     name, before, after = record.operation, record.before, record.after
     before_raw, after_raw = record.before_raw, record.after_raw
     notes: Sequence[str] = ()

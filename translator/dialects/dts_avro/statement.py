@@ -1,4 +1,4 @@
-"""DDL and COMMAND: the plain text takes the place of the after image (§3)."""
+"""DDL and COMMAND records, whose plain text takes the place of the after image (§3)."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _GRAMMARS: Mapping[str, str] = {
     "PPAS": "postgres",
     "SQLServer": "tsql",
 }
-"""Source type -> its SQL, by sqlglot's name. Text from other sources is passed on unparsed."""
+"""Each source type's SQL dialect, by sqlglot's name. Text from other sources is passed on unparsed."""
 
 _FOLDS: Mapping[str, Callable[[str], str]] = {"Oracle": str.upper, "PostgreSQL": str.lower, "PPAS": str.lower}
 """The case folding of unquoted names, by source."""
@@ -89,12 +89,12 @@ def _renamed(target: ConcernedTables, names: Mapping[TableName | None, TableName
 
 
 def _of_part(effect: Effect) -> Effect:
-    """Return the effect on the events' table. The dropped table was one of its shards."""
+    """Return the effect on the table in the events. The dropped table was only one of that table's shards."""
     return structs.replace(effect, note=STATEMENT_NOT_APPLIED) if effect.note == TABLE_DROPPED else effect
 
 
 def _logical(record: DtsRecord) -> TableName | None:
-    """Return the table that row events have, if the record contains it."""
+    """Return the table that row events refer to, if the record contains it."""
     db, table = map(record.tags.get, LOGICAL_NAMES)
     return TableName(db, None, table) if db and table else None
 
@@ -119,7 +119,7 @@ _DEFAULT_SCHEMAS: Mapping[str, str] = {"PostgreSQL": "public", "PPAS": "public",
 
 
 def _filled(source_type: str, type_: SqlType, literal: Literal) -> Filled | None:
-    """Return the value that a row's record would have."""
+    """Return the value that a row record would contain."""
     if source_type in MYSQL_FAMILY:
         found = mysql_canonical(type_), mysql_value(type_, literal)
     else:
@@ -153,8 +153,8 @@ def _placed(change: T, head: Head) -> T:
 
 
 def _folded(name: Name, sql: str, source_type: str) -> Name:
-    """Spell a name as the source does. The parser does not keep which parts had quotes, so if any does, all stay as
-    written.
+    """Spell a name as the source does. The parser does not preserve which parts had quotes, so if any part has quotes,
+    all parts stay as written.
     """
     fold = _FOLDS.get(source_type)
     return name if fold is None or '"' in sql else tuple(fold(part) for part in name)
@@ -170,7 +170,7 @@ def _table(name: Name, where: ObjectName, default: str | None) -> TableName | No
 
 
 def _agrees(name: Name, table: TableName) -> bool:
-    """Return whether the name is the table's, or the end of it."""
+    """Return whether the name is the table's full name, or the end of it."""
     return name == _path(table)[-len(name) :]
 
 
@@ -179,6 +179,8 @@ def _path(table: TableName) -> Name:
 
 
 def _full(name: Name, names: Sequence[Name], where: ObjectName, default: str | None) -> str:
-    """Add the missing database, if there is only one name. With several names, it is unknown."""
+    """Return the full name. A missing database is added if the statement has only one name; with several names, the
+    database is unknown.
+    """
     table = _table(name, where, default) if len(names) == 1 else None
     return ".".join(name if table is None else _path(table))

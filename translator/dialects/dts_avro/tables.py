@@ -1,7 +1,7 @@
 """The reader's cache for a table: its columns, and a pattern that finds an image's values in one step.
 
-Both only affect speed: columns are reused only for the same bytes, and a pattern matches only what the plain reader
-reads in the same way. Neither is looked up by name alone, which caused a bug in a vendor's client (§7).
+Both only affect speed: columns are reused only for the same bytes, and a pattern matches only values that the plain
+reader reads in the same way. Neither is looked up by name alone, because that caused a bug in a vendor's client (§7).
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from translator.dialects.dts_avro.patterns import UNCHECKED, branch_of, image_pa
 from translator.dialects.dts_avro.record import Fields, Image, Raw
 
 _MAX_COLUMNS = 256
-"""Maximum number of columns in a pattern, because compiling takes up to some milliseconds per column."""
+"""Maximum number of columns in a pattern, because compiling takes up to a few milliseconds per column."""
 
 MAX_COMPILED_COLUMNS = 4_096
-"""Limit for all of a reader's tables, because a text column takes about 15 KB in a pattern. Once the limit is reached,
-other tables have no pattern.
+"""Maximum number of columns in all patterns of a reader, because a text column takes about 15 KB in a pattern. Once the
+limit is reached, other tables get no pattern.
 """
 
 AFTER = 16
@@ -31,13 +31,13 @@ _MIN_TRIES = 64
 
 
 class Room:
-    """The number of further columns that can have patterns."""
+    """The remaining number of columns that can have patterns."""
 
     def __init__(self, columns: int) -> None:
         self._left = columns
 
     def take(self, columns: int) -> bool:
-        """Reserve room for the columns. Returns whether there was enough."""
+        """Reserve room for the columns. Returns whether enough room was left."""
         if columns > self._left:
             return False
         self._left -= columns
@@ -72,7 +72,9 @@ class Table:
         self._tries += 1
         found = self._match(data, at)
         if found is None:
-            if self._tries >= _MIN_TRIES and self._found * 2 < self._tries:  # probably long texts: not worth trying
+            if (
+                self._tries >= _MIN_TRIES and self._found * 2 < self._tries
+            ):  # probably long texts, for which patterns do not pay off
                 self.forget()
             return None
         self._found += 1
@@ -97,7 +99,7 @@ class Table:
             self._compile()
 
     def forget(self) -> None:
-        """Use no pattern from now on."""
+        """Stop using a pattern for this table."""
         if self._match is not None:
             self._room.give_back(len(self._branches))
         self._match, self._compiled = None, _MAX_COMPILED

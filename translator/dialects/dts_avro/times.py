@@ -1,6 +1,6 @@
-"""DateTime, TimestampWithTimeZone and Timestamp -> text (§4.4).
+"""Convert DateTime, TimestampWithTimeZone and Timestamp to text (§4.4).
 
-A null component means "not applicable", not zero, so the components that are present show what the value is. `millis`
+A null component means "not applicable", not zero, so the components that are present show the kind of value. `millis`
 never contains milliseconds: it is micros in a Timestamp, and micros or nanos (`digits` 6 or 9) in a DateTime.
 """
 
@@ -77,14 +77,14 @@ def local_of(parts: Parts, digits: int) -> str:
 
 
 def interval_of(parts: Parts, digits: int) -> str:
-    """Oracle's intervals: `[-]Y-MM` and `[-]D HH:MM:SS[.f...]`."""
+    """Read one of Oracle's intervals: `[-]Y-MM` or `[-]D HH:MM:SS[.f...]`."""
     if _shape(parts) not in ("year_month", "day_second"):
         raise Unrepresentable("INVALID_INTERVAL", _Raw(parts, digits))
     return natural_text(parts, digits)
 
 
 def zoned_text(value: Parts, digits: int) -> str:
-    """Return the local text with the zone as sent, if no canonical type can hold both."""
+    """Return the local text with the zone as sent, for values that no canonical type can hold."""
     return f"{natural_text(value['value'], digits)}{value['timezone']}"
 
 
@@ -195,7 +195,7 @@ def _fraction(value: int | None, digits: int, raw: object) -> str:
 
 
 class _Raw:
-    """Return an issue's raw text, computed only when needed: natural text if the components form one."""
+    """Return an issue's raw text, computed only when needed: natural text if the components can be written as such."""
 
     __slots__ = ("digits", "parts", "zone")
 

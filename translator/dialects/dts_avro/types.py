@@ -1,7 +1,7 @@
-"""Column types: (source type, dataTypeNumber) -> native name and canonical type (§5).
+"""Column types: the native name and the canonical type for each source type and dataTypeNumber (§5).
 
-The numbers depend on the source type. A number that no table lists has the type `unknown`, and its values are read by
-their branch.
+The numbers depend on the source type. A column whose number is not listed has the type `unknown`, and its values are
+read according to their branch.
 
 MySQL integers: the record does not say whether they are signed, so each maps to the smallest signed type that holds
 both the signed and the unsigned range. BIGINT stays int64, because a decimal would change every BIGINT key. A greater
@@ -135,7 +135,7 @@ _POSTGRESQL = _table(
 # No sample shows how a document and its id are sent.
 _MONGODB = _table({0: ("document", "unknown"), 1: ("id", "unknown")})
 
-# For the other source types, no map was ever published (§5.4).
+# For the other source types, no map has ever been published (§5.4).
 _TABLES: Mapping[str, Mapping[int, NativeType]] = {
     "MySQL": _MYSQL,
     "DRDS": _MYSQL,
@@ -146,7 +146,7 @@ _TABLES: Mapping[str, Mapping[int, NativeType]] = {
 
 MONGODB = "MongoDB"
 MONGODB_ID = "_id"
-"""The name of every document."""
+"""The column that contains a document's id."""
 MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
 """A document has no columns; its images contain these two (§3). The numbers are ours."""
 
@@ -155,7 +155,7 @@ MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})
 """Sources whose DateTime fractions are micros. In every other source, they are nanos (§4.4)."""
 
 TEXT_OR_BYTES = frozenset({15, 249, 250, 251, 252, 253, 254})
-"""MySQL uses one number for CHAR and BINARY, for VARCHAR and VARBINARY, for TEXT and BLOB: see `layout`."""
+"""MySQL uses the same number for CHAR and BINARY, for VARCHAR and VARBINARY, and for TEXT and BLOB: see `layout`."""
 
 
 def column_type(source_type: str, number: int) -> NativeType:
@@ -165,5 +165,5 @@ def column_type(source_type: str, number: int) -> NativeType:
 
 
 def text_or_bytes(source_type: str, number: int) -> bool:
-    """Return whether the number leaves open if the column contains text or bytes."""
+    """Return whether the number leaves open whether the column contains text or bytes."""
     return source_type in MYSQL_FAMILY and number in TEXT_OR_BYTES

@@ -1,9 +1,9 @@
 """Convert a cell to a canonical scalar: the column's type determines the encoding, the branch shows how the value was
 sent.
 
-Every branch has a plain interpretation (`_PLAIN`), which the converter for the column's type processes. Pairs of branch
-and type that have a special meaning, or need no further check, are listed in `_PAIRS`. `fast_path` reads the most
-common cells.
+Every branch has a plain interpretation (`_PLAIN`), whose result is passed to the converter for the column's type. Pairs
+of branch and type that have a special meaning, or need no further check, are listed in `_PAIRS`. `fast_path` reads the
+most common cells.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class Reading(Struct, frozen=True):
     """A source's settings for reading its values."""
 
     mysql: bool
-    """True if the source uses MySQL's charset names and its zero TIMESTAMP."""
+    """True if the source uses MySQL's charset names and MySQL's zero TIMESTAMP."""
     digits: int
     """6 or 9: whether `DateTime.millis` are micros or nanos (§4.4)."""
     declared_unit: bool = False
-    """The operator configured the unit. If not, values that cannot be micros are read as nanos (§11)."""
+    """True if the operator configured the unit. Otherwise, values that cannot be micros are read as nanos (§11)."""
     timestamp_digits: int = 6
-    """The same for `Timestamp.millis`, which are micros for every source."""
+    """The same as `digits`, for `Timestamp.millis`, which are micros for every source."""
 
 
 FRACTION_AS_NANOS = "FRACTION_AS_NANOS"
-"""Note on a column: its fraction is too large for the micros that were expected from the source."""
+"""Note on a column whose fraction is too large for the micros that were expected from the source."""
 
 
 def plain_readers(canonical_type: str, reading: Reading) -> dict[int, CellReader]:
@@ -69,7 +69,7 @@ def plain_readers(canonical_type: str, reading: Reading) -> dict[int, CellReader
 
 
 def _unless_nanos(read: CellReader, read_as_nanos: CellReader) -> CellReader:
-    """A fraction of a million or more cannot be micros."""
+    """Return a reader that reads a fraction of a million or more as nanos, because it cannot be micros."""
 
     def read_cell(cell: Cell) -> Scalar:
         parts = payload(cell)
@@ -176,7 +176,7 @@ def _float_text(reading: Reading, payload: Payload) -> str:
 
 
 def _utf8_json(reading: Reading, payload: Payload) -> str:
-    """PostgreSQL sends jsonb as bytes of UTF-8 text (§4.5)."""
+    """Read jsonb, which PostgreSQL sends as the bytes of UTF-8 text (§4.5)."""
     try:
         return str(payload["value"], "utf-8")
     except UnicodeDecodeError:
@@ -184,7 +184,7 @@ def _utf8_json(reading: Reading, payload: Payload) -> str:
 
 
 def _label_missing(reading: Reading, payload: Payload) -> Scalar:
-    """In a column with labels, a number would be the label's index and not the label."""
+    """Report an issue. In a column with labels, a number would be the label's index and not the label."""
     raise Unrepresentable("LABEL_MISSING", payload["value"])
 
 

@@ -1,6 +1,6 @@
 """The two formats of a BinaryGeometry: WKB, and MySQL's internal format, which has four bytes of SRID before it.
 
-It is unknown which of the two DTS writes (§4.5), so both are read.
+It is unknown which of the two formats DTS writes (§4.5), so both are read.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _POINT_BYTES = 21
 
 
 def wkb(data: bytes) -> bytes:
-    """Return the WKB alone. An SRID other than 0 would be lost with the prefix, so it is an issue."""
+    """Return the WKB without the SRID. An SRID other than 0 would be lost, so it is an issue."""
     if _is_wkb(data) and (not data.startswith(_BIG_ENDIAN_POINT) or len(data) == _POINT_BYTES):
         return data
     if not _is_wkb(data[_SRID_BYTES:]):

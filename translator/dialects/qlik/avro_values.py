@@ -1,4 +1,4 @@
-"""Cells in Avro records: their type according to the schema, and how to read them (§6)."""
+"""Cells in Avro records: their types according to the schema, and the converters that read them (§6)."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ class AvroColumn(Struct, frozen=True):
     type: str
     """The canonical type."""
     convert: Converter | None
-    """Converts to a canonical scalar; None if fastavro's values are already canonical."""
+    """The converter to a canonical scalar, or None if fastavro's values are already canonical."""
     native: str
 
 
 def avro_column(name: str, declared: AvroType) -> AvroColumn:
-    """Return the column for a field: a type, or a union of null and a type. If a union has several types, nobody knows
-    which one the source has. The column then has no type, and its values become issues.
+    """Return the column for a field: a type, or a union of null and a type. If a union has several types, it is unknown
+    which of them the column has at the source. The column then has no type, and its values become issues.
     """
     types = [branch for branch in declared.branches if branch.kind != "null"] if declared.branches else [declared]
     if not types or types[0].kind == "null":
@@ -74,7 +74,7 @@ def _decimal(type_: AvroType) -> _Reading:
     return name, unscaled_decimal(type_.precision, type_.scale)
 
 
-# A DATETIME has no zone although Avro's timestamp is a point in time: columns are not converted to UTC (§6).
+# A DATETIME has no zone, although Avro's timestamp is a point in time, because columns are not converted to UTC (§6).
 _LOGICAL: Mapping[str, Callable[[AvroType], _Reading]] = {
     "decimal": _decimal,
     "uuid": lambda _: ("uuid", None),

@@ -1,7 +1,7 @@
-"""An Avro schema's text as it is stored: the parts needed to read data, and no text that could quote data.
+"""The text of an Avro schema as it is stored: the parts needed to read data, and no text that could quote data.
 
-A schema can contain more: defaults, documentation, fields added by the writer. A writer's defaults are never used. Any
-of this could contain column values, including masked ones, and the text is stored in the metadata topic.
+A schema can contain more: defaults, documentation, fields added by the writer. A writer's defaults are never used. The
+stored text goes to the metadata topic, and any of these parts could contain column values, including masked ones.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NESTED = ("type", "items", "values")
 
 
 def reading_part(text: str) -> str:
-    """Return a schema without the parts that are not needed to read data. Returns "" if the text is not JSON and
+    """Return a schema without the parts that are not needed to read data. Returns "" for a text that is not JSON and is
     therefore unusable.
 
     Other mistakes remain in the schema and are reported when it is used.
@@ -64,12 +64,12 @@ def _symbol(declared: Any) -> Any:
 
 
 def _scalars(declared: Mapping[str, Any], kinds: Mapping[str, type]) -> dict[str, Any]:
-    """Return the fields with these names. A field with another type becomes null, which is also invalid."""
+    """Return the fields with these names. A field with a different type becomes null, which is also invalid."""
     kept = {
         name: declared[name] if type(declared[name]) is kind else None
         for name, kind in kinds.items()
         if name in declared
     }
     if kept.get("logicalType") not in LOGICAL_TYPES:
-        kept.pop("logicalType", None)  # by Avro's rule, an unknown one has no meaning
+        kept.pop("logicalType", None)  # by Avro's rules, an unknown logical type has no meaning
     return kept

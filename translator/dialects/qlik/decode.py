@@ -1,4 +1,4 @@
-"""The dialect: decides what a record from a Qlik Replicate topic is."""
+"""The dialect, which determines what kind of record a Qlik Replicate topic contains."""
 
 from __future__ import annotations
 
@@ -55,10 +55,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     untyped: Literal["wait", "translate"] = "wait"
     """The policy for a message that refers to metadata: wait for the metadata, or translate the message without types.
     In the second case, metadata is not used even if it is known, because an event must not depend on what happened to
-    be learned before (docs/design.md §1). Avro that cannot be read without the metadata always waits.
+    be learned before (docs/design.md §1). Avro messages that cannot be read without the metadata always wait.
     """
     message_format: MessageFormat | None = None
-    """The sections in a task that does not use Replicate's defaults. None: as found."""
+    """The sections in a task that does not use Replicate's defaults. None: detect the sections."""
     avro_masks: Literal["big", "little"] = "big"
     """The first byte of a mask in Avro: the most significant one, as in the hex text, or the least significant (§5:
     unproven).
@@ -67,15 +67,16 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The policy for a numeric timestamp: leave it out with a note, reject it, or read it as microseconds since 1970.
     """
     read_as_refresh: bool = False
-    """True: the operation READ means REFRESH. No known producer writes it (§4)."""
+    """True: the operation READ means REFRESH. No known producer writes READ (§4)."""
     carry: tuple[Literal["streamPosition", "externalSchemaId"], ...] = ()
     """Headers to include in `ext`."""
     message_key: Literal["unknown", "primary_key", "table"] = "unknown"
-    """The content of the Kafka key that the task writes. It can be the key column's value, which is used for a DELETE
-    without a row. Or it is `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics` does.
+    """The content of the Kafka key that the task writes. The content can be the key column's value, which is used for a
+    DELETE without a row. It can also be `SCHEMA+TABLE`, which identifies the table if neither metadata nor `topics`
+    does.
     """
     control_tables: Literal["pass", "skip"] = "pass"
-    """The policy for rows from Replicate's own tables, `attrep_…`: translate them like any others, or skip and count
+    """The policy for rows from Replicate's own tables, `attrep_…`: translate them like other rows, or skip and count
     them.
     """
 
@@ -145,7 +146,7 @@ class Qlik:
         return self._learned(schema_id, Metadata).row_schema
 
     def _described_table(self, described: Described) -> Table | None:
-        """Find a message's table as `decode` does. None if the message is not a row change that the native path
+        """Find a message's table as `decode` does. Returns None if the message is not a row change that the native path
         supports.
         """
         named = {"schema": described.schema, "table": described.table}
@@ -163,8 +164,8 @@ class Qlik:
         return None if self._is_skipped(table) else table
 
     def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the table for a JSON data message, from its metadata, or else from its topic, its Kafka key or the
-        message.
+        """Return the table for a JSON data message: from its metadata, or else from its topic, its Kafka key or its
+        content.
 
         Raises:
             MessageError: the table is unknown, or the message is Avro, which is not examined here.
@@ -183,7 +184,7 @@ class Qlik:
         """Return a copy with other row values, in the value and in the key.
 
         Raises:
-            Unmaskable: it cannot be read, or its metadata or schema is unknown.
+            Unmaskable: the message cannot be read, or its metadata or schema is unknown.
         """
         return MaskedCopies(self._splitter, self._setup.limits, self._embedded, self._found, masked).copy(message)
 
@@ -334,7 +335,7 @@ _CONTROL_TABLE = "attrep_"
 
 
 def _by_registry(number: int, make: Callable[[], T], of: str = "of the registry") -> T:
-    """Compile a registry schema. An error includes its id."""
+    """Compile a registry schema. An error includes the schema's id."""
     try:
         return make()
     except MessageError as error:

@@ -1,4 +1,4 @@
-"""Metadata messages (type MD, §2): their contents, checked and stored as a document.
+"""Metadata messages (type MD, §2). Their contents are checked and stored as a document.
 
 The metadata topic stores the document under the schema id. The same message always produces the same bytes, so that
 repeated publication changes nothing.
@@ -43,11 +43,11 @@ TYPES: Mapping[str, str] = {
     "DATETIME": "timestamp",
 }
 """Replicate's type names (sections 2 and 6). A DATETIME has no zone: columns are not converted to UTC. A column with
-any other type has type unknown.
+any other type has the type `unknown`.
 """
 
 MAX_DIGITS = 1000
-"""Limit for precision and scale. No database allows more (PostgreSQL has 1000). A greater number is not used."""
+"""Limit for precision and scale. No database allows more (PostgreSQL allows 1000). Greater numbers are not used."""
 
 
 class MetadataColumn(Struct, frozen=True, omit_defaults=True):
@@ -86,8 +86,8 @@ def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
     """Return a metadata message's document.
 
     Raises:
-        MessageError: something is missing, has another JSON type, or is contradictory. Nothing is learned from
-            the message.
+        MessageError: something is missing, has a wrong JSON type, or is contradictory. Nothing is learned from the
+            message.
     """
     body, path = frame.body, frame.path
     lineage, at = field(body, "lineage", dict, path), f"{path}.lineage"
@@ -108,7 +108,9 @@ def read_document(frame: Frame, limits: Limits) -> MetadataDocument:
 
 
 def _announced_id(frame: Frame) -> str:
-    """Return the id to which data messages refer. The envelope repeats it or, according to Help, can leave it null."""
+    """Return the id to which data messages refer. The envelope repeats the id or, according to Replicate's Help, can
+    leave it null.
+    """
     path = f"{frame.path}.schemaId"
     schema_id = read_schema_id(frame.body, "schemaId", frame.path)
     if schema_id is None:
@@ -152,7 +154,7 @@ def _columns(structure: JsonObject, path: str, limits: Limits) -> tuple[Metadata
 
 def _column(name: str, told: JsonObject, path: str, limits: Limits) -> MetadataColumn:
     type_: str = field(told, "type", str, path)
-    # Upper-casing can turn letters from other alphabets into those in a name.
+    # Conversion to upper case can turn letters from other alphabets into letters in a name.
     known = type_.upper() if type_.isascii() else ""
     return MetadataColumn(
         name,

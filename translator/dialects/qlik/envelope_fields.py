@@ -55,7 +55,7 @@ def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Head
     headers = field(body, "headers", dict, path)
     path = f"{path}.headers"
     operation: str = field(headers, "operation", str, path)
-    # Case folding can turn letters from other alphabets into those in a keyword: `ınsert` is not a keyword.
+    # Case folding can turn letters from other alphabets into letters in a keyword, but `ınsert` is not a keyword.
     word = operation.upper() if operation.isascii() else operation
     notes: list[str] = []
     return Headers(
@@ -85,8 +85,8 @@ CHANGE_SEQUENCE = (
     r"|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][048]|[13579][26])00)0229)"
     r"(?:[01][0-9]|2[0-3])[0-5][0-9][0-5][0-9][0-9]{2}[0-9]{19}"
 )
-"""Pattern: a valid time in hundredths of a second, and a number with 19 digits, 35 in all (§4). For matching sequences,
-byte order is the order of a task's changes.
+"""Pattern: a valid time in hundredths of a second, and a number with 19 digits, 35 in all (§4). The byte order of
+matching sequences is the order of a task's changes.
 """
 _is_regular = re.compile(CHANGE_SEQUENCE).fullmatch
 
@@ -99,7 +99,9 @@ def _change_sequence(headers: Mapping[str, Any], path: str, notes: list[str]) ->
 
 
 def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
-    """No size is set: the last event's counter is not the size if filters or other topics remove events."""
+    """Return the transaction, without its size: the last event's counter is not the size if filters or other topics
+    remove events.
+    """
     transaction = _text(headers, "transactionId", path)
     counter = field(headers, "transactionEventCounter", int, path, optional=True)
     last = field(headers, "transactionLastEvent", bool, path, optional=True)
@@ -141,8 +143,8 @@ def _timestamp(headers: Mapping[str, Any], path: str, rules: HeaderRules, notes:
 
 
 def _numeric_timestamp(value: int | Decimal, path: str, rules: HeaderRules, notes: list[str]) -> int | None:
-    """Read a number. Its unit is undocumented (the samples in michelin's README contain 1000), but the operator can set
-    it.
+    """Read a timestamp that is a number. Its unit is undocumented (the samples in michelin's README contain 1000), but
+    the operator can set the unit.
     """
     if rules.numeric_timestamp == "note":
         notes.append("TIMESTAMP_UNREADABLE")

@@ -1,4 +1,4 @@
-"""A message's layout (§1), and the parts that all layouts share."""
+"""The layout of a message (§1), and the parts that all layouts share."""
 
 from __future__ import annotations
 
@@ -16,11 +16,13 @@ DATA, METADATA = "DT", "MD"
 _TYPES = {DATA: DATA, METADATA: METADATA}
 
 MAX_SCHEMA_ID_CHARS = 128
-"""Maximum length of a messageSchemaId. It has 32 hex digits and becomes a Kafka key, so longer ones are rejected."""
+"""Maximum length of a messageSchemaId. A valid id has 32 hex digits and becomes a Kafka key, so longer ids are
+rejected.
+"""
 
 
 class Frame(Struct, frozen=True):
-    """A message in any layout. `body` contains data, beforeData and headers. `path` is its position.
+    """A message in any layout. `body` contains data, beforeData and headers. `path` is the position of `body`.
 
     `sent` is the text of a JSON message.
     """
@@ -69,7 +71,7 @@ _ROWS = frozenset({"$.data", "$.beforeData", "$.message.data", "$.message.before
 
 
 def open_json(value: bytes, limits: Limits, splitter: Splitter | None) -> Frame:
-    """Return the frame for a JSON value. `splitter` is set if the operator declares how the sections are written.
+    """Return the frame for a JSON value. `splitter` is set if the operator declared how the sections are written.
 
     Raises:
         MessageError: FRAMING for an unknown layout, UNSUPPORTED_SHAPE for a layout that is not supported.
@@ -90,7 +92,7 @@ def _is_column(member: object, splitter: Splitter | None) -> bool:
 
 
 def _members(root: JsonObject) -> int:
-    """The fields of the objects in a data message. There can be more."""
+    """Return the minimum number of fields in the objects of a data message. The objects can have more fields."""
     body = root.get("message", root)
     if type(body) is not dict:
         return -1
@@ -136,7 +138,7 @@ def _custom(
 
 
 def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
-    """Read an object without magic bytes. The envelope is an option in the task (§1)."""
+    """Read an object without magic bytes, because the envelope is an option in the task (§1)."""
     sectioned = HEADERS in root and (ROW in root or BEFORE in root)
     found = splitter or detect(root)
     if sectioned and found is None:

@@ -1,8 +1,8 @@
-"""The Kafka key: a table's key columns, and the last place to look for a DELETE's row (§8).
+"""The Kafka key, which contains a table's key columns and is the last place to look for a DELETE's row (§8).
 
-A key is empty, the table name, or the key columns, as text or as an Avro record. Text with several columns has a
-delimiter that is not documented, so it is never split. Text with one column could also be `SCHEMA+TABLE`, so it is read
-only if the operator declares what the task writes.
+A key is empty, the table name, or the key columns, as text or as an Avro record. Text with several columns has an
+undocumented delimiter, so it is never split. Text with one column could also be `SCHEMA+TABLE`, so it is read only if
+the operator declares what the task writes.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class KeyRecord:
     """Compile the schema for Avro keys ("Encode the message key in Avro format", §3).
 
     Raises:
-        MessageError: the schema is unusable, or not for a record.
+        MessageError: the schema is unusable, or is not the schema of a record.
     """
 
     def __init__(self, schema: WriterSchema) -> None:
@@ -73,7 +73,7 @@ _PATH = "$key"
 
 
 def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: bool) -> KeyRow:
-    """Return the row from a key: a JSON object with columns or, if the operator says so, the text of the only key
+    """Return the row from a key: a JSON object with columns or, if the operator declares this, the text of the only key
     column.
     """
     cells: JsonObject
@@ -100,7 +100,9 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
 
 
 def named_key(key: bytes | None, row: JsonObject, limits: Limits) -> tuple[str, ...] | None:
-    """Return the row's key columns that a JSON key contains: () if it has others, None if it is not an object."""
+    """Return the row's key columns that a JSON key contains: () if the key has other columns, None if it is not an
+    object.
+    """
     if not is_object(key):
         return None
     try:
@@ -121,7 +123,7 @@ def _is_no_json(key: bytes, limits: Limits) -> bool:
 
 
 def _checked(cells: JsonObject, converters: Converters, table: Table, sent: SentJson | None = None) -> KeyRow:
-    """Return the row, if it has all of the table's key columns and no unknown ones."""
+    """Return the row, if it has all of the table's key columns and no unknown columns."""
     lacking = next((name for name in table.key_columns if cells.get(name) is None), None)
     known = table.schema.column_names if table.schema else cells.keys()
     stray = next((name for name in cells if name not in known), None)

@@ -1,4 +1,4 @@
-"""Masked copies of Qlik messages. JSON keeps its spelling, and Avro is read and written again with other cells."""
+"""Masked copies of Qlik messages. JSON keeps its spelling. Avro is read, and written again with other cells."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from translator.message import Limits, Message
 
 _AROUND = frozenset({"magic", "type", "headers", "messageSchemaId", "messageSchema"})
 _DESCRIBING = frozenset({"schemaId", "lineage", "tableStructure", "dataSchema", HEADERS})
-"""The message fields that are unrelated to rows: all of its metadata, and the headers."""
+"""The message fields that are unrelated to rows: all metadata, and the headers."""
 
 _COLUMN_HEADERS = frozenset(f"{HEADERS}{SEPARATOR}{name}" for name in HEADER_NAMES)
 
@@ -110,7 +110,8 @@ class MaskedCopies:
         if not isinstance(root, dict):
             raise Unmaskable("it is not JSON")
         body = root.get("message")
-        # Headers next to rows that are objects are not columns. Without such an object, they cannot be distinguished.
+        # Headers next to rows that are objects are not columns. Without such an object, headers cannot be distinguished
+        # from columns.
         beside = frozenset(HEADER_NAMES) if isinstance(root.get(DATA, root.get(BEFORE)), dict) else frozenset()
 
         inside = _DESCRIBING | _COLUMN_HEADERS
@@ -167,12 +168,12 @@ def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
         case bytes():
             return _bytes(cell, masked, types)
         case _:
-            # An enum symbol is part of the schema, and there are only a few of them.
+            # An enum symbol is part of the schema, and a schema has only a few of them.
             return cell if any(found.kind == "enum" for found in types) else masked.text(cell)
 
 
 def _bytes(cell: bytes, masked: MaskedValues, types: list[AvroType]) -> bytes:
-    """Return the same number of bytes: a smaller number for a decimal, otherwise letters in place of letters."""
+    """Return as many bytes: a smaller number for a decimal, otherwise letters in place of letters."""
     if any(found.logical == "decimal" for found in types):
         number = masked.number(str(int.from_bytes(cell, "big", signed=True)))
         return int(number).to_bytes(len(cell), "big", signed=True)

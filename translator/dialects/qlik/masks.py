@@ -33,7 +33,9 @@ _BYTE = 8
 
 
 class Masks(Struct, frozen=True):
-    """A message's two masks with its columns' ordinals, in ascending order. Bits above the last one are removed."""
+    """A message's two masks, with the ordinals of its columns in ascending order. Bits above the last ordinal are
+    removed.
+    """
 
     column: int | None
     change: int | None
@@ -43,7 +45,7 @@ class Masks(Struct, frozen=True):
     column_exceeds: bool = False
     """The columnMask had bits above the highest ordinal."""
     change_exceeds: bool = False
-    """The changeMask had such bits."""
+    """The changeMask had bits above the highest ordinal."""
 
     @classmethod
     def over(cls, column: int | None, change: int | None, ordinals: Ordinals) -> Masks:
@@ -64,18 +66,18 @@ class Masks(Struct, frozen=True):
 
     @property
     def leaves_none_out(self) -> bool:
-        """True if the columnMask has all bits or is missing, so that every column was captured."""
+        """True if the columnMask has all bits set or is missing, so that every column was captured."""
         return self.column is None or self.column + 1 == 1 << self.highest
 
     def uncaptured(self, row: Mapping[str, object]) -> list[str]:
-        """Return those columns in a row whose bit in the columnMask is not set."""
+        """Return the columns in a row whose bit in the columnMask is not set."""
         mask, ordinals = self.column, self.ordinals
         if mask is None:
             return []
         return [name for name in row if not mask >> ordinals[name] - 1 & 1]
 
     def changed(self) -> list[str]:
-        """Return columns with a bit in the changeMask."""
+        """Return the columns whose bit in the changeMask is set."""
         mask, bits = self.change or 0, set()
         while mask:
             rest = mask & mask - 1
@@ -105,8 +107,8 @@ def check_byte_order(column: int | None, change: int | None, highest: int, path:
 class Gaps(Struct, frozen=True):
     """Determines which nulls in a message are values, if a columnMask leaves columns out.
 
-    A column that was not captured is still sent, with value null (§0.3). A value with a clear bit is used and disproves
-    the mask: the mask does not belong to this row. It is then unknown which nulls are values.
+    A column that was not captured is still sent, with value null (§0.3). A value whose bit is clear is used and
+    disproves the mask, which then does not belong to this row. In that case, it is unknown which nulls are values.
     """
 
     masks: Masks
@@ -125,6 +127,6 @@ class Gaps(Struct, frozen=True):
         return cls(masks, any(row[name] is not None for row in rows if row for name in masks.uncaptured(row)))
 
     def withheld(self, row: Mapping[str, object]) -> list[str]:
-        """Return columns whose null says nothing about their value."""
+        """Return the columns whose null reveals nothing about their value."""
         doubtful = row if self.disproved else self.masks.uncaptured(row)
         return [name for name in doubtful if row[name] is None]

@@ -25,7 +25,7 @@ from translator.values.numbers import MAX_ZEROS
 LOBS = frozenset({"CLOB", "NCLOB", "BLOB"})
 TYPE_UNKNOWN = "TYPE_UNKNOWN"
 _SIZED = frozenset({"STRING", "WSTRING", "BYTES", "CLOB", "NCLOB", "BLOB"})
-"""Types whose length limits the value. For other types it is a display width (INT4 10, REAL8 14)."""
+"""Types whose length limits the value. For other types, the length is a display width (INT4 10, REAL8 14)."""
 
 
 class Metadata(Struct, frozen=True, dict=True):
@@ -38,10 +38,11 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @cached_property
     def row_schema(self) -> RowSchema:
-        """The data schema, compiled when the first Avro message needs it, because JSON tables have one, too.
+        """Return the data schema. It is compiled when the first Avro message needs it, because JSON tables have a data
+        schema, too.
 
         Raises:
-            MessageError: it is missing or unusable.
+            MessageError: the data schema is missing or unusable.
         """
         return self._writer_schema.row
 
@@ -73,7 +74,7 @@ class Metadata(Struct, frozen=True, dict=True):
 
     @property
     def subject(self) -> str:
-        """The table that it describes."""
+        """The table that the document describes."""
         return ".".join(part for part in (self.document.schema, self.document.table) if part)
 
     @property
@@ -87,7 +88,7 @@ class Metadata(Struct, frozen=True, dict=True):
         return msgspec.structs.replace(self.document, table_version=None, timestamp=None)
 
 
-# -- bytes -> what reads rows
+# -- from bytes to the objects that read rows
 
 
 def compile_document(
@@ -96,7 +97,7 @@ def compile_document(
     """Parse and compile a stored document.
 
     Raises:
-        FatalError: the bytes are not from the translator, so the metadata topic contains other records.
+        FatalError: the translator did not write the bytes, so the metadata topic contains other records.
     """
     try:
         document = _as_now(msgspec.json.decode(data, type=MetadataDocument))
@@ -127,7 +128,8 @@ def compile_document(
             lobs=frozenset(column.name for column in document.columns if column.type in LOBS).union(unknown),
             server=document.server,
             task=document.task,
-            # Only the first such column is listed, because a wide table would repeat them all in every event.
+            # Only the first such column is listed, because a wide table would otherwise repeat all of them in every
+            # event.
             notes=(f"{TYPE_UNKNOWN}={unknown[0]}",) if unknown else (),
         ),
         limits,
@@ -148,9 +150,9 @@ def announcement(metadata: Metadata, variant: str) -> tuple[OtherChange, ...]:
     """Return the event for a changed structure. Version 1, or no version, is a table's first publication, so nothing
     changed.
 
-    An event depends on no other message. Only the message's own version therefore decides. A version that is published
-    again, as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used only if
-    its text contains one.
+    An event depends on no other message, so only the message's own version decides. A version that is published again,
+    as at each start of a task, is announced again. The lineage's time has no zone (§2), so it is used only if its text
+    contains one.
     """
     document = metadata.document
     if (document.table_version or 1) <= 1:
@@ -173,8 +175,8 @@ _ZONED = re.compile(r"(?:Z|[+-]\d{2}:?\d{2})\Z", re.ASCII)
 
 
 def canonical_type(column: MetadataColumn) -> str:
-    """Return a column's type. A NUMERIC without precision is any number (Oracle's NUMBER, §6). A scale that would add
-    too many zeros is not used.
+    """Return a column's type. A NUMERIC without precision can be any number (Oracle's NUMBER, §6). A scale that would
+    add too many zeros is not used.
     """
     type_ = TYPES[column.type] if column.undocumented is None else "unknown"
     scaled = column.precision and abs(column.scale) <= MAX_ZEROS

@@ -46,11 +46,11 @@ _AS_SENT: Mapping[str, NativeKind] = {
     "string": native_kind("string", None),
     "enum": native_kind("string", None),
 }
-"""Cells that are canonical as sent."""
+"""Types whose cells are canonical as sent."""
 
 
 def record_step(schema: AvroType, *, reversed_masks: bool) -> NativeStep:
-    """Return how to read a data record whose sections are written in the default way."""
+    """Return the step that reads a data record whose sections are written in the default way."""
 
     def header(type_: AvroType) -> NativeStep:
         if type_.kind == "bytes":
@@ -63,7 +63,9 @@ def record_step(schema: AvroType, *, reversed_masks: bool) -> NativeStep:
 
 
 def layout_column(name: str, canonical: str, convert: Converter | None, declared: AvroType | None) -> LayoutColumn:
-    """Return a column with a known type as the row's field declares it, or None if there is no such field."""
+    """Return a column with a known type, as declared by the row's field. Without such a field, messages with the column
+    are left to the plain path.
+    """
     only = None if declared is None else _only(declared)
     if declared is None or only is None or _cell(only) == _REFUSED:
         return LayoutColumn(name, PYTHON, _left)
@@ -71,19 +73,19 @@ def layout_column(name: str, canonical: str, convert: Converter | None, declared
     if sent.convert is None:
         kind = _AS_SENT[only.kind] if canonical == sent.type else native_kind(canonical, convert)
         return LayoutColumn(name, kind, convert)
-    # Only the type itself knows a number's bounds, or reads the float that was sent.
+    # Only the type's own converter knows the bounds of a number, or reads the float that was sent.
     if canonical != sent.type and only.kind in ("double", "bytes"):
         return LayoutColumn(name, PYTHON, _left)
     return LayoutColumn(name, native_kind(canonical, converter(canonical)), _left)
 
 
 def _left(value: object) -> Scalar:
-    """Leave the cell's message to the plain path, because the text is not as sent."""
+    """Leave the cell's message to the plain path, because the text differs from the value that was sent."""
     raise ValueError("not a common cell")
 
 
 def _section(type_: AvroType, leaf: Callable[[AvroType], NativeStep]) -> NativeStep:
-    """Return how to read a section: a record, or a union of null and a record."""
+    """Return the step that reads a section: a record, or a union of null and a record."""
     if type_.kind == "union":
         return ("union", 0, tuple((b"", _section(branch, leaf)) for branch in type_.branches))
     if type_.kind != "record":

@@ -31,7 +31,7 @@ DEPTH = 3
 
 
 class Described(Struct, frozen=True):
-    """Everything that determines a message's table. Parts that are irrelevant in a message are empty."""
+    """Everything that determines a message's table. Parts that are irrelevant to a message are empty."""
 
     variant: str
     schema_id: str
@@ -43,15 +43,15 @@ class Described(Struct, frozen=True):
     """The columns in the Kafka key, as JSON, for a table without another key."""
 
     key_schema_id: str
-    """The schema id in the Kafka key, for such a table."""
+    """The schema id in the Kafka key, for a table without another key."""
 
 
 class QlikNativeRows:
     """The dialect's support for the native path, for one source.
 
     Args:
-        table: finds a table like the plain path; None leaves it to the plain path.
-        row_schema: finds the schema for Avro rows by their metadata id, or by its own.
+        table: finds a table as the plain path does. If the result is None, the table is left to the plain path.
+        row_schema: finds the schema for Avro rows by their metadata id, or by its own id.
         reversed_masks: the first byte of a mask in Avro is the least significant one.
     """
 

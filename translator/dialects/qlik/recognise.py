@@ -1,4 +1,4 @@
-"""The options that a sample of Qlik messages cannot determine. The messages contain everything else."""
+"""The options that a sample of Qlik messages cannot determine. All other information is in the messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OWN = "attrep_"
 
 
 def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
-    """The options that an operator has to decide, each with the reason."""
+    """Return the options that an operator has to decide, each with the reason."""
     return list(_open(sample))
 
 

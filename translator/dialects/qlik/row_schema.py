@@ -1,4 +1,4 @@
-"""Compiled writer schemas for rows and message keys: how to read a record, and what it says about its table."""
+"""Compiled writer schemas for rows and message keys: they read records, and reveal facts about the table."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class RowSchema:
         reading: what the operator declared.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE if it is the schema for something else.
+        MessageError: UNSUPPORTED_SHAPE if it is not the schema of data records.
     """
 
     def __init__(self, schema: AvroType, reading: AvroReading) -> None:
@@ -56,15 +56,15 @@ class RowSchema:
             raise _no_data_record(schema, "no record data")
         self.columns = _columns(schema, rows)
         self.declared: Mapping[str, AvroType] = {name: type_ for row in reversed(rows) for name, type_ in row.items()}
-        """The column types. Both rows give a column the same type, or equivalent ones."""
+        """The column types. Both rows declare the same type, or equivalent types, for a column."""
         self._as_json = [(name, convert) for name, type_ in headers.items() if (convert := _header(type_, reading))]
         self.named = named_by_namespace(schema)
         self.made: dict[Any, Any] = {}
-        """Objects that rows are read with. They are stored here to be freed together with the schema, as both can be
-        large.
+        """Objects with which rows are read. They are stored here so that they are freed together with the schema,
+        because both can be large.
         """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
-        """The origin of the knowledge about the sections' structure."""
+        """The basis for the knowledge about the sections' structure."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
         """Return the record in the same form as a JSON message's body, except for its cells.
@@ -128,8 +128,8 @@ _TIME_DIGITS = {"timestamp-millis": 3, "timestamp-micros": 6, "timestamp-nanos":
 
 
 def _time_text(read: Converter, value: object) -> object:
-    """Return a header whose schema defines the unit of its time, as text, or as a number if it is out of the calendar's
-    range.
+    """Return a header whose schema defines the unit of its time: as text, or as a number if the time is outside the
+    range of the calendar.
     """
     try:
         return read(value)
@@ -158,7 +158,7 @@ _BASE = "com.attunity.queue.msg."
 
 
 class NamespaceParts:
-    """The parts of a namespace. `assumed`: it has two segments, which could also be task and table."""
+    """The parts of a namespace. `assumed`: the namespace has two segments, which could also be task and table."""
 
     def __init__(self, table: TableName, task: str | None, *, assumed: bool) -> None:
         self.table, self.task, self.assumed = table, task, assumed
@@ -167,8 +167,8 @@ class NamespaceParts:
 def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
     """Return the table in a data record's namespace: `com.attunity.queue.msg.<task>.<schema>.<table>`.
 
-    The number of segments varies (§3b). With two, the first is assumed to be the schema, so that two tables are never
-    merged. With more than three, it is unknown which of them contain a dot.
+    The number of segments varies (§3b). With two segments, the first is assumed to be the schema, so that two tables
+    are never merged. With more than three, it is unknown which of the names contain a dot.
     """
     rows = [record for name, type_ in schema.fields if name in (DATA, BEFORE) and (record := _record(type_))]
     spaces = [record.namespace for record in (schema, *rows)]
@@ -187,8 +187,8 @@ def named_by_namespace(schema: AvroType) -> NamespaceParts | None:
 
 
 class WriterSchema:
-    """A schema text that arrived with the data. Errors in it are reported when it is used: every message that needs it
-    becomes a dead letter, and nothing else is affected.
+    """A schema text that arrived with the data. Errors in the schema are reported when it is used: every message that
+    needs it becomes a dead letter, and nothing else is affected.
     """
 
     def __init__(self, text: bytes, limits: Limits, reading: AvroReading) -> None:
@@ -199,7 +199,7 @@ class WriterSchema:
         """Return a data record's schema.
 
         Raises:
-            MessageError: it is not one, or is unusable.
+            MessageError: the schema is not for data records, or is unusable.
         """
         return _sure(self._row)
 
@@ -208,7 +208,7 @@ class WriterSchema:
         """Return a reader for any record: a message key, or metadata.
 
         Raises:
-            MessageError: it is not one, or is unusable.
+            MessageError: the schema is not for records, or is unusable.
         """
         return _sure(self._record)
 
@@ -251,7 +251,7 @@ class WriterSchemas:
         self._bytes = 0
 
     def of(self, text: bytes) -> WriterSchema:
-        """Return a text's schema."""
+        """Return the schema for a text."""
         found = self._held.get(text)
         if found is None:
             if self._bytes + len(text) > _HELD_BYTES:

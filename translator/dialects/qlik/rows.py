@@ -1,4 +1,4 @@
-"""From the sections `data` and `beforeData` to a row change (§5 and 7)."""
+"""Convert the sections `data` and `beforeData` to a row change (§5 and 7)."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from translator.message import Image, Limits, RowChange, Writer
 
 
 class Sections(Struct, frozen=True):
-    """The row as sent, before and after the change. `row` is the one that the operation is about.
+    """The row as sent, before and after the change. `row` is the image that the operation is about.
 
-    It is empty if only the Kafka key contains a DELETE's row.
+    `row` is empty if only the Kafka key contains a DELETE's row.
     """
 
     before: JsonObject | None
@@ -32,9 +32,9 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     ignored.
 
     All known programs that read real output find a DELETE's row in `data`, but some writers use `beforeData` (§7). If
-    there are two images, one that contains only nulls is ignored. The row can also be in the Kafka key alone (§11). In
-    that case, both images are missing, or they contain only nulls, as required by a writer schema without a null for
-    `data`.
+    both images exist, one that contains only nulls is ignored. The row can also be in the Kafka key alone (§11). In
+    that case, both images are missing or contain only nulls, as required by a writer schema in which `data` cannot be
+    null.
 
     Raises:
         MessageError: MISSING_FIELD, INVALID_FIELD, LIMIT_EXCEEDED.
@@ -99,7 +99,7 @@ def read_change(frame: Frame, headers: Headers, sections: Sections, table: Table
     gaps = Gaps.of(masks, sections.before, sections.after, assumed=table.ordinals is None)
     unavailable = _unavailable(headers.op, sections.row, gaps, notes) if gaps or masks.column is None else None
     findings = Findings(sent=frame.sent)
-    # In a table with a key, an old row with only nulls was not sent, either.
+    # In a table with a key, an old row with only nulls was not sent either.
     sent = headers.op != "u" or not table.key_columns or _has_value(sections.before)
     before = _image(sections.before if sent else None, gaps, table, findings, limits)
     after = _image(sections.after, gaps, table, findings, limits)
@@ -160,7 +160,7 @@ _AVRO = frozenset({ENVELOPED_AVRO, CONFLUENT_AVRO})
 def _image(
     section: JsonObject | None, gaps: Gaps | None, table: Table, findings: Findings, limits: Limits
 ) -> Image | None:
-    """Return a section's image. `gaps` is set if it is possible that columns were not captured."""
+    """Return a section's image. `gaps` is set if some columns may not have been captured."""
     if section is None:
         return None
     withheld = frozenset(gaps.withheld(section)) if gaps else None
@@ -169,7 +169,7 @@ def _image(
 
 
 def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema | None:
-    """Return the schema. None if the row has columns that the operator did not declare, because the list is then
+    """Return the schema, or None if the row has columns that the operator did not declare, because the list is then
     incomplete.
     """
     sent = (sections.before or {}, sections.after or {})
@@ -180,8 +180,8 @@ def _schema(sections: Sections, table: Table, notes: list[str]) -> TableSchema |
 
 
 def _ordinals(headers: Headers, sections: Sections, table: Table, notes: list[str]) -> Ordinals:
-    """Return ordinals from metadata, or else positions in the row (as in all samples), or none if no mask needs
-    them.
+    """Return ordinals from metadata, or else positions in the row (as in all samples), or nothing if no mask needs
+    ordinals.
     """
     if table.ordinals is not None:
         return table.ordinals
@@ -192,7 +192,7 @@ def _ordinals(headers: Headers, sections: Sections, table: Table, notes: list[st
 
 
 def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
-    """Check ordinals. A column without one is from another table version, and no mask can show if its null is a
+    """Check ordinals. A column without an ordinal is from another table version, and no mask can show if its null is a
     value.
     """
     for name, section in (("data", sections.after), ("beforeData", sections.before)):
@@ -206,7 +206,9 @@ def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
 
 
 def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) -> list[str]:
-    """Return columns whose value the source withheld, from a columnMask with gaps. Without a mask, none is known."""
+    """Return the columns whose values the source withheld, according to a columnMask with gaps. Without a mask, none
+    are known.
+    """
     if gaps is None:
         # A full load has no mask and sends every column. Otherwise, a null can mean "not captured".
         if op != "r" and None in row.values():
@@ -237,8 +239,8 @@ def _changed(
 ) -> list[str] | None:
     """Return the columns that an UPDATE changed, from its changeMask, or None if the mask is incomplete.
 
-    LOB columns have no bit in it (§5). If both images exist and differ in a column without a bit, the mask is neither
-    used nor corrected.
+    LOB columns have no bit in a changeMask (§5). If both images exist and differ in a column without a bit, the mask is
+    neither used nor corrected.
     """
     if masks.change is None or table.lobs:
         return None

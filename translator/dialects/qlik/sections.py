@@ -1,6 +1,6 @@
 """Renamed and flattened sections (the task's Message Format; §1, variant V3).
 
-Whatever the task calls its sections, the result is a body with the fields `data`, `beforeData` and `headers`.
+Whatever the sections are called in the task, the result is a body with the fields `data`, `beforeData` and `headers`.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ SEPARATOR = "_"
 
 
 class MessageFormat(Struct, frozen=True, forbid_unknown_fields=True):
-    """Section names as in the dialog "Message Format". A name that ends in `/` is an object with that name. Without the
-    slash, the section is flattened: the name and `_` precede its fields. An empty name is flattened without a prefix.
+    """Section names as in the dialog "Message Format". A name that ends in `/` means that the section is an object with
+    that name. Without the slash, the section is flattened: the name and `_` precede its fields. With an empty name, the
+    section is flattened without a prefix.
     """
 
     data: str = "data/"
@@ -68,7 +69,7 @@ class Splitter:
         self.columns_beside = "" in (self._prefixes.get(DATA), self._prefixes.get(BEFORE))
         """True if a row's columns are root fields, with any name."""
         if self.columns_beside and self._prefixes.get(HEADERS) == "":
-            # In that case, a column cannot be distinguished from a header, and a column can be called `table`.
+            # In that case, columns cannot be distinguished from headers, and a column can be called `table`.
             for name in _ADDED:
                 if name not in given.header_names:
                     del header_of[name]
@@ -112,7 +113,7 @@ class Splitter:
                 f"member {quote(stray)} belongs to no section; declare the sections in the option message_format",
             )
         if BEFORE in self._prefixes and not any(value is not None for value in made[BEFORE].values()):
-            made[BEFORE] = None  # without a section object, null is spelled column by column
+            made[BEFORE] = None  # without a section object, null is written column by column
         headers = made.get(HEADERS)
         if isinstance(headers, dict):
             # A renamed header is not the same as another header that now has its name.
@@ -147,7 +148,7 @@ def detected(headers: str, data: str, before_data: str) -> Splitter:
 
 
 def detect(members: Mapping[str, Any]) -> Splitter | None:
-    """Return the splitter for flattened fields if their form is unambiguous. None for any other form and for
+    """Return the splitter for flattened fields if their form is unambiguous, or None for any other form and for
     Replicate's own form.
 
     Known forms are sections as objects or with their names as prefixes, each independently (`headers_operation`), and
@@ -168,6 +169,6 @@ def detect(members: Mapping[str, Any]) -> Splitter | None:
 
 
 def _form(section: str, members: Mapping[str, Any]) -> str:
-    """Return how a section is written: flattened if its fields occur but the section itself does not."""
+    """Return the form in which a section is written: flattened if its fields occur but the section itself does not."""
     prefix = section + SEPARATOR
     return section if section not in members and any(name.startswith(prefix) for name in members) else f"{section}/"

@@ -1,4 +1,4 @@
-"""A row's table, and what is known about its columns, without metadata messages.
+"""The table of a row, and what is known about the columns, without metadata messages.
 
 A default message contains no table name (§0, point 6). Either the operator declares it by topic, or the task was
 configured to add the names to the message.
@@ -30,15 +30,15 @@ UNKNOWN = converter("unknown")
 CACHED = 4096
 """Maximum number of tables to cache. Beyond it, the least recently used one is dropped."""
 CACHED_OF_SCHEMA = 16
-"""Maximum number of tables to cache per Avro schema, which usually belongs to only one."""
+"""Maximum number of tables to cache per Avro schema. A schema usually belongs to only one table."""
 
 
 class Table(Struct, frozen=True):
-    """Everything needed to read a row. `ordinals` come only from metadata. None means positions in the row."""
+    """Everything needed to read a row. `ordinals` come only from metadata; if None, positions in the row are used."""
 
     name: TableName
     converters: Converters
-    """An undeclared column has type unknown."""
+    """An undeclared column has the type `unknown`."""
     schema: TableSchema | None = None
     key_columns: tuple[str, ...] = ()
     key_kind: str = "none"
@@ -48,7 +48,7 @@ class Table(Struct, frozen=True):
     server: str | None = None
     task: str | None = None
     notes: tuple[str, ...] = ()
-    """The assumptions under which it was found."""
+    """The assumptions under which the table was found."""
 
     def text_converter(self, column: str) -> Converter | None:
         """Return a column's converter for its spelling in JSON or as text."""
@@ -57,7 +57,9 @@ class Table(Struct, frozen=True):
         return next((from_json(known.type) for known in self.schema.columns if known.name == column), UNKNOWN)
 
     def with_key(self, columns: tuple[str, ...]) -> Table:
-        """Return the table with the key from a Kafka key, or () for a key with columns that the row does not have."""
+        """Return the table with the key from a Kafka key. `columns` is () for a key with columns that the row does not
+        have.
+        """
         if not columns:
             return structs.replace(self, notes=(*self.notes, "KEY_INCOMPLETE"))
         schema = None if self.schema is None else _keyed(self.schema, columns)
@@ -72,13 +74,15 @@ def _keyed(schema: TableSchema, key: tuple[str, ...]) -> TableSchema:
 
 
 def from_json(canonical_type: str) -> Converter:
-    """JSON spells binary values as hex digits (§6), and other types as `values` reads them."""
+    """Return the converter for a type in JSON, which spells binary values as hex digits (§6), and other types as
+    `values` reads them.
+    """
     return bytes_from_hex if canonical_type == "bytes" else converter(canonical_type)
 
 
 class UntypedTables:
-    """Tables for messages without metadata. The name comes from the topic or else from the message. Types come from
-    `tables:` or else are unknown.
+    """Tables for messages without metadata. A table's name comes from the topic or else from the message. Its types
+    come from `tables:` or else are unknown.
     """
 
     def __init__(self, setup: Setup, topics: Topics, *, key_is_table: bool) -> None:
@@ -107,7 +111,7 @@ class UntypedTables:
         return name if name is not None or not self._key_is_table else _named_by_key(message.key)
 
     def find_avro(self, message: Message, frame: Frame, schema: RowSchema) -> NamespaceParts:
-        """Return an Avro message's table name: the operator's, or else the one in the namespace, or in the message.
+        """Return an Avro message's table name: the operator's, or else the name in the namespace or in the message.
 
         Raises:
             MessageError: TABLE_UNKNOWN.
@@ -119,13 +123,13 @@ class UntypedTables:
         return NamespaceParts(name, schema.named.task if schema.named else None, assumed=False)
 
     def declared_key(self, name: TableName) -> tuple[str, ...]:
-        """The key that the operator declares."""
+        """Return the key that the operator declares."""
         entry, _ = self._declared.find(name)
         return entry.key if entry else ()
 
     def of_schema(self, schema: RowSchema, named: NamespaceParts, record_key: tuple[str, ...]) -> Table:
         """Return the table for Avro messages without metadata. The schema lists all columns, and types declared by the
-        operator apply to them. The key is the declared one, or else the one from the key record.
+        operator apply to them. The key is the declared key, or else the key from the key record.
         """
         named_as = (named.table, named.task, named.assumed, record_key)
         found = schema.made.get(named_as)
@@ -203,7 +207,7 @@ def _unknown(topic: str, frame: Frame) -> NoReturn:
 def _named_by_message(frame: Frame) -> TableName | None:
     """Read the fields `schema` and `table` that the Message Format can add, in headers or next to them (§1).
 
-    `data` is not searched, because there they could also be columns in the table.
+    `data` is not searched, because fields with these names could be columns of the table there.
     """
     headers: Mapping[str, Any] = frame.body["headers"]
     for section, path in ((headers, f"{frame.path}.headers"), (frame.body, frame.path)):

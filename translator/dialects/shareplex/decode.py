@@ -57,11 +57,11 @@ class SharePlex:
         self._quick = QuickReader(self._rules, instants, setup.limits, self._table, self._writer)
 
     def decode(self, message: Message) -> Outcome:
-        """Return a message's changes: one for each object in the value, with two halves of an update joined.
+        """Return a message's changes: one for each object in the value, after the two halves of an update are joined.
 
         Raises:
-            MessageError: the message becomes a dead letter. With several objects, `$[n]` in its path is the invalid
-                one.
+            MessageError: the message becomes a dead letter. If the value contains several objects, `$[n]` in its path
+                is the invalid object.
         """
         change = self._quick.read(message.value) if message.value else None
         return Changes([change]) if change is not None else self.decode_plainly(message)
@@ -84,7 +84,7 @@ class SharePlex:
         """Return the tables of all objects in a value.
 
         Raises:
-            MessageError: one of them cannot be parsed, or contains no table name.
+            MessageError: one of the objects cannot be parsed, or contains no table name.
         """
         objects = read_objects(message.value or b"", self._limits)
         return [self._table_of(field(root, "meta", dict, "$")).name for root in objects]
@@ -105,7 +105,7 @@ class SharePlex:
         ]
 
     def decode_plainly(self, message: Message) -> Outcome:
-        """Return the same as `decode`, for any message.
+        """Return the same result as `decode`, for any message.
 
         Raises:
             MessageError: see `decode`.
@@ -191,7 +191,9 @@ class SharePlex:
         return rows.truncate(row)
 
     def _drop_column(self, part: Part, row: RowContext) -> Change:
-        """Only the documented keyword is known. If the column is sent, it stays in `ext`."""
+        """Return the event for DROP COLUMN. Only the documented keyword is known. If the column is sent, it stays in
+        `ext`.
+        """
         meta = row.meta
         return OtherChange(
             "schema",
@@ -207,8 +209,8 @@ class SharePlex:
         )
 
     def _pair(self, part: Part, row: RowContext) -> Change:
-        """Join two halves. If they disagree about the operation, the second half decides, and a note keeps what the
-        first one contains.
+        """Join the two halves of an update. Where their metadata differ, the second half decides, and `ext` keeps the
+        values in the first half.
         """
         if part.other is None:
             raise ValueError("a pair has two halves")
@@ -219,7 +221,7 @@ class SharePlex:
         return rows.pair(row, before, self._cells(part, "data", row))
 
     def _first_image(self, half: Part, other: Part, row: RowContext) -> Cells:
-        self._metas.read(half.meta)  # it can be the invalid one
+        self._metas.read(half.meta)  # the first half can be the invalid one
         _keep_leftovers(half.root, _OPERATIONS[PAIR].members, row.meta, "UPDATE BEFORE ")
         for name, value in half.meta.items():
             if name != "op" and value is not None and value != other.meta.get(name):
@@ -244,7 +246,9 @@ class SharePlex:
 
 
 def _named(place: int | None, step: Callable[..., Any], *given: Any) -> Any:
-    """Apply a step to an object. With several objects, the path in an error begins with the object's number."""
+    """Apply a step to an object. If the value contains several objects, the path in an error begins with the object's
+    number.
+    """
     try:
         return step(*given)
     except MessageError as error:
@@ -263,7 +267,7 @@ def _keep_leftovers(root: JsonObject, read: frozenset[str], meta: Meta, whose: s
 class _Operation(Struct, frozen=True):
     build: Callable[[SharePlex, Part, RowContext], Change]
     members: frozenset[str]
-    """The root fields that are read. Others are kept in `ext`."""
+    """The root fields that are read. Other fields are kept in `ext`."""
 
 
 _OPERATIONS: Mapping[str, _Operation] = {

@@ -1,7 +1,7 @@
 """The `meta` object: times, transaction, and additional fields (§2).
 
-Only `op` and `table` always exist, and `decode.py` reads them. Everything else is optional and missing from Quest's
-default output.
+Only `op` and `table` always exist, and `decode.py` reads these two. All other fields are optional and missing from
+Quest's default output.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Meta(Struct):
         """Keep a field as it was sent: text unchanged, anything else as JSON text.
 
         Raises:
-            MessageError: INVALID_FIELD, because it contains a lone surrogate.
+            MessageError: INVALID_FIELD, because the field contains a lone surrogate.
         """
         try:
             self.ext[name] = value if isinstance(value, str) else _encode(value).decode()
@@ -50,11 +50,11 @@ class Meta(Struct):
             self.notes.append(text)
 
     def tell(self, name: str, sent: str, instant: Instant) -> int | None:
-        """Return a time in microseconds. If microseconds lose information, add a note and keep the text."""
+        """Return a time in microseconds. If this loses information, add a note and keep the text."""
         if instant.zone_note is not None:
             self.note(instant.zone_note)
         if instant.assumed is not None:
-            # Not the bare name, because `TZ_OVERLAP=time` would refer to a column.
+            # The bare name is not used, because `TZ_OVERLAP=time` would refer to a column.
             self.note(f"{instant.assumed}=meta.{name}")
         if not instant.exact:
             self.ext[name] = sent
@@ -62,7 +62,7 @@ class Meta(Struct):
 
 
 class _Reading(Meta):
-    """A meta that is being read."""
+    """A `meta` object that is being read."""
 
     trans: str | None = None
     seq: int | None = None
@@ -86,11 +86,11 @@ class MetaReader:
         self._instants = instants
 
     def read(self, sent: JsonObject) -> Meta:
-        """Read the fields: known ones in the order of `_READERS`, then the others as they were sent.
+        """Read the fields: the known fields in the order of `_READERS`, then the others as they were sent.
 
         Raises:
-            MessageError: INVALID_FIELD, unless the preset is lenient. In that case, the field is kept in `ext` with a
-                note.
+            MessageError: INVALID_FIELD, unless the preset is lenient. With a lenient preset, the field is kept in `ext`
+                with a note.
         """
         meta = _Reading()
         for name, read in _READERS.items():
@@ -117,13 +117,13 @@ class MetaReader:
             meta.keep(name, sent[name])
             meta.note(f"INVALID_META={name}")
 
-    # -- one reader per field; the value is never null there
+    # -- one reader per field; readers never get null
 
     def _leftover(self, meta: _Reading, name: str, value: Any) -> None:
         meta.keep(name, value)
 
     def _table(self, meta: _Reading, name: str, value: Any) -> None:
-        """Remove the quotes around the parts of the table name. The raw text is kept."""
+        """Keep the raw text of a table name with quotes, because the quotes around its parts are not read."""
         if '"' in value:
             meta.keep(name, value)
 
@@ -182,7 +182,7 @@ _KNOWN = frozenset(("op", *_READERS))
 
 
 def _word(name: str, value: Any) -> str:
-    """Writers send identifiers as strings or as numbers (§2)."""
+    """Return an identifier, which writers send as a string or as a number (§2)."""
     if isinstance(value, str) and value:
         return value
     if type(value) is int:
@@ -204,7 +204,7 @@ def _count(name: str, value: Any) -> int:
 
 def _transaction(meta: _Reading, sent: JsonObject) -> None:
     """Read `idx`, which is `seq/size`. Each of the two numbers supplies what the corresponding separate field lacks.
-    Without `trans`, there is nothing to count.
+    Without `trans`, the two numbers count nothing.
     """
     if meta.trans is not None:
         meta.tx = Tx(meta.trans)

@@ -31,7 +31,7 @@ _Name: TypeAlias = _Word | int
 
 
 class _MetaObject(Struct):
-    """The fields on the format page, in the order in which events contain them. UNSET means not sent."""
+    """The fields on the format page, in the order in which events contain the fields. UNSET means not sent."""
 
     op: str
     table: str
@@ -61,7 +61,7 @@ _decode = msgspec.json.Decoder(_Body, float_hook=Decimal).decode
 _META_MEMBERS = len(_MetaObject.__struct_fields__)
 _WHITE = b" \t\r\n"
 DEPTH = 2
-"""A message's nesting depth: the object, and one inside it."""
+"""A message's nesting depth: the root object, and an object inside it."""
 _NUMBERS = frozenset((int, Decimal, bool))
 _UNUSUAL = (
     _GiveUp,
@@ -170,15 +170,17 @@ _WORDS: Mapping[str, str] = {
 
 
 def row_words(rules: SharePlexRules) -> dict[str, str]:
-    """The keywords for row operations that are read on the fast path, in this spelling, with the operation."""
+    """Return the keywords for row operations that are read on the fast path, in exactly this spelling, each with its
+    operation.
+    """
     return {word: meaning for word, meaning in {**_WORDS, **rules.operations}.items() if meaning in _BUILDERS}
 
 
 def _is_whole(value: bytes, body: _Body) -> bool:
-    """Return whether the body contains everything in the text: no field is repeated or unknown.
+    """Return whether the body contains everything in the text, so that no field is repeated or unknown.
 
-    Without white space, each field's colon follows a quote. Strings can only add more of these pairs. So if there are
-    as many pairs as fields in the body, every field was read.
+    Without white space, each field's colon follows a quote. Strings can only add more of these pairs. If the number of
+    pairs equals the number of fields in the body, every field was therefore read.
     """
     key = body.key
     members = len(body.data) + (0 if key is UNSET else 1 + len(key or ()))
@@ -187,7 +189,7 @@ def _is_whole(value: bytes, body: _Body) -> bool:
 
 
 def _without_key(body: _Body) -> None:
-    """`key` belongs to updates. In other operations it is unusual and kept separately."""
+    """Reject a `key`, which belongs to updates. In other operations, it is unusual and kept separately."""
     if body.key is not UNSET and body.key is not None:
         raise _GiveUp
 

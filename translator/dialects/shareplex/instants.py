@@ -26,13 +26,13 @@ class Instant(Struct, frozen=True):
     """Microseconds since 1970 in UTC, or None if no zone is known."""
 
     exact: bool
-    """The number contains everything in the text. Otherwise, the text is kept, too."""
+    """The number contains all the information in the text. Otherwise, the text is kept, too."""
 
     zone_note: str | None = None
-    """The note about the assumed zone, or that none is known. None if the text contains its zone."""
+    """The note about the assumed zone, or that no zone is known. None if the text contains its zone."""
 
     assumed: str | None = None
-    """TZ_OVERLAP or TZ_GAP: the local time occurs twice or never in its zone (`values.times`)."""
+    """TZ_OVERLAP or TZ_GAP: the local time occurs twice or never in its time zone (`values.times`)."""
 
 
 class Instants:
@@ -47,7 +47,7 @@ class Instants:
         """Return the point in time.
 
         Raises:
-            ValueError: not a time, or one that does not exist in the calendar.
+            ValueError: the text is not a time, or the time does not exist in the calendar.
         """
         match = _TIME.fullmatch(text)
         if match is None:

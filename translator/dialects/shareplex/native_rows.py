@@ -59,10 +59,10 @@ class SharePlexNativeRows:
     def layout(self, table: bytes, host: bytes) -> NativeLayout | None:
         """Return a table's layout, from the table name and the messages' host, both as JSON. Empty text means no host.
 
-        None leaves it to the plain path.
+        A result of None leaves the table to the plain path.
 
         Raises:
-            ValueError: these are not names in JSON.
+            ValueError: the arguments are not names in JSON.
         """
         try:
             found = self._table(msgspec.json.decode(table, type=str))

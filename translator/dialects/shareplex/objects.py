@@ -1,4 +1,4 @@
-"""A Kafka value's bytes -> the JSON objects in it, each with distinct field names."""
+"""Parse the bytes of a Kafka value to the JSON objects in it, each with distinct field names."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ _ROWS = frozenset({"$.data", "$.key"})
 
 
 def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
-    """Return the objects in a value: one, or several without separators or one per line (§10, Accept).
+    """Return the objects in a value: a single object, or several, either without separators or one per line (§10,
+    Accept).
 
     Raises:
         MessageError: FRAMING for XML, MALFORMED_JSON, UNSUPPORTED_SHAPE for a value that is not an object,

@@ -1,4 +1,4 @@
-"""The operator's declarations about the writer: presets as rows in a table, and options that override them."""
+"""The operator's declarations about the writer: presets as rows in a table, and options that override the presets."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from translator.errors import ConfigError, MessageError, unknown
 from translator.values import zone
 
 OPERATIONS = ("ins", "upd", "del", "TRUNCATE", "DROP COLUMN", "UPDATE BEFORE", "UPDATE AFTER")
-"""The three codes observed in messages and the four that only documentation mentions (§3)."""
+"""The three codes observed in messages and the four codes that only documentation mentions (§3)."""
 
 WORDS = ("INSERT", "UPDATE", "DELETE", *OPERATIONS[3:])
 """The seven documented keywords."""
@@ -29,7 +29,7 @@ _FOLDED: Mapping[str, str] = {
 
 def documented(op: str) -> str | None:
     """Return the operation for a code or a documented keyword, in any case, or None for other text."""
-    # Upper-casing can turn letters from other alphabets into those in a code: `ıns` is not a code.
+    # Conversion to upper case can turn letters from other alphabets into letters in a code, but `ıns` is not a code.
     if not op.isascii():
         return None
     word = op.upper()
@@ -43,13 +43,14 @@ class Preset(Struct, frozen=True):
     """An update's `key` contains only the key columns, not a wide old image (§4)."""
 
     timezone: str | None
-    """The zone for `time` and `posttime` values without one. None if it is unknown (§2)."""
+    """The zone for `time` and `posttime` values without a zone. None if this zone is unknown (§2)."""
 
     decimal_scn: bool
-    """`scn` is decimal digits, as in Oracle. Otherwise any text is accepted as the source's own token (§6)."""
+    """`scn` consists of decimal digits, as in Oracle. Otherwise, any text is accepted as the source's own token (§6).
+    """
 
     strict: bool
-    """Invalid optional metadata rejects the message. Otherwise, it is kept as text with a note."""
+    """A message with invalid optional metadata is rejected. Otherwise, such metadata is kept as text with a note."""
 
 
 PRESETS: Mapping[str, Preset] = {
@@ -64,10 +65,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
 
     preset: str = "quest"
     timezone: str | None = None
-    """The zone for `time` and `posttime`, as an offset or name. Overrides the preset."""
+    """The zone for `time` and `posttime`, as an offset or a name. Overrides the preset."""
 
     default_table: str | None = None
-    """The table for messages whose `meta` contains none, as `OWNER.TABLE`."""
+    """The table for messages whose `meta` contains no table, as `OWNER.TABLE`."""
 
     operations: Mapping[str, str] = {}
     """Additional exact spellings of `meta.op`, and the operation for each."""
@@ -86,7 +87,7 @@ class SharePlexRules(Struct, frozen=True):
 
     default_table: str | None
     operations: Mapping[str, str]
-    """Exact spelling -> one of OPERATIONS. Takes precedence over `documented`."""
+    """Exact spellings, each with one of OPERATIONS. Takes precedence over `documented`."""
 
 
 def rules_of(given: Mapping[str, Any]) -> SharePlexRules:

@@ -1,7 +1,7 @@
-"""The objects in a value, each with its operation and table. Two halves of an update become one part.
+"""The objects in a value, each with its operation and table. The two halves of an update become one part.
 
 No sample shows UPDATE BEFORE or UPDATE AFTER (§4, Before/after pairs). Halves are joined only within one value. Joining
-them across values would require state, and an event must not depend on another record.
+halves across values would require state, and an event must not depend on another record.
 """
 
 from __future__ import annotations
@@ -29,14 +29,15 @@ class Part(Struct, frozen=True):
     meta: JsonObject
     table: Table
     other: Part | None = None
-    """The UPDATE BEFORE of a PAIR. All other fields are from its UPDATE AFTER."""
+    """The UPDATE BEFORE of a PAIR. All other fields are from the UPDATE AFTER."""
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts in order, with a pair where its second half was.
+    """Return the parts in order. A pair takes the place of its second half.
 
     Raises:
-        MessageError: UNSUPPORTED_SHAPE, because a half is alone. Its path begins with the object's number.
+        MessageError: UNSUPPORTED_SHAPE, because a half has no counterpart. The path begins with the number of that
+            object.
     """
     whole: list[Part] = []
     waiting: dict[tuple[str, ...], Part] = {}
@@ -61,7 +62,7 @@ def joined(parts: Sequence[Part]) -> list[Part]:
 def _in_transaction(part: Part) -> tuple[str, ...]:
     """Return the table, the transaction and the position in the transaction.
 
-    Together they identify one operation. The result is empty if the part lacks any of them.
+    Together, these identify one operation. The result is empty if the part lacks any of them.
     """
     trans, seq = part.meta.get("trans"), _seq(part)
     if trans is None or seq is None:

@@ -14,11 +14,13 @@ from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Image, RowChange, Writer
 
 NO_FINDINGS = Findings()
-"""For a row with only plain values. It is shared and must not be changed."""
+"""Used for rows with only plain values. The object is shared and must not be changed."""
 
 
 class Cells(Struct):
-    """An object with cells: the names as sent, and the image with the values that have a faithful canonical form."""
+    """An object with cells: the column names as sent, and the image with the values that have a faithful canonical
+    form.
+    """
 
     names: dict[str, Any]
     image: Image
@@ -34,10 +36,12 @@ class RowContext(Struct):
 
 
 def insert(row: RowContext, data: Cells) -> RowChange:
-    """The new row is in `data`. Native Post leaves NULL columns out, which only a declared schema reveals."""
+    """Return the change for a new row, which is in `data`. Native Post leaves NULL columns out, which only a declared
+    schema reveals.
+    """
     schema, image = _schema(row, data), data.image
     if schema is not None and len(data.names) < len(row.table.columns):
-        # No key column is NULL, so a missing one was not replicated, and the key stays unknown.
+        # Key columns are never NULL, so a missing key column was not replicated, and the key is unknown.
         values = [column.name for column in schema.columns if column.key is None]
         omitted = dict.fromkeys(name for name in values if name not in data.names)
         if omitted:
@@ -47,12 +51,13 @@ def insert(row: RowContext, data: Cells) -> RowChange:
 
 
 def delete(row: RowContext, data: Cells) -> RowChange:
-    """The old row is in `data`, not in `key`."""
+    """Return the change for a deleted row, which is in `data` and not in `key`."""
     return _change(row, "d", data.image, None, _schema(row, data))
 
 
 def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool) -> RowChange:
-    """`data` contains the changed columns, `key` old values: the key's, or a wide image.
+    """Return the change for an update. `data` contains the changed columns, and `key` contains old values: those of the
+    key, or a wide image.
 
     Raises:
         MessageError: KEY_MISSING, because nothing identifies the row.
@@ -76,7 +81,7 @@ def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool)
 
 
 def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
-    """UPDATE BEFORE and UPDATE AFTER: two images, for which no sample exists.
+    """Return the change for an UPDATE BEFORE and its UPDATE AFTER: two images, for which no sample exists.
 
     If only the second image lacks a column, the column is either unchanged, or NULL and therefore left out as in
     inserts.
@@ -94,12 +99,12 @@ def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
 
 
 def truncate(row: RowContext) -> RowChange:
-    """TRUNCATE needs no row."""
+    """Return the change for a TRUNCATE, which needs no row."""
     return _change(row, "t", None, None, row.table.schema, ())
 
 
 def _changed(before: Cells, after: Cells) -> list[str]:
-    """Return columns in the second whose value in the first is different, missing, or without a faithful canonical
+    """Return the columns in `after` whose value in `before` is different, is missing, or has no faithful canonical
     form.
     """
     old, new = before.image, after.image
@@ -109,8 +114,8 @@ def _changed(before: Cells, after: Cells) -> list[str]:
 def _is_key(key: Cells, changed: list[str]) -> bool:
     """Return whether the columns in `key` can only be the key.
 
-    A wide image (if all columns are logged, or there is no unique index) also has the old value of a changed column, or
-    a null. So does the key itself when it changes. Only `tables:` can show which of the two it is.
+    A wide image (if all columns are logged, or no unique index exists) also contains the old value of a changed column,
+    or a null. So does the key itself when it changes. Only `tables:` can show which of the two it is.
     """
     return bool(key.names) and key.names.keys().isdisjoint(changed) and None not in key.names.values()
 
