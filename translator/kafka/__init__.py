@@ -1,1 +1,1 @@
-"""Clients for Kafka and the schema registry. They do not depend on Faust or on what records mean."""
+"""Clients for Kafka and the schema registry. They depend neither on Faust nor on the meaning of records."""

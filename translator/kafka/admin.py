@@ -55,7 +55,8 @@ _AWAY = frozenset(
         KafkaError.NOT_CONTROLLER,
     }
 )
-"""Errors that mean that no broker responds, or that the required broker does not. The same request can succeed later.
+"""Errors that mean that no broker responds, or that the required broker does not respond. The same request can succeed
+later.
 """
 SOON_SECONDS = 5.0
 """Shorter timeout for requests that are retried."""
@@ -79,7 +80,7 @@ class GroupMember(Struct, frozen=True):
     """A process in a consumer group.
 
     Args:
-        partitions: the partitions that it owns, sorted. Empty during a rebalance.
+        partitions: the partitions that the process owns, sorted. Empty during a rebalance.
     """
 
     name: str
@@ -91,9 +92,9 @@ class TopicAdmin:
 
     def __init__(self, connection: Mapping[str, Any]) -> None:
         self._complaints: ClientErrors | None = connection.get("error_cb")
-        # We log ourselves why no broker can be reached. librdkafka would log it ten times a second.
+        # We log the reason why no broker can be reached. librdkafka would log it ten times a second.
         self._client = {**connection, "log_level": 0}
-        # Keeps a reference, because a garbage-collected AdminClient destroys the futures it returned.
+        # Keep a reference, because a garbage-collected AdminClient destroys the futures that it returned.
         self._admin = self._new_admin()
 
     def _new_admin(self) -> AdminClient:
@@ -165,12 +166,12 @@ class TopicAdmin:
                         f"topic {name}: this user can neither see nor create it. Grant the permission, or create "
                         "the topic and set topics.create: false"
                     ) from None
-                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process in the group can be faster
+                if code != KafkaError.TOPIC_ALREADY_EXISTS:  # another process in the group can create it first
                     raise FatalError(f"cannot create topic {name}: {_reason(error)}") from None
         self._wait_for_topics({topic.topic for topic in wanted})
 
     def _wait_for_topics(self, names: set[str]) -> None:
-        """Wait until the brokers know a new topic. For a moment after its creation, they report that it does not
+        """Wait until the brokers know a new topic. For a moment after a topic's creation, they report that it does not
         exist.
         """
         deadline = time.monotonic() + _TIMEOUT
@@ -183,7 +184,7 @@ class TopicAdmin:
         """Return facts about topics that must exist.
 
         Args:
-            right: the permission that this user needs on them.
+            right: the permission that this user needs on the topics.
 
         Raises:
             ConfigError: a topic does not exist, or the permission is missing.
@@ -208,10 +209,10 @@ class TopicAdmin:
         return f"topic {name} does not exist or is not visible to this user{hint}"
 
     def check_group(self, group: str) -> None:
-        """Check that this user may be a group member. If that cannot be determined yet, joining the group will show it.
+        """Check that this user may be a group member. If this cannot be determined yet, joining the group will show it.
 
         Raises:
-            ConfigError: it is not allowed to.
+            ConfigError: this user is not allowed to join the group.
         """
         (future,) = self._admin.describe_consumer_groups(
             [group], include_authorized_operations=True, request_timeout=SOON_SECONDS
@@ -230,7 +231,7 @@ class TopicAdmin:
         _check_right(f"group {group}", described.authorized_operations, AclOperation.READ)
 
     def members(self, group: str) -> list[GroupMember] | None:
-        """Return a group's members, sorted by name, or None if the brokers do not say."""
+        """Return a group's members, sorted by name, or None if the brokers do not report them."""
         (future,) = self._admin.describe_consumer_groups([group], request_timeout=SOON_SECONDS).values()
         try:
             described = _answer(f"group {group}", future)
@@ -259,8 +260,8 @@ class TopicAdmin:
             try:
                 found[name] = str(_answer(f"topic {name}", future).topic_id)
             except RetryableError:
-                # While the broker that this client considers the controller is down, the client does not ask another
-                # broker (librdkafka 2.16). A new client does.
+                # While the broker that this client considers the controller is down, the client does not query any
+                # other broker (librdkafka 2.16). A new client does.
                 self._admin = self._new_admin()
                 raise
             except KafkaException as error:
@@ -269,7 +270,7 @@ class TopicAdmin:
         return found
 
     def committed(self, group: str, partitions: Iterable[tuple[str, int]]) -> dict[tuple[str, int], Committed]:
-        """Return a group's committed offsets, for partitions that have one. Waits for open transactions.
+        """Return a group's committed offsets, for partitions that have a committed offset. Waits for open transactions.
 
         Raises:
             RetryableError: no broker responds.
@@ -278,7 +279,7 @@ class TopicAdmin:
         found = {}
         try:
             # The admin client is not used here. After a broker outage, its request for group offsets is never answered
-            # or crashes the process (librdkafka 2.16). A consumer of committed records asks for stable offsets.
+            # or crashes the process (librdkafka 2.16). A consumer of committed records requests stable offsets.
             with closing(self._reader(group)) as reader:
                 for place in reader.committed(asked, timeout=SOON_SECONDS):
                     if place.error is not None:
@@ -299,7 +300,7 @@ class TopicAdmin:
     def offsets(
         self, partitions: Iterable[tuple[str, int]], at: int | Literal["earliest", "latest"], *, stable: bool = False
     ) -> dict[tuple[str, int], int]:
-        """Return partition offsets. For a time after which no record exists, the offset is -1.
+        """Return partition offsets. If no record exists at or after the given time, the offset is -1.
 
         Args:
             at: a time in milliseconds, or one of the ends.
@@ -312,7 +313,8 @@ class TopicAdmin:
         spec = OffsetSpec.for_timestamp(at) if isinstance(at, int) else _ENDS[at]
         asked = {TopicPartition(*where): spec for where in partitions}
         found = {}
-        admin = AdminClient(self._client)  # a client from before a leader change can keep the old leader epoch forever
+        # A new client, because a client created before a leader change can keep the old leader epoch forever.
+        admin = AdminClient(self._client)
         for where, future in admin.list_offsets(asked, isolation_level=level, request_timeout=SOON_SECONDS).items():
             place = f"{where.topic}/{where.partition}"
             try:
@@ -344,7 +346,7 @@ class TopicAdmin:
         return {key: entry.value for key, entry in settings.items()}
 
     def is_compacted(self, name: str) -> bool:
-        """Return whether Kafka can have removed individual records from a topic (compaction).
+        """Return whether Kafka may have removed individual records from a topic (compaction).
 
         Raises:
             ConfigError: the topic's configuration cannot be read.
@@ -380,7 +382,7 @@ def _answer(what: str, future: Future[Answer]) -> Answer:
 
 
 def _check_right(where: str, rights: Collection[AclOperation] | None, right: AclOperation) -> None:
-    """Check a permission. With brokers that do not report permissions, a missing one shows up only later."""
+    """Check a permission. If brokers do not report permissions, a missing permission is detected only later."""
     if rights and right not in rights:
         raise ConfigError(
             f"{where}: this user lacks the permission {right.name}; docs/operate/configuration.md lists the "
@@ -389,7 +391,9 @@ def _check_right(where: str, rights: Collection[AclOperation] | None, right: Acl
 
 
 def _note(place: TopicPartition) -> str:
-    """Return the metadata committed with an offset. librdkafka's text can continue after its end (`start_offsets`)."""
+    """Return the metadata committed with an offset. The text that librdkafka returns can continue after the end of the
+    metadata (`start_offsets`).
+    """
     try:
         return place.metadata or ""
     except UnicodeDecodeError as error:

@@ -1,4 +1,4 @@
-"""Convert the broker settings to each client library's settings, with one table per library."""
+"""Convert the broker settings to the settings of each client library, with one table per library."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ssl_context_for(ca_file: Path | None, name: str) -> ssl.SSLContext:
 
 
 def _check_files(kafka: Kafka) -> None:
-    """Check that a file exists, because librdkafka's error for a missing file only mentions `BIO lib`."""
+    """Check that all files exist, because librdkafka's error for a missing file mentions only `BIO lib`."""
     for name in LIBRDKAFKA:
         path = getattr(kafka, name)
         if isinstance(path, Path):

@@ -1,7 +1,7 @@
 """Find out why no broker can be reached. librdkafka reports errors from all clients in a process through a callback.
 
-A client that brokers reject sees the same thing as one whose brokers are down: no response. Only the reported errors
-show the difference. An error that waiting cannot fix is a rejection. Any other error is only worth logging.
+A client that the brokers reject sees the same as a client whose brokers are down: no response. Only the reported errors
+show the difference. An error that waiting cannot fix is a rejection. Any other error is only logged.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ from translator.errors import quote
 _UNFETCHED = "Failed to acquire SASL OAUTHBEARER token"
 _UNTRUSTED = "certificate verify failed"
 
-# librdkafka texts that mean a rejection, and what to check.
+# Texts from librdkafka that mean a rejection, each with what to check.
 _REFUSALS: Sequence[tuple[re.Pattern[str], str]] = (
     (
         re.compile(rf"{_UNFETCHED}: .*certificate"),
         "the server at kafka.oauth_token_url is not trusted: check oauth_ca_file",
     ),
-    # The errors in RFC 6749, section 5.2. All others can be temporary.
+    # The errors in RFC 6749, section 5.2. All other errors can be temporary.
     (
         re.compile(
             rf"{_UNFETCHED}: .*(invalid_request|invalid_client|invalid_grant|unauthorized_client"
@@ -45,10 +45,11 @@ _LOGIN: Mapping[str, str] = {
 }
 _ANY_LOGIN = "check kafka.sasl_mechanism, sasl_username and sasl_password"
 
-# The suffix that librdkafka adds to a text. It can contain parentheses: `1 identical error(s) suppressed`.
+# The suffix that librdkafka adds to an error text. The suffix can contain parentheses: `1 identical error(s)
+# suppressed`.
 _TAIL = re.compile(r" \((after \d+ms in state |install ca-certificates).*\)$", re.DOTALL)
 _ADDRESS = re.compile(r"://(?P<host>[^/]+):(?P<port>\d+)/")
-# How librdkafka writes a broker whose address is known, but whose ID in the cluster is not.
+# The name that librdkafka gives a broker whose address is known, but not its ID in the cluster.
 _BOOTSTRAP = "/bootstrap: "
 _SECONDS = 5.0
 
@@ -84,7 +85,9 @@ class ClientErrors:
 
     @property
     def last(self) -> str | None:
-        """The last error other than a rejection. If librdkafka gives no reason, this asks the bootstrap addresses."""
+        """Return the last error other than a rejection. If librdkafka gives no reason, the bootstrap addresses are
+        probed.
+        """
         if self._last is None and self._all_down:
             if hanging := next(filter(_hangs, self._servers), None):
                 return f"broker {hanging} accepts connections but does not respond"
@@ -100,10 +103,11 @@ class ClientErrors:
         return None
 
     def refusal(self, *, needed: bool) -> str | None:
-        """Return the rejection with what to check, or None if nothing was rejected.
+        """Return the rejection and what to check, or None if nothing was rejected.
 
         Args:
-            needed: count only brokers in the cluster. A bootstrap address can reject us as long as others respond.
+            needed: count only brokers in the cluster. A rejection by a bootstrap address does not matter as long as
+                others respond.
         """
         found = self._refusals.get(False) or (None if needed else self._refusals.get(True))
         if found is None:
@@ -131,8 +135,8 @@ class ClientErrors:
 
 
 def _hangs(server: str) -> bool:
-    """Return whether a server accepts a connection but neither answers nor closes it. A broker that expects another
-    protocol does one of the two.
+    """Return whether a server accepts a connection but then neither responds nor closes it. A broker that expects
+    another protocol would do one of the two.
     """
     host, _, port = server.rpartition(":")
     try:

@@ -1,4 +1,4 @@
-"""OAuth tokens for aiokafka. librdkafka requests its own."""
+"""OAuth tokens for aiokafka. librdkafka requests its own tokens."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _TIMEOUT = 20.0
 _SILENCE = 60.0
 _PAUSE = 0.1
 
-# Errors that occur while a partition moves to another broker, and for a topic that was just created.
+# Errors that occur while a partition moves to another broker, or immediately after a topic was created.
 _LEADER_MOVES = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})
 
 Place: TypeAlias = tuple[str, int]
@@ -47,7 +47,7 @@ class Partitions:
     """Reads the committed records in partitions.
 
     Args:
-        group: the group whose committed offsets are requested. It is never joined, and nothing is committed.
+        group: the group whose committed offsets are requested. The group is never joined, and nothing is committed.
     """
 
     def __init__(self, connection: Mapping[str, Any], group: str) -> None:
@@ -59,7 +59,7 @@ class Partitions:
                 "enable.partition.eof": True,
                 "isolation.level": "read_committed",
                 "auto.offset.reset": "error",
-                "fetch.wait.max.ms": 50,  # many partitions are read one after another, and most ends are close
+                "fetch.wait.max.ms": 50,  # many partitions are read one after another, and the end is usually near
             }
         )
 
@@ -130,7 +130,7 @@ def narrowed(whole: Range, first: int | None, end: int | None) -> Range:
     """Return the requested part of a range.
 
     Raises:
-        ConfigError: it is not inside the range.
+        ConfigError: the requested part is not inside the range.
     """
     begin = whole.first if first is None else first
     stop = whole.end if end is None else end
@@ -158,7 +158,8 @@ def records_of(
     count: int,
     say: Callable[[str], None],
 ) -> Iterator[Message]:
-    """Yield up to this many existing records from a topic, from one partition or from all, one after another.
+    """Yield up to this many existing records from a topic: from one partition, or from all partitions one after
+    another.
 
     Raises:
         ConfigError: the topic, partition or offset does not exist.

@@ -1,4 +1,4 @@
-"""The partition in each output topic for everything from a raw partition (docs/design.md §4.3)."""
+"""The partition in each output topic that receives everything from a raw partition (docs/design.md §4.3)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ from aiokafka.partitioner import murmur2
 
 
 def output_place(topic: str, partition: int) -> int:
-    """Return a number for a raw partition. Modulo the partition count, it is the partition in any output topic.
+    """Return a number for a raw partition. That number modulo a topic's partition count is the partition in that output
+    topic.
 
-    The number is Kafka's hash of the raw topic name, made positive as in Kafka, plus the raw partition number.
-    Partitions of one raw topic therefore map to different partitions if the output topic has enough.
+    The number is Kafka's hash of the raw topic name, made positive as in Kafka, plus the raw partition number. The
+    partitions of a raw topic therefore map to different partitions if the output topic has enough of them.
     """
     return (int(murmur2(topic.encode())) & 0x7FFFFFFF) + partition
 

@@ -1,4 +1,4 @@
-"""The idempotent producer: its settings, and its errors in our words and classes."""
+"""The idempotent producer: its settings, and its errors in our wording and as our error classes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ NOT_ACKNOWLEDGED = (
     "not acknowledged within timing.delivery: no broker is available for its partition, or "
     "fewer than min.insync.replicas replicas are in sync"
 )
-# Explanations to add to the library's error text, which mentions neither our settings nor what to check.
+# Explanations to add to the library's error texts, which mention neither our settings nor what to check.
 _CAUSES: Mapping[int, str] = {
     KafkaError._MSG_TIMED_OUT: NOT_ACKNOWLEDGED,
     KafkaError._UNKNOWN_TOPIC: "the topic does not exist any more",
@@ -39,9 +39,9 @@ def producer_config(
     """Return the idempotent producer's settings (see docs/decisions/0001-delivery.md).
 
     Args:
-        delivery_seconds: time after which the producer drops a record. It still sends records that were queued later,
-            so dropping is safe only if nothing is written after an error.
-        bounds: limits for its queue, which always has room for one record of maximum size.
+        delivery_seconds: time after which the producer drops a record. The producer still sends records that were
+            queued later, so dropping is safe only if nothing is written after an error.
+        bounds: limits for the producer's queue, which always has room for one record of maximum size.
         limits: each output topic's `max.message.bytes`. The broker applies it to whole batches, but the producer has
             one batch size for all topics, so the smallest limit applies. A larger record is sent alone, up to the
             largest limit.
@@ -69,7 +69,7 @@ def write_failure(topic: str, error: KafkaError) -> str:
 
 
 class RecordProducer:
-    """A librdkafka producer. Its reports arrive during `poll`, in the calling thread."""
+    """A librdkafka producer. Delivery reports arrive during `poll`, in the calling thread."""
 
     def __init__(self, producer: Producer) -> None:
         self._producer = producer
@@ -103,7 +103,7 @@ class RecordProducer:
         """Process reports and return their number.
 
         Raises:
-            FatalError: the producer has failed permanently. Any poll can be the first to learn this.
+            FatalError: the producer has failed permanently. Any poll can be the first call that detects this.
         """
         try:
             return self._producer.poll(seconds)
@@ -115,7 +115,7 @@ class RecordProducer:
         return self._producer.flush()
 
     def purge(self) -> None:
-        """Drop everything that was not sent yet."""
+        """Drop everything that has not been sent yet."""
         self._producer.purge()
 
     def _fatal(self, error: KafkaException) -> FatalError:

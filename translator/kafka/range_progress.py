@@ -19,7 +19,7 @@ class RangeProgress:
     """The offsets that earlier runs reached.
 
     Args:
-        group: a group that only this command, with these arguments, uses.
+        group: a group that only this command uses, with these arguments.
     """
 
     def __init__(self, client: Mapping[str, Any], topics: TopicAdmin, group: str) -> None:
@@ -28,7 +28,8 @@ class RangeProgress:
         self._topics = topics
 
     def read(self, places: Collection[Place]) -> tuple[dict[Place, int], str]:
-        """Return where to resume in each partition, and the last run's note. Empty without an earlier run.
+        """Return the offset at which to resume in each partition, and the last run's note. Both are empty if no earlier
+        run exists.
 
         Raises:
             RetryableError: no broker responds.
@@ -38,10 +39,10 @@ class RangeProgress:
         return {place: committed.offset for place, committed in found.items()}, max(notes, default="")
 
     def write(self, ends: Mapping[Place, int], note: str) -> None:
-        """Store where to resume, and a note.
+        """Store the offsets at which to resume, and a note.
 
         Raises:
-            RetryableError: no broker accepts it.
+            RetryableError: no broker accepts the offsets.
         """
         config = {**self._client, "group.id": self.group, "enable.auto.commit": False}
         reached = [TopicPartition(*place, offset, note) for place, offset in ends.items()]

@@ -1,4 +1,4 @@
-"""Table schemas that Avro projections register, and the ids assigned by the registry."""
+"""Table schemas that Avro projections register, and the ids that the registry assigns."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from translator.kafka.schema_registry import SchemaRefused, SchemaRegistry
 T = TypeVar("T")
 
 ASK_AGAIN = 10.0
-"""Seconds after which to ask the registry again about a schema that it rejected, because its rules can change."""
+"""Seconds after which to submit a rejected schema to the registry again, because the registry's rules can change."""
 
 _KEPT = 65_536
-"""Maximum number of schemas whose ids are cached, because names in them come from messages."""
+"""Maximum number of schemas whose ids are cached. A limit is needed because names in schemas come from messages."""
 
 
 class RegisteredSchemas:
-    """Ids by subject and schema. Codecs call `id_of`, which never waits; `register` asks the registry.
+    """Ids by subject and schema. Codecs call `id_of`, which never waits; `register` queries the registry.
 
     Args:
         clock: a monotonic clock, in seconds.
@@ -48,7 +48,7 @@ class RegisteredSchemas:
         raise UnregisteredSchema(subject, text)
 
     def register(self, subject: str, text: str) -> None:
-        """Ask the registry, so that `id_of` knows the answer.
+        """Query the registry, so that `id_of` knows the result.
 
         Raises:
             RetryableError: the registry does not respond, or cannot answer now.

@@ -15,7 +15,7 @@ _LONGEST_PAUSE = 10.0
 
 
 def retry_until(what: str, ask: Callable[[float], Answer], seconds: float, say: Callable[[str], None]) -> Answer:
-    """Call `ask` again after each RetryableError, with growing pauses, and report the wait. With 0 seconds, call it
+    """Call `ask` again after each RetryableError, with growing pauses, and report the wait. With 0 seconds, call `ask`
     once.
 
     Args:

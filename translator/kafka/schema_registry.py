@@ -1,4 +1,4 @@
-"""The schema registry: our own schema's id, requested once at startup, and writers' schemas by id."""
+"""The schema registry: the id of our own schema, requested once at startup, and writers' schemas by id."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Answer = TypeVar("Answer")
 
 _TIMEOUT = 10.0
 
-# The range that fits into a record's header.
+# The range of ids that fits into a record's header.
 _IDS = range(1, 1 << 31)
 
 # Statuses that a retry can fix. All other statuses persist until somebody changes something.
@@ -25,10 +25,10 @@ _PASSING = frozenset({408, 429, *range(500, 600)})
 
 _UNKNOWN_SUBJECT_VERSION_OR_SCHEMA = frozenset({40401, 40402, 40403})
 
-# Statuses that are about the schema and not about this client.
+# Statuses that concern the schema and not this client.
 _OF_SCHEMA = frozenset({409, 422})
 
-# What to do, by status.
+# What the operator can do, by status.
 _REMEDIES: Mapping[int, str] = {
     401: "check registry.username and registry.password",
     403: "this user is not permitted: grant the permission, or register the schema another way and set "
@@ -48,15 +48,15 @@ def value_subject(topic: str) -> str:
 
 
 class SchemaRegistry:
-    """A registry with Confluent's API. Connections are closed after each request, because requests are rare."""
+    """A registry with Confluent's API. The connection is closed after each request, because requests are rare."""
 
     def __init__(self, settings: Registry) -> None:
         self._register = settings.auto_register
         self._config = _client_config(settings)
 
     def schema_id(self, subject: str, schema_text: str) -> int:
-        """Return the id of exactly this Avro schema under the subject. Registers the schema first if the settings say
-        so.
+        """Return the id of exactly this Avro schema under the subject. Registers the schema first if the settings allow
+        it.
 
         Raises:
             RetryableError: the registry does not respond, or cannot answer now.
@@ -98,7 +98,7 @@ class SchemaRegistry:
             raise RetryableError(str(error) or type(error).__name__) from None
         except httpx2.InvalidURL as error:
             raise ConfigError(f"registry.url: {error}") from None
-        except OSError as error:  # also raised for a file without a certificate
+        except OSError as error:  # also raised for a file that contains no certificate
             raise ConfigError(f"registry.ssl_*_file cannot be used: {error.strerror or error}") from None
         except (AttributeError, TypeError, ValueError):
             # The client accepts anything with status 200 as a registry response.
@@ -122,7 +122,7 @@ def _client_config(settings: Registry) -> dict[str, Any]:
         "url": settings.url,
         "basic.auth.user.info": login,
         "timeout": _TIMEOUT,  # the client's default is to wait forever
-        "max.retries": 0,  # we wait and report it; the client would wait silently
+        "max.retries": 0,  # we report each wait, but the client would wait silently
         **{name: None if path is None else str(path) for name, path in files.items()},
     }
     return {name: value for name, value in config.items() if value is not None}
@@ -137,7 +137,7 @@ class _UnknownSchema(SchemaRefused):
 
 
 def _alone(schema: Schema, schema_id: int, limit: int) -> str:
-    """Return a self-contained Avro schema's text. Registry schemas that refer to others are not supported."""
+    """Return a self-contained Avro schema's text. Registry schemas that refer to other schemas are not supported."""
     kind, text = schema.schema_type or "AVRO", schema.schema_str
     if kind != "AVRO" or not isinstance(text, str):
         reason = f"schema {schema_id} of the registry has type {quote(kind)}; expected AVRO"

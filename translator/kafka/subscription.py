@@ -1,4 +1,4 @@
-"""The existing raw topics: the sources' names and patterns, matched against the brokers' topics."""
+"""The existing raw topics: the topics on the brokers that match the sources' names and patterns."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ INTERNAL = "__"
 def resolve(settings: Settings, there: Collection[str]) -> tuple[Subscribed, list[str]]:
     """Return the topics that the sources read, and a sentence for each topic that more than one source claims.
 
-    A name claims its topic, whether the topic exists or not. A pattern claims every existing topic that it matches,
-    except Kafka's internal topics and those that we write. A topic claimed by two sources could be read in two ways, so
-    neither source gets it.
+    A name claims its topic whether or not the topic exists. A pattern claims every existing topic that it matches,
+    except Kafka's internal topics and the topics that we write. A topic claimed by two sources could be read in two
+    ways, so neither source gets it.
     """
     open_to_patterns = [topic for topic in there if not topic.startswith(INTERNAL) and not settings.writes(topic)]
     claims: dict[str, list[tuple[Source, str]]] = defaultdict(list)
@@ -51,13 +51,14 @@ def metadata_topics(source: Source, topics: Iterable[str]) -> list[str]:
 
 
 def subscribe(settings: Settings, names: Callable[[], Collection[str]], say: Callable[[str], None]) -> Subscribed:
-    """Return the topics to start with. Patterns that match nothing are reported, and their topics are added later.
+    """Return the topics to read from the start. Patterns that match nothing are reported, and their topics are added
+    later.
 
-    If nothing at all can be read, wait for a topic as for brokers (`timing.broker_wait`).
+    If no topic can be read at all, wait for one in the same way as for brokers (`timing.broker_wait`).
 
     Raises:
         ConfigError: two sources claim a topic.
-        RetryableError: there is nothing to read.
+        RetryableError: no topic can be read.
     """
     subscribed = retry_until("raw topic", lambda _: _some(settings, names()), settings.timing.broker_wait, say)
     for source in settings.sources:
@@ -80,9 +81,10 @@ def _some(settings: Settings, there: Collection[str]) -> Subscribed:
 
 
 def added(settings: Settings, known: Mapping[str, Source], there: Collection[str]) -> tuple[Subscribed, list[str]]:
-    """Return topics that were created since startup, and warnings about those that are not added.
+    """Return topics that were created since startup, and warnings about new topics that are not added.
 
-    Topics that are already being read stay. If another source's pattern also matches one, the next start rejects it.
+    Topics that are already being read continue to be read. If another source's pattern also matches such a topic, the
+    next start rejects the configuration.
     """
     subscribed, doubtful = resolve(settings, there)
     return {topic: source for topic, source in subscribed.items() if topic not in known}, doubtful

@@ -1,4 +1,4 @@
-"""A projection's topics if its `topic` is a template, checked or created when their first records arrive."""
+"""The topics of a projection whose `topic` is a template. Each is checked or created when its first records arrive."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class TableTopics:
     """Opens topics for one projection.
 
     Args:
-        max_bytes: the maximum record size in them.
+        max_bytes: the maximum record size in these topics.
     """
 
     def __init__(
@@ -57,9 +57,9 @@ class TableTopics:
         """Return a topic's number of partitions. Creates the topic if it is missing, and waits for brokers.
 
         Raises:
-            ConfigError: it is missing and must not be created, or its maximum record size is too small.
+            ConfigError: the topic is missing and must not be created, or its maximum record size is too small.
             RetryableError: no broker responded within `timing.delivery`.
-            FatalError: the broker does not create it.
+            FatalError: the broker does not create the topic.
         """
         return retry_until("broker", lambda _: self._open(topic), self._settings.timing.delivery, self._say)
 

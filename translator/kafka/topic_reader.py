@@ -14,9 +14,10 @@ from translator.kafka.client_errors import ClientErrors
 
 
 def next_records(consumer: Consumer, seconds: float) -> list[Any]:
-    """Return available records and end-of-partition events, at most a thousand. Waits this long for the first.
+    """Return available records and end-of-partition events, at most a thousand. Waits this many seconds for the first
+    one.
 
-    `Consumer.consume` alone always waits the full time for that many records, even at the end of the topic.
+    Calling only `Consumer.consume` would always wait the full time for that many records, even at the end of the topic.
     """
     first = consumer.poll(seconds)
     return [] if first is None else [first, *consumer.consume(999, 0)]
@@ -26,9 +27,8 @@ class TopicReader:
     """A reader for whole topics.
 
     Args:
-        after: offsets to begin at instead, for partitions in which an earlier reader has `reached` them.
-        follows: whether the reader continues after the end. It then polls the broker less often, starting with
-            `to_end`.
+        after: offsets at which to begin instead, for partitions in which an earlier reader has `reached` these offsets.
+        follows: whether the reader continues after the end. If so, it polls the broker less often from `to_end` on.
     """
 
     def __init__(
@@ -58,8 +58,8 @@ class TopicReader:
         """Yield every record that existed when the reader was created, and possibly some newer ones."""
         while self._open:
             yield from self.poll(0.1)
-            # For a partition that is written continuously, the library never reports the end. An empty partition must
-            # have responded, too, because we may lack the permission to read it.
+            # The library never reports the end of a partition that is written continuously. An empty partition must
+            # also have responded, because we may lack the permission to read it.
             self._open = {place for place in self._open if self._reached.get(place, -1) < self._ends[place]}
         if self._follows:
             self._go_on()
@@ -72,8 +72,8 @@ class TopicReader:
         self._follows = False
 
     def _end(self, topic: str, partition: int) -> float:
-        """Return a partition's current end. Infinity if its leader cannot report it, which means that the end must be
-        read.
+        """Return a partition's current end, or infinity if its leader cannot report the end. In that case, reading must
+        find it.
         """
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SOON_SECONDS)[1]
@@ -85,12 +85,12 @@ class TopicReader:
         return self._reached.get((topic, partition), 0)
 
     def poll(self, seconds: float) -> Iterator[Message]:
-        """Return records that arrived since the last call. Waits at most this long for the first.
+        """Return records that arrived since the last call. Waits at most this many seconds for the first one.
 
         Raises:
             FatalError: a topic cannot be read, or the brokers now reject this client.
         """
-        message: Any  # its position is never None, whatever its types say
+        message: Any  # its position is never None, although the types allow it
         for message in next_records(self._consumer, seconds):
             error = message.error()
             place, offset = (message.topic(), message.partition()), message.offset()
@@ -101,7 +101,7 @@ class TopicReader:
                 self._reached[place] = offset
                 self._open.discard(place)
             elif error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
-                continue  # the library requests the coordinator of the group that it requires but nobody joins
+                continue  # the library looks up the coordinator of a group that it requires but nobody joins
             elif error.fatal() or not error.retriable():
                 kind = ConfigError if error.code() in DENIED else FatalError
                 raise kind(f"cannot read {message.topic()}: {error.str()}")

@@ -1,4 +1,4 @@
-"""A few records from each topic: the oldest and the newest, because writers change over the years."""
+"""A few records from each topic: the oldest and the newest ones, because writers change over the years."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from translator.message import Message
 def samples(
     client: Mapping[str, Any], facts: Mapping[str, TopicFacts], count: int
 ) -> Iterator[tuple[str, list[Message]]]:
-    """Yield topics with about this many records each, half from the beginning of each partition and half from the end.
+    """Yield each topic with about this many records, half from the beginnings of its partitions and half from the ends.
 
     Raises:
         RetryableError: no broker responds.

@@ -1,4 +1,5 @@
-"""The producer that writes transactions: its settings, its calls, and its errors in our words and classes.
+"""The producer that writes transactions: its settings, its calls, and its errors in our wording and as our error
+classes.
 
 Every call blocks and passes its timeout in seconds on to librdkafka.
 """
@@ -33,7 +34,7 @@ _CAUSES: Mapping[int, str] = {
     KafkaError._TIMED_OUT: "no broker responded within timing.delivery; the next owner waits until it is known whether "
     "the transaction was committed",
 }
-# What the operator must change before any start can succeed.
+# Errors for which the operator must change something before the service can start.
 _REFUSALS: Mapping[int, str] = {
     KafkaError.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: "this user needs the permissions write and describe on it",
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: "this user is not allowed to write as an idempotent producer",
@@ -65,8 +66,8 @@ def transactional_config(config: Mapping[str, Any], transactional_id: str, secon
 def group_metadata(group: str, generation: int, member: str) -> bytes:
     """Return a group member in librdkafka's format for `send_offsets_to_transaction`.
 
-    The format is internal to librdkafka; a test compares it with `Consumer.consumer_group_metadata()`. Only a member
-    that has joined may be used, because generation -1 would be committed without any check.
+    The format is internal to librdkafka; a test compares it with `Consumer.consumer_group_metadata()`. The member must
+    have joined the group, because generation -1 would be committed without any check.
     """
     if generation < 0 or not member:
         raise ValueError(f"not a member of {group}: generation {generation}")
@@ -77,7 +78,7 @@ class TransactionalProducer(RecordProducer):
     """A producer that always has an open transaction after `open`. For the broker, empty transactions do not exist."""
 
     def open(self, seconds: float) -> None:
-        """Finish what an earlier process with the same transactional.id left open.
+        """Finish the transaction that an earlier process with the same transactional.id left open.
 
         Raises:
             ConfigError: this user is not allowed to write transactions, or to keep them open this long.
@@ -101,7 +102,7 @@ class TransactionalProducer(RecordProducer):
 
         Raises:
             PartitionsMovedError: the group has a newer generation.
-            FatalError: the broker does not accept them.
+            FatalError: the broker does not accept the offsets.
         """
         partitions = [TopicPartition(*offset) for offset in offsets]
         try:
@@ -113,7 +114,7 @@ class TransactionalProducer(RecordProducer):
         """Commit the transaction and begin the next one.
 
         Raises:
-            FatalError: nobody knows whether the transaction was committed.
+            FatalError: it is unknown whether the transaction was committed.
         """
         try:
             self._producer.commit_transaction(seconds)
@@ -125,7 +126,7 @@ class TransactionalProducer(RecordProducer):
         """Abort the transaction and begin the next one.
 
         Raises:
-            FatalError: it was not aborted.
+            FatalError: the transaction was not aborted.
         """
         try:
             self._producer.abort_transaction(seconds)
@@ -134,7 +135,9 @@ class TransactionalProducer(RecordProducer):
             raise self._fatal(error) from None
 
     def abort_last(self, seconds: float) -> None:
-        """Abort the transaction of a process that is stopping. If that fails, the broker aborts it later."""
+        """Abort the transaction of a process that is stopping. If this call fails, the broker aborts the transaction
+        later.
+        """
         with suppress(KafkaException):  # a commit is in progress, or the broker aborted it: nothing to do
             self._producer.abort_transaction(seconds)
 

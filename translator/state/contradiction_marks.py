@@ -1,4 +1,5 @@
-"""Contradictions outlive the process that found them: nobody in the group reads the source until its options change.
+"""Contradictions outlive the process that found them: no process in the group reads the source until its options
+change.
 
 A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the partition's next owner,
 would not know about the contradiction and would write what the first process refused to write.
@@ -34,10 +35,10 @@ class Contradictions:
     def __init__(self, sources: Iterable[Source]) -> None:
         self._declarations = {source.name: _declaration(source) for source in sources}
         self.found: dict[str, str] = {}
-        """The reasons, by source. Messages of these sources must not be translated."""
+        """The reasons, by source. Messages from these sources must not be translated."""
 
     def mark(self, source: str, error: ContradictionError) -> Record:
-        """Note a contradiction. Returns the record that informs all processes, current and future."""
+        """Note a contradiction. Returns the record that informs all current and future processes."""
         mark = _Mark(self._declarations[source], str(error))
         self._note(source, mark)
         return Record(f"{PREFIX}{source}".encode(), msgspec.json.encode(mark), [])
@@ -46,7 +47,7 @@ class Contradictions:
         """Note a mark. Marks made under other options than the current ones are ignored.
 
         Returns:
-            The source, if this process did not know about the contradiction.
+            The source, if this process did not know about the contradiction yet.
         """
         source = key.removeprefix(PREFIX)
         mark = msgspec.json.decode(document, type=_Mark)
@@ -70,7 +71,7 @@ class Contradictions:
 
 def _declaration(source: Source) -> str:
     """Return a digest of how a source's messages are read. The operator resolves a contradiction by changing the
-    options that it covers.
+    options that the digest covers.
     """
     text = json.dumps([source.dialect, source.options], sort_keys=True, default=str)
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -17,7 +17,8 @@ _PATIENCE = 20.0
 
 
 class TopicJournal:
-    """Writes to the metadata topic. Another component reads the topic and reports its progress (`follow`).
+    """The journal, which writes to the metadata topic. Another component reads the topic and reports its progress
+    (`follow`).
 
     Args:
         letters_id: the dead-letter topic's id.
@@ -41,7 +42,7 @@ class TopicJournal:
         self._confirm = confirm
 
     def follow(self, reached: int) -> None:
-        """Note that all records in the metadata topic before this offset were processed."""
+        """Note that all records before this offset in the metadata topic have been processed."""
         self._reached = reached
         self._moved.set()
 
@@ -49,7 +50,7 @@ class TopicJournal:
         """Return once the record is in the metadata topic.
 
         Raises:
-            FatalError: it was not delivered.
+            FatalError: the record was not delivered.
         """
         await self._confirm(record)
 

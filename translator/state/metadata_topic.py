@@ -24,8 +24,8 @@ def document_record(source: str, key: str, document: bytes | None) -> Record:
 
 
 def document_of(record: Any, sources: Container[str]) -> LearnedDocument | None:
-    """Return the document in a record for these sources, or None for a mark. A mark's key never begins with a valid
-    source name.
+    """Return the document in a record for one of these sources, or None for a mark. A mark's key never begins with a
+    valid source name.
     """
     source, _, key = (record.key() or b"").decode().partition("/")
     document = record.value()

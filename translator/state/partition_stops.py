@@ -1,4 +1,4 @@
-"""Stopped partitions: a message may be neither written nor skipped, so nothing after it in its partition is processed.
+"""Stopped partitions: a message may be neither written nor skipped, so nothing after it in the partition is processed.
 
 The stop itself needs no state, because the next process reads the same message and stops again. The mark in the
 metadata topic only informs `translator status`.
@@ -31,14 +31,16 @@ class PartitionStop(Struct, frozen=True):
         """Return whether the group has not passed the message yet.
 
         Args:
-            topic_id: of the topic that exists now.
-            committed: the offset at which the group resumes; None if it has committed nothing.
+            topic_id: the id of the topic that exists now.
+            committed: the offset at which the group resumes; None if the group has committed nothing.
         """
         return self.topic_id == topic_id and (committed is None or committed <= self.offset)
 
 
 class PartitionStopped(Exception):
-    """Neither this message nor a later one in its partition may be processed. Nothing from it was written."""
+    """Neither this message nor a later message in its partition may be processed. Nothing from this message was
+    written.
+    """
 
     def __init__(self, stop: PartitionStop) -> None:
         super().__init__(stop.reason)
@@ -52,7 +54,7 @@ class PartitionStopped(Exception):
 
 
 def stop_record(stop: PartitionStop) -> Record:
-    """Return the record that marks a stop. A later one replaces it."""
+    """Return the record that marks a stop. A later record replaces it."""
     return Record(f"{PREFIX}{stop.topic}/{stop.partition}".encode(), msgspec.json.encode(stop), [])
 
 

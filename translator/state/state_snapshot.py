@@ -25,16 +25,16 @@ class StateSnapshot(Struct, frozen=True):
     metadata: dict[str, tuple[int, bytes]]
     """Documents by source/key."""
     stops: list[PartitionStop]
-    """The last stop of each partition. The group can have passed it."""
+    """The last stop of each partition. The group may already have passed it."""
 
 
 def read_state(settings: Settings, say: Callable[[str], None]) -> StateSnapshot:
     """Read both topics to the end.
 
     Raises:
-        ConfigError: one does not exist.
+        ConfigError: one of the topics does not exist.
         RetryableError: no broker responds.
-        FatalError: one cannot be read, or the schemas topic contains other records.
+        FatalError: one of the topics cannot be read, or the schemas topic contains other records.
     """
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)

@@ -1,6 +1,6 @@
-"""Held tables: after a dead letter, later messages for its table wait for the replay (`on_error: hold_table`).
+"""Held tables: after a dead letter, later messages for the same table wait for the replay (`on_error: hold_table`).
 
-A hold applies to one table in one raw partition, or to all tables in the partition if the table is unknown. It is
+A hold applies to one table in one raw partition, or to all tables in the partition if the table is unknown. The hold is
 stored in the metadata topic, so that it outlives the process and the partition's next owner knows about it before
 reading further. Only the owner sets and releases holds, in partition order. A replay only reports its progress, and
 this report remains valid if the replay fails. For the reasons, see docs/decisions/0007-hold-table.md.
@@ -28,13 +28,15 @@ HELD = "!held/"
 """Key prefix for holds in the metadata topic. Source names cannot contain `!`, so the prefix never collides."""
 
 CAUGHT_UP = "!caught-up/"
-"""The corresponding prefix for replay progress."""
+"""Key prefix for replay progress in the metadata topic."""
 
 PATIENCE = 10.0
-"""Seconds that a message for a held table waits for a replay that has nearly caught up, before it is held too."""
+"""Seconds that a message for a held table waits for a replay that has nearly caught up, before the message is held too.
+"""
 
 TABLES = 1_000
-"""Maximum number of held tables per partition. Messages determine this number. Beyond it, the whole partition is held.
+"""Maximum number of held tables per partition, because messages determine their number. Beyond it, the whole partition
+is held.
 """
 
 Partition: TypeAlias = tuple[str, int]
@@ -63,7 +65,7 @@ class HoldMark(Struct, frozen=True):
     """The reason why a table is held. This is the document stored in the hold's record."""
 
     since: int
-    """Offset of the message that could not be translated."""
+    """The offset of the message that could not be translated."""
     code: str
     source: str
     version: str
@@ -78,7 +80,7 @@ class CaughtUp(Struct, frozen=True):
 
 
 class Journal(Protocol):
-    """The journal of holds. It stores them and is read before a partition is taken over."""
+    """The journal of holds, which stores them and is read before a partition is taken over."""
 
     letters_id: str
 
@@ -118,8 +120,8 @@ class Hold:
     def __init__(self, table: HeldTable, since: int, last: int) -> None:
         self.table = table
         self.since = since
-        self.last = last  # offset of its last letter, or of the last letter that could belong to it
-        self.flying = 0  # letters that are not delivered yet
+        self.last = last  # offset of the last letter for the table, or of the last letter that could be for it
+        self.flying = 0  # letters that have not been delivered yet
 
     def __str__(self) -> str:
         return f"{self.table} is held since offset {self.since}, which must be replayed first"
@@ -153,7 +155,7 @@ class Holds:
         """Process a record from the metadata topic. Returns False for other records.
 
         Args:
-            fresh: the record was just written, so its writer is probably still running.
+            fresh: the record was just written, so that its writer is probably still running.
         """
         if key.startswith(HELD):
             apply_mark(self._marks, key, document)
@@ -179,7 +181,7 @@ class Holds:
         """Load a partition's holds before its first record is translated.
 
         Args:
-            letters: the partition in the dead-letter topic that contains its letters.
+            letters: the partition of the dead-letter topic that contains the letters.
         """
         if self._sync is None:  # one read for all partitions of an assignment
             self._sync = asyncio.create_task(self._journal.synced())
@@ -187,8 +189,8 @@ class Holds:
         held = [(of, mark) for of, mark in self._marks.items() if (of.topic, of.partition) == place]
         held = [(of, mark) for of, mark in held if of.topic_id == topic_id]
         if held:
-            # This code does not know which tables the letters belong to, so any of these letters could be a held
-            # table's last one.
+            # The tables to which the letters belong are not known here, so any of these letters could be the last
+            # letter of a held table.
             last = await self._journal.end_of_letters(letters) - 1
             self._mine[place] = {of.table: Hold(of, mark.since, last) for of, mark in held}
         self._owned.add(place)
@@ -221,14 +223,14 @@ class Holds:
         return None
 
     def blocks(self, place: Partition, table: TableName | None) -> bool:
-        """Return whether anything in a table is held or, with None, anything in the partition."""
+        """Return whether anything in a table is held or, if `table` is None, anything in the partition."""
         held = self._mine.get(place, {})
         return bool(held) if table is None else None in held or table in held
 
     async def stands_before(
         self, message: Message, tables: Collection[TableName], pause: Callable[[], Awaitable[None]]
     ) -> Hold | None:
-        """Return the hold on a message. Waits while a replay is about to catch up."""
+        """Return the hold on a message, or None. Waits while a replay is about to catch up."""
         place = message.topic, message.partition
         while True:
             await self._end_what_is_caught_up(place)
@@ -244,15 +246,15 @@ class Holds:
         mark: HoldMark,
         before: Callable[[], Awaitable[None]],
     ) -> Callable[[int], None]:
-        """Hold the messages that follow a dead letter. Returns once the hold is stored.
+        """Hold the messages that follow a dead letter. Returns once the hold has been stored.
 
         Args:
             tables: the message's tables, or None if unknown.
             before: awaited before a hold is written. A replay could start immediately, so earlier messages in the
-                partition must be delivered by then.
+                partition must have been delivered by then.
 
         Returns:
-            A function to call with the dead letter's offset once the letter is delivered.
+            A function to call with the dead letter's offset once the letter has been delivered.
         """
         place = message.topic, message.partition
         mine = self._mine.get(place, {})
