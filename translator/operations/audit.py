@@ -1,4 +1,4 @@
-"""Compare raw records with what was written for them, using the IDs and origins in the topics instead of counters."""
+"""Compare raw records with the records written for them, using ids and origins in the topics instead of counters."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class AuditFindings(Struct):
 
 
 class Account(Struct):
-    """The account for a range: records = translated + dead + skipped + learned + lost."""
+    """The account of a range: records = translated + dead + skipped + learned + lost."""
 
     topic: str
     partition: int
@@ -61,11 +61,13 @@ class Account(Struct):
     different: int = 0
     """Events that differ from a new translation, because the release or the configuration is different."""
     misplaced: int = 0
-    """Records whose events are in a different canonical partition than the current number of partitions requires."""
+    """Records whose events are in a canonical partition other than the one that the current number of partitions
+    requires.
+    """
     revived: int = 0
-    """Translated, but also with a dead letter, because they were replayed."""
+    """Records that were translated but also have a dead letter, because they were replayed."""
     compacted: int = 0
-    """Event origins whose raw record Kafka's compaction may have removed."""
+    """Origins of events whose raw records Kafka's compaction may have removed."""
     lost: AuditFindings = field(default_factory=AuditFindings)
     invented: AuditFindings = field(default_factory=AuditFindings)
 
@@ -79,22 +81,24 @@ class AuditReport(Struct):
     nameless: AuditFindings = field(default_factory=AuditFindings)
     """Records in the written topics that refer to no raw record."""
     short: list[str] = field(default_factory=list)
-    """Written topic partitions whose beginning was deleted. Raw records whose output was there count as lost."""
+    """Partitions of written topics whose beginning was deleted. Raw records whose output was in that part count as
+    lost.
+    """
 
     @property
     def sound(self) -> bool:
-        """Return whether nothing is lost and nothing invented."""
+        """Return whether nothing was lost and nothing was invented."""
         wrong = (account.lost.count + account.invented.count for account in self.accounts)
         return not sum(wrong) and not self.nameless.count
 
     @property
     def same(self) -> bool:
-        """Return whether every copy of every event equals what a translation produces now."""
+        """Return whether every copy of every event equals the result of a translation now."""
         return not sum(account.different + account.unequal for account in self.accounts)
 
 
 KnownTopics: TypeAlias = Mapping[tuple[str, str, int], int]
-"""Source, raw topic and partition -> that raw partition's number in the ledger."""
+"""The number of each raw partition in the ledger, by source, raw topic and partition."""
 
 
 def audit(
@@ -108,8 +112,8 @@ def audit(
     """Check raw ranges against the canonical topic and the dead letters.
 
     Args:
-        topic: check only this raw topic; likewise only this partition, from this offset, up to this offset. By default,
-            every raw partition is checked from its first record to the group's committed offset.
+        topic, partition, first, end: check only this raw topic, this partition, from this offset, up to this offset. By
+            default, every raw partition is checked from its first record to the group's committed offset.
 
     Raises:
         ConfigError: a topic or range does not exist.
@@ -239,7 +243,7 @@ def _check(
     while ahead is not None:
         without_record.take(ahead)
         ahead = next(entries, None)
-    beyond = partitions.bounds(*range_.place).end  # queried last, because records arrived during the run
+    beyond = partitions.bounds(*range_.place).end  # queried last, because records can arrive during the run
     for found in ledger.of(number, beyond, _WHOLE):
         account.invented.add(found.offset, f"it is beyond the end of the raw partition, {beyond}")
 
@@ -262,7 +266,7 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
     """Count a raw record.
 
     Args:
-        translation: what translating it produces now.
+        translation: the result of translating the record now.
         place: the canonical partition in which its events should be.
     """
     account.records += 1
@@ -295,7 +299,7 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
 
 
 def _different(translation: Translation, events: Mapping[int, list[bytes]]) -> int:
-    """Count the events with a copy that differs from what a translation produces now."""
+    """Count the events with a copy that differs from the result of a translation now."""
     now = {n: {digest(record.key, record.value, record.headers)} for n, record in translation.by_event.items()}
     return sum(set(copies) != now.get(n) for n, copies in events.items())
 

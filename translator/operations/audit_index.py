@@ -1,7 +1,7 @@
-"""An index of the output topics, sorted by the raw offsets that their records come from.
+"""An index of the records in the output topics, sorted by the raw offsets that they come from.
 
-The index is in a temporary file, not in memory. An event that was written more than once can have copies anywhere, so
-nothing can be judged until the last record has been read.
+The index is stored in a temporary file and not in memory. An event that was written more than once can have copies
+anywhere, so nothing can be judged until the last record has been read.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def letter(raw: int, offset: int, code: bytes, partition: int) -> Entry:
 
 
 class IndexEntry(Struct):
-    """All entries for a raw offset: the digests for each event by its number, and the codes of dead letters."""
+    """All entries for a raw offset: the digests of each event, by event number, and the codes of dead letters."""
 
     offset: int
     events: dict[int, list[bytes]] = field(default_factory=dict)

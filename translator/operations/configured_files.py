@@ -1,4 +1,4 @@
-"""Translate given messages as the service would, using a configured source with its masks."""
+"""Translate given messages as the service would, using a configured source and its masks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def of_source(
     """Return a source's translator.
 
     Args:
-        name: the source's name; None if there is only one.
+        name: the source's name; None for the only source.
         messages, say: see `FileTranslator`.
 
     Raises:

@@ -1,5 +1,5 @@
 """Check everything that `translator run` depends on. The checks are independent, so that one failure does not hide
-others. Nothing is written, created or registered, and no group is joined.
+others. The checks write, create and register nothing, and join no group.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def checks(settings: Settings, count: int, say: Callable[[str], None]) -> Iterat
 
 
 def _asked(subject: str, ask: Callable[[], Sequence[Check]]) -> Sequence[Check]:
-    """Yield one check's results. If the check raises an exception, the exception is its result."""
+    """Return one check's results. If the check raises an exception, the exception is the result."""
     try:
         return ask()
     except CdcError as error:
@@ -68,7 +68,7 @@ def _group(settings: Settings, admin: TopicAdmin) -> list[Check]:
 
 
 def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[str]) -> list[Check]:
-    """Report all of a source's topics that are missing or unreadable, and the consequences of their settings."""
+    """Report all topics of a source that are missing or unreadable, and the consequences of the topics' settings."""
     subject = f"source {source.name}"
     subscribed, claimed_twice = resolve(settings, there)
     found = [Check(subject, "WRONG", claim) for claim in claimed_twice if f" {source.name} (" in claim]

@@ -1,8 +1,8 @@
-"""Counts in texts for people."""
+"""Counts in text for people."""
 
 from __future__ import annotations
 
 
 def counted(count: int, noun: str) -> str:
-    """Return a count with its noun, which is in the plural except for 1."""
+    """Return a count with its noun, which is plural unless the count is 1."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -27,7 +27,7 @@ _KEY, _HEADERS, _BYTES = "(key of the record)", "(headers of the record)", "(byt
 
 
 class Example(Struct, frozen=True, omit_defaults=True):
-    """An event that differs. The values are row data: None unless requested."""
+    """An event that differs. The values are row data, and None unless requested."""
 
     id: str
     values: tuple[str, str] | None = None
@@ -53,7 +53,7 @@ class Comparison(Struct):
     equal: int = 0
     different: int = 0
     duplicates: tuple[int, int] = (0, 0)
-    """Records with an id that the topic already had. The first record counts."""
+    """Records that repeat an id in the same topic. Only the first record with an id is compared."""
     fields: dict[str, Difference] = field(default_factory=dict)
     only_a: Difference = field(default_factory=Difference)
     only_b: Difference = field(default_factory=Difference)
@@ -64,7 +64,7 @@ class Comparison(Struct):
 
 
 class EventRecord(Struct, frozen=True, array_like=True):
-    """An event's record, as stored in the file."""
+    """An event's record, as stored in the temporary file."""
 
     key: bytes | None
     value: bytes
@@ -153,7 +153,7 @@ def _differing(a: EventRecord, b: EventRecord) -> dict[str, tuple[str, str]]:
     pairs = {name: (getattr(of_a, name), getattr(of_b, name)) for name in _FIELDS}
     pairs |= {_KEY: (a.key, b.key), _HEADERS: (a.headers, b.headers)}
     differing = {name: (repr(left), repr(right)) for name, (left, right) in pairs.items() if left != right}
-    if not differing and a.value[:1] == b.value[:1]:  # same codec, so equal events have equal bytes
+    if not differing and a.value[:1] == b.value[:1]:  # the codec is the same, so equal events have equal bytes
         differing[_BYTES] = a.value.hex(), b.value.hex()
     return differing
 

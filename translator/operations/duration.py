@@ -8,12 +8,12 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def moment(ms: int) -> str:
-    """Return a time (milliseconds since 1970) to the second, UTC."""
+    """Return a time (milliseconds since 1970) in UTC, to the second."""
     return datetime.fromtimestamp(ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
 def instant(ms: int) -> str:
-    """Return a time (milliseconds since 1970) in ISO 8601 with full precision, UTC. Used to distinguish records.
+    """Return a time (milliseconds since 1970) in ISO 8601 with full precision, in UTC. Used to distinguish records.
 
     A producer can set any number as a timestamp. A number that is not a valid time is returned as a number.
     """

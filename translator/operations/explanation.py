@@ -1,4 +1,4 @@
-"""One message's result, in lines: its outcome, its events, and the decisions in them."""
+"""The result for one message, in lines: its outcome, its events, and the decisions recorded in them."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
 
 
 def outcome_facts(translation: Translation, *, values: bool) -> dict[str, Any]:
-    """Return the same as a structure. An event's `event` field is complete if values are requested."""
+    """Return the same facts as a structure. With `values`, each event's `event` field contains the complete event."""
     facts: dict[str, Any] = {"outcome": "translated", "code": None, "reason": None}
     match translation.outcome:
         case DeadLetter(code=code, reason=reason):

@@ -1,4 +1,4 @@
-"""The core applied to given messages, without brokers. A message can need metadata from a later message."""
+"""The translation of given messages, without brokers. A message can need metadata from a later message."""
 
 from __future__ import annotations
 
@@ -27,9 +27,10 @@ class FileTranslator:
 
     Args:
         catalog: the translator's catalog.
-        messages: all messages. If one needs metadata from another, they are searched once.
-        say: called with what guards find.
-        stops: a contradiction ends the translation, as it ends the service. Otherwise, it is only a finding.
+        messages: all messages, which are searched once if a message needs metadata from another.
+        say: called with each finding of a guard.
+        stops: a contradiction ends the translation, as it would stop the source in the service. Otherwise, it is only a
+            finding.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class FileTranslator:
         """Resolve a message as the service does, but without waiting.
 
         Raises:
-            ContradictionError: it contradicts the options, and `stops` is set.
+            ContradictionError: the message contradicts the options, and `stops` is set.
         """
         resolved = self._resolver.resolve(self._translator, message)
         if isinstance(resolved, Needs) and not self._learned_ahead:
@@ -85,7 +86,7 @@ class FileTranslator:
             missing = self._translator.missing(message, resolved)
             resolved = Translation(missing, missing)
         for key in resolved.schemas:
-            self._catalog.announced(key)  # there are no other processes to inform
+            self._catalog.announced(key)  # no other processes have to be informed
         try:
             self._guards.inspect(message, resolved.read)
         except ContradictionError as error:

@@ -26,7 +26,7 @@ from translator.translation.translate import Translator
 
 
 class LearnedMetadata(Struct, frozen=True):
-    """Metadata that is current after everything was read. `known`: it was already in the metadata topic."""
+    """Metadata that is current after everything was read. `known`: the metadata topic already contained it."""
 
     key: str
     subject: str
@@ -35,7 +35,7 @@ class LearnedMetadata(Struct, frozen=True):
 
 
 class LearnReport(Struct):
-    """A source's result: counts, and the metadata that it contained."""
+    """The result for a source: counts, and the metadata that its topics contained."""
 
     source: str
     topics: list[str]
@@ -43,18 +43,18 @@ class LearnReport(Struct):
     messages: int = 0
     """Metadata messages among the records."""
     refused: int = 0
-    """Metadata that the service turns into dead letters: rejected, or too large for the metadata topic."""
+    """Metadata messages that the service turns into dead letters: rejected, or too large for the metadata topic."""
     lessons: list[LearnedMetadata] = field(default_factory=list)
 
 
 def learn(settings: Settings, only: Collection[str], say: Callable[[str], None]) -> list[LearnReport]:
-    """Read all topics of the sources from beginning to end, and write the metadata that they contain.
+    """Read all topics of the sources from beginning to end, and write the metadata that the topics contain.
 
     Args:
-        only: source names; empty for every source with messages that can teach something.
+        only: source names; empty for every source that has metadata messages.
 
     Raises:
-        ConfigError: a source or topic does not exist, or a source has nothing to teach.
+        ConfigError: a source or topic does not exist, or a source has no metadata messages.
         RetryableError: no broker responded in time.
         FatalError: something could not be read or written.
     """
@@ -115,7 +115,7 @@ def _written(
 def _read(
     backlog: LearnReport, messages: Iterable[Message], translator: Translator, catalog: MetadataCatalog, limit: int
 ) -> set[str]:
-    """Return the keys that a source's topics teach."""
+    """Return the keys of all metadata in a source's topics."""
     keys = set()
     for message in messages:
         backlog.records += 1

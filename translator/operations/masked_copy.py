@@ -1,7 +1,7 @@
-"""Masked copies of records: the row values differ, but the events are otherwise like those from the originals.
+"""Masked copies of records: the row values differ, but otherwise the events are like the events from the originals.
 
-A copy shows a bug as well as the original does, and can be attached to a ticket or used in a test. Each copy is
-verified: original and copy are both translated, and everything except the values must match.
+A copy reproduces a bug as well as the original does, and can be attached to a ticket or used in a test. Each copy is
+verified: the original and the copy are both translated, and everything except the values must match.
 """
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ from translator.translation.dead_letter import DeadLetter
 
 _KEY_BYTES = 32
 _TRIES = 20
-"""Number of attempts with other masks. An attempt fails if two values get the same mask or a date becomes invalid."""
+"""Number of attempts, each with other masks. An attempt fails if two values get the same mask or a date becomes
+invalid.
+"""
 
 
 class CopyForm(Struct, frozen=True):
@@ -47,7 +49,7 @@ class RecordMasker:
         """Return a copy of the record, without its headers.
 
         Raises:
-            Unmaskable: every copy without the values would be translated differently.
+            Unmaskable: every copy with masked values would be translated differently.
         """
         form = form_of(self._translate(message))
         for attempt in range(_TRIES):

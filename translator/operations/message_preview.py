@@ -1,4 +1,4 @@
-"""A preview of a message: its structure and lengths, but never a value."""
+"""A preview of a message: its structure and lengths, but no values."""
 
 from __future__ import annotations
 

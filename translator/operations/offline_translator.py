@@ -1,6 +1,7 @@
 """Translate raw records again as the service does, for commands that check, repeat or explain.
 
-Core, options, metadata and registry are the same. No group is joined, and nothing is written to the service's topics.
+The core, the options, the metadata and the registry are the same. No group is joined, and nothing is written to the
+service's topics.
 """
 
 from __future__ import annotations
@@ -57,15 +58,17 @@ class OfflineTranslator:
         alone = settings.model_copy(update={"projections": ()})
         self.codec: Codec = build_codecs(alone, partial(avro_header, settings))[settings.output.topic]
         self._facts: dict[str, TopicFacts] = {}
-        # With 0 seconds, the registry is asked once for a schema that is not learned yet. If it does not answer, the
-        # schema is missing.
+        # With 0 seconds, the registry is queried once for a schema that has not been learned yet. If the registry does
+        # not respond, the schema is missing.
         self._waits = MetadataWaiter(self.catalog, 0, fetch_schema(settings), say)
         self._loop = asyncio.Runner()
         self._learn_all()
 
     @cached_property
     def _outputs(self) -> Outputs:
-        """The canonical topic and the other outputs, queried for the first message, when they exist."""
+        """The canonical topic and the other outputs. They are queried when the first message is translated, because
+        they exist by then.
+        """
         output = self.settings.output
         names = (output.topic, output.schemas_topic, output.metadata_topic)
         sizes = self.topics.max_message_bytes(names)
@@ -81,10 +84,10 @@ class OfflineTranslator:
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return what the broker knows about a topic. Queried once.
+        """Return the broker's facts about a topic, which are queried only once.
 
         Raises:
-            ConfigError: it does not exist.
+            ConfigError: the topic does not exist.
         """
         if topic not in self._facts:
             self._facts |= self.topics.describe([topic])
@@ -94,7 +97,7 @@ class OfflineTranslator:
         """Return a raw topic's translator.
 
         Raises:
-            ConfigError: no source reads it.
+            ConfigError: no source reads the topic.
         """
         if topic not in self.raw_topics:
             raise ConfigError(unknown("raw topic", topic, self.raw_topics))
@@ -116,7 +119,7 @@ class OfflineTranslator:
         """Resolve a message. Waits only for the registry."""
         resolver, translator = resolver or self._resolver, self.translator(message.topic)
         resolved = resolver.resolve(translator, message)
-        if isinstance(resolved, Needs):  # an event loop per message would cost as much as the message itself
+        if isinstance(resolved, Needs):  # an event loop per message would take as long as translating the message
             resolved = self._loop.run(self._waits.resolve(resolver, translator, message, resolved))
         for key in resolved.schemas:
             self.catalog.announced(key)  # there are no other processes to inform
@@ -127,7 +130,9 @@ class OfflineTranslator:
 
 
 def _registering_nothing(settings: Settings) -> Settings:
-    """Look up registry ids; the service has already registered them."""
+    """Return the settings with registration disabled: ids are only looked up, because the service has already
+    registered the schemas.
+    """
     if settings.registry is None:
         return settings
     registry = settings.registry.model_copy(update={"auto_register": False})

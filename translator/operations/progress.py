@@ -12,7 +12,8 @@ T = TypeVar("T")
 
 
 class Progress:
-    """Counts offsets and reports every five seconds. A short run therefore reports nothing, and a log is not flooded.
+    """Counts offsets and reports progress every five seconds. A short run therefore reports nothing, and a log is not
+    flooded.
 
     Args:
         total: number of offsets to read, including those without a record.

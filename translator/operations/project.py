@@ -1,8 +1,9 @@
 """Fill a projection with the history from the canonical topic, in the projection's format.
 
-Events keep their order per raw partition, and their records are those that the service would have written. Every record
-in the projection must come from this command. If older records followed the service's records, rows would change in the
-wrong order. The command therefore begins with an empty projection, resumes where it ended, and rejects anything else.
+Events keep their order per raw partition, and their records are the ones that the service would have written. Every
+record in the projection must come from this command. If older records followed the service's records, rows would change
+in the wrong order. The command therefore begins with an empty projection, resumes where its last run ended, and rejects
+anything else.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ from translator.resolution.builders import avro_header, build_codecs, ids_of, re
 
 Say: TypeAlias = Callable[[str], None]
 Refused: TypeAlias = Callable[[str, MessageError], None]
-"""Called with a message's id (without an event number) and the reason why the projection does not contain it."""
+"""Called with a message's id (without an event number) and the reason why the projection does not contain the message.
+"""
 
 Answer = TypeVar("Answer")
 
@@ -52,13 +54,14 @@ class Projected(Struct, frozen=True):
     """A run's account."""
 
     ranges: Sequence[Range]
-    """The canonical topic offsets that were read: up to the last one when the run began."""
+    """The offsets of the canonical topic that were read: up to the last offset when the run began."""
     counts: Mapping[str, int]
     """Events read, records `written`, and messages `refused`."""
 
 
 def project(settings: Settings, topic: str, say: Say, on_refused: Refused) -> Projected:
-    """Write to a projection what the canonical topic contains now and no earlier run has written.
+    """Write the events that the canonical topic contains now to a projection, except events that an earlier run has
+    written.
 
     Args:
         topic: the projection's `topic` setting, including a template.
@@ -114,7 +117,7 @@ class _Run:
         return Projected(ranges, self._counts)
 
     def _ranges(self, partitions: Partitions, places: Sequence[Place], held: int) -> list[Range]:
-        """Return what to read from each partition.
+        """Return the range to read from each partition.
 
         Raises:
             ConfigError: the projection contains records that no earlier run wrote.
@@ -123,7 +126,7 @@ class _Run:
         begun, note = self._patiently(lambda: self._progress.read(places))
         if held == 0:
             return whole
-        if not note.startswith(_note(held)):  # anything can follow the end of the text (`TopicAdmin.committed`)
+        if not note.startswith(_note(held)):  # any characters can follow the end of the text (`TopicAdmin.committed`)
             raise ConfigError(
                 f"projection {self._target.name} contains records of the service, or of an incomplete run, and "
                 f"older events would be written after them. {_AGAIN}"
@@ -208,7 +211,9 @@ class _Run:
         self._patiently(lambda: self._progress.write(reached, _note(holds)))
 
     def _patiently(self, ask: Callable[[], Answer]) -> Answer:
-        """Retry what a broker cannot answer yet: new partitions have no leader, and a new group has no coordinator."""
+        """Retry requests that a broker cannot answer yet, because new partitions have no leader and a new group has no
+        coordinator.
+        """
         return retry_until("leader or coordinator", lambda _: ask(), self._settings.timing.broker_wait, self._say)
 
 
@@ -237,7 +242,7 @@ class _Target:
         return topic, output_partition(event.origin.topic, event.origin.partition, self._partitions[topic])
 
     def held(self) -> int:
-        """Return how many records were ever written to its topics, based on their offsets."""
+        """Return the number of records that were ever written to the projection's topics, based on their offsets."""
         template = self._template
         names = [self.name] if template is None else _beginning(self._topics.names(), template.prefix)
         facts = self._topics.describe(names) if names else {}

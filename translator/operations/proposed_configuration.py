@@ -64,8 +64,8 @@ _HOW_TO_CUT = (
 
 
 def _grouped(findings: Iterable[TopicFinding]) -> dict[str, list[TopicFinding]]:
-    """Return each source's findings, by a proposed name. Metadata topics show no options and join the topics with
-    rows.
+    """Return each source's findings, by a proposed name. Metadata topics reveal no options and are added to the topics
+    with rows.
     """
     by_kind: dict[tuple[str, tuple[tuple[str, object], ...]], list[TopicFinding]] = {}
     alone: list[tuple[Verdict, TopicFinding]] = []
@@ -108,7 +108,7 @@ def _source(name: str, topics: Group) -> Iterator[str]:
 
 
 def _troubles(finding: TopicFinding) -> Iterator[str]:
-    """Return comments on sample messages that would not become events with the file as it is."""
+    """Return comments on sample messages that would not become events with the unchanged file."""
     verdict = finding.verdict
     if verdict is None:
         return
@@ -154,7 +154,7 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """Return text that cannot end its comment early, because topic, table and column names come from outside."""
+    """Return a comment that its text cannot end early, because topic, table and column names come from outside."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))

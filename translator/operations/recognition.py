@@ -1,4 +1,4 @@
-"""Recognize which product wrote a topic: each dialect reads a sample, and the one that understands it is chosen."""
+"""Recognize which product wrote a topic: each dialect reads a sample, and the dialect that understands it is chosen."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from translator.translation.translate import Translator
 # Every dialect accepts a message without a value or with an empty one.
 _NOBODYS = frozenset({"tombstone", "empty", "null"})
 
-# Rejections that show that a dialect recognizes the message.
+# Error codes that show that a dialect recognizes the message that it rejects.
 _KNOWN_BUT_REFUSED = frozenset(
     {ErrorCode.AMBIGUOUS_VARIANT, ErrorCode.TABLE_UNKNOWN, ErrorCode.ROW_NOT_SENT, ErrorCode.KEY_MISSING}
 )
@@ -29,7 +29,7 @@ class RefusedMessages(Struct, frozen=True):
     """Messages rejected with one code.
 
     Args:
-        reason: the reason given for the first one.
+        reason: the reason for the first of these messages.
     """
 
     code: str
@@ -41,7 +41,7 @@ class Verdict(Struct, frozen=True):
     """The part of a topic's sample that a dialect understood.
 
     Args:
-        sample: the messages that it recognizes, with the changes from those that it translates.
+        sample: the messages that the dialect recognizes, with the changes from messages that it translates.
         translated: number of messages that have changes or are known markers.
         learned: number of metadata messages.
         waiting: number of messages that wait for metadata from another message.
@@ -122,7 +122,7 @@ def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
 
 
 class _Trial:
-    """A dialect with one set of options, which has learned from all messages."""
+    """A dialect with one set of options that has learned from all messages."""
 
     def __init__(self, dialect: str, options: Mapping[str, str | bool], messages: Iterable[Message]) -> None:
         self._options = options
@@ -181,7 +181,7 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
     messages = [message for message in sample if message.value]
     best: dict[str, Verdict] = {}
     for verdict in (trial.judge(messages) for trial in trials):
-        # The first attempt is the simplest. Another attempt is chosen only if it reads more because of its options.
+        # The first attempt is the simplest. Another attempt is chosen only if its options let it read more.
         if verdict.dialect not in best or verdict.known > best[verdict.dialect].known:
             best[verdict.dialect] = verdict
     if not messages:

@@ -1,4 +1,4 @@
-"""The raw record that a written record gives as its origin."""
+"""The raw record that a written record states as its origin."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from translator.translation.dead_letter import read_dead_letter
 
 
 class RecordOrigin(Struct, frozen=True):
-    """The origin given in a written record. `n` is None for a dead letter."""
+    """The origin stated in a written record. `n` is None for a dead letter."""
 
     source: str
     topic: str
@@ -21,11 +21,11 @@ class RecordOrigin(Struct, frozen=True):
     content: bytes
     """An event's digest, or a dead letter's code."""
     refused: bool = False
-    """A dead letter for a message that is missing only from a projection."""
+    """The dead letter is for a message that is missing only from a projection."""
 
 
 def of_event(record: Any) -> RecordOrigin | None:
-    """Return a canonical topic record's origin, or None if it has none."""
+    """Return the origin of a record in the canonical topic, or None if the record states none."""
     headers = record.headers() or []
     try:
         source, topic, partition, offset, n = dict(headers)["cdc-id"].decode().split("/")
@@ -36,7 +36,7 @@ def of_event(record: Any) -> RecordOrigin | None:
 
 
 def of_letter(record: Any) -> RecordOrigin | None:
-    """Return a dead-letter topic record's origin, or None if it has none."""
+    """Return the origin of a record in the dead-letter topic, or None if the record states none."""
     found = read_dead_letter(record.key(), record.value(), record.headers() or ())
     if found is None:
         return None

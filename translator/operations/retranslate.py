@@ -1,4 +1,6 @@
-"""Translate a raw range again into a separate topic: with the same bytes as the service, but not in its topics."""
+"""Translate a range of a raw topic again into a separate topic. The bytes are the same as the service would write, but
+its topics do not change.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ Bury = Callable[[Message, DeadLetter], None]
 
 
 class Selection(Struct, frozen=True):
-    """The events from a range of raw records, and the topic for them."""
+    """The selected events from a range of raw records, and the topic to which they are written."""
 
     topic: str
     partition: int
@@ -44,14 +46,14 @@ class Selection(Struct, frozen=True):
 
 
 def retranslate(again: OfflineTranslator, wanted: Selection, say: Say, bury: Bury) -> Counter[str]:
-    """Write a range's events to its topic, and return the account.
+    """Write the events of a range to the separate topic, and return the account.
 
     Args:
-        bury: called for each message that cannot be translated or does not fit.
+        bury: called for each message that cannot be translated or whose records do not fit the topic.
 
     Raises:
         ConfigError: a topic or range does not exist, or the service reads or writes the topic.
-        ContradictionError: the service would stop at this message. Earlier messages are written.
+        ContradictionError: the service would stop at this message. The events of earlier messages are written.
         FatalError: something could not be read or written.
     """
     translator = again.translator(wanted.topic)
@@ -93,7 +95,7 @@ def _wanted(selection: Selection, translation: Translation) -> list[Record]:
 
 
 def _make(again: OfflineTranslator, output: str) -> None:
-    """Create or check the topic, like the service's topics."""
+    """Create or check the topic in the same way as the service's topics."""
     settings = again.settings
     if settings.writes(output):
         raise ConfigError(f"topic {output} is written by the service: choose another one for --output")

@@ -1,4 +1,6 @@
-"""Check a sample of each raw topic: account for every record, and name the product if it is not the configured one."""
+"""Check a sample of each raw topic: account for every record, and name the product if it differs from the configured
+one.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +20,7 @@ from translator.resolution.builders import build_translators
 from translator.translation.metadata_catalog import MetadataCatalog
 
 State: TypeAlias = Literal["ok", "note", "WRONG"]
-"""A note is something for the operator to judge. `run` starts anyway."""
+"""The levels of a result. A `note` is something for the operator to judge, and `run` starts anyway."""
 
 
 class Check(Struct, frozen=True):
@@ -45,7 +47,7 @@ def sample_checks(
     verdicts = {topic: judge(translators[sources[topic]], messages, {}) for topic, messages in samples.items()}
     registry = settings.registry is not None
     unread = {topic for topic, verdict in verdicts.items() if _is_unreadable(verdict, registry=registry)}
-    # Recognition translates all records with every dialect, so it runs only if it has something to explain.
+    # Recognition translates all records with every dialect, so it runs only if something has to be explained.
     looks = {finding.topic: finding.dialect for finding in recognise(samples)} if unread else {}
     found: list[Check] = []
     for topic, verdict in verdicts.items():
@@ -81,7 +83,7 @@ def _columns(change: RowChange) -> dict[str, str | None]:
 
 
 def _is_unreadable(verdict: Verdict, *, registry: bool) -> bool:
-    """Return whether the topic has messages and none can be read, now or with metadata from earlier records."""
+    """Return whether the topic has messages and none of them can be read, now or with metadata from earlier records."""
     pending = verdict.waiting + (verdict.unregistered if registry else 0)
     return not verdict.understood and not pending and bool(verdict.unregistered + verdict.rejected)
 

@@ -1,4 +1,4 @@
-"""Write one message to a raw topic and show what the running service makes of it."""
+"""Write one message to a raw topic and show how the running service translates it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ANY = -1
 
 
 class Sent(Struct):
-    """The message's result: events, or a dead letter. Contains no row data."""
+    """The result for the message: events, or a dead letter. Contains no row data."""
 
     topic: str
     partition: int
@@ -46,8 +46,8 @@ def send(settings: Settings, topic: str, value: bytes, seconds: float, say: Call
         seconds: maximum time to wait.
 
     Raises:
-        ConfigError: no source reads the topic, or it does not exist.
-        FatalError: the message cannot be written, or its result cannot be read.
+        ConfigError: no source reads the topic, or the topic does not exist.
+        FatalError: the message cannot be written, or the result cannot be read.
         RetryableError: no broker responds, or no result arrived in time.
     """
     client = client_config.librdkafka(settings.kafka)

@@ -1,6 +1,6 @@
-"""The service's state, read only from the topics: positions and lag, stops, dead letters, holds, newest schemas.
+"""The service's state, read from the topics alone: positions, lag, stops, dead letters, holds and the newest schemas.
 
-Reading it does not join a group, so it also works while the service is stopped.
+Reading the state does not require joining a group, so this also works while the service is stopped.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ class PartitionStatus(Struct, frozen=True):
     """One raw partition's position.
 
     Args:
-        committed: offset at which the group resumes; None if it has committed nothing.
+        committed: the offset at which the group resumes; None if the group has committed nothing.
         lag: number of unread offsets; some have no record.
         behind_seconds: age of the oldest unread record, by its timestamp; 0 if all were read.
-        rate: offsets per second since the last refresh; None at the first one.
+        rate: offsets per second since the last refresh; None at the first refresh.
     """
 
     source: str
@@ -78,7 +78,7 @@ class NewSchema(Struct, frozen=True):
     """A table's schema.
 
     Args:
-        since_ms: when it was published, in milliseconds since 1970.
+        since_ms: time at which the schema was published, in milliseconds since 1970.
     """
 
     source: str
@@ -91,8 +91,8 @@ class Status(Struct, frozen=True):
     """The complete state at one point in time.
 
     Args:
-        members: the processes that read as this group; None if the brokers do not say.
-        missing: sentences about topics that do not exist.
+        members: the processes that read as this group; None if the brokers do not report them.
+        missing: sentences about the topics that do not exist.
     """
 
     at_ms: int
@@ -192,7 +192,7 @@ class StatusLooker:
 def _standing(
     stops: Iterable[PartitionStop], partitions: Iterable[PartitionStatus], facts: Mapping[str, TopicFacts]
 ) -> Iterator[StoppedPartition]:
-    """Return the stops that the group has not passed."""
+    """Return the stops that the group has not passed yet."""
     committed = {(partition.topic, partition.partition): partition.committed for partition in partitions}
     for stop in sorted(stops, key=lambda stop: (stop.topic, stop.partition)):
         place = stop.topic, stop.partition
@@ -221,7 +221,7 @@ def _name(item: tuple[Any, Any]) -> str:
 
 
 def _behind(reader: Partitions, unread: Range) -> float:
-    """Return the age of the first record in a range in seconds, or 0 without a record."""
+    """Return the age of the first record in a range in seconds, or 0 if the range has no record."""
     record = next(iter(reader.read(unread)), None)
     return 0.0 if record is None else max(0.0, time.time() - record.timestamp()[1] / 1000)
 

@@ -1,1 +1,1 @@
-"""Turn one message from bytes into the records to write: the single path that the service and every command use."""
+"""Convert the bytes of one message to the records to write: the single path that the service and every command use."""

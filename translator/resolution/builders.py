@@ -42,7 +42,7 @@ def build_translators(
     """Create one translator per source.
 
     Args:
-        warn: called for masked keys.
+        warn: called with a warning for each masked key.
 
     Raises:
         ConfigError: invalid dialects, options or masks. The error lists all of them.
@@ -98,7 +98,7 @@ def build_codecs(
 
     Args:
         avro_header: returns the header for a topic's Avro values; called only for topics with Avro.
-        ids: ids for table schemas in projections that use them; requested only when events are encoded.
+        ids: returns the ids of table schemas, for projections that use such ids; called only when events are encoded.
 
     Raises:
         ConfigError: an invalid codec or codec option.
@@ -141,7 +141,7 @@ def registered_schemas(settings: Settings) -> RegisteredSchemas | None:
 
 
 def ids_of(schemas: RegisteredSchemas | None) -> SchemaIds:
-    """Return where codecs look up ids."""
+    """Return the function with which codecs look up ids."""
     return unknown_id if schemas is None else schemas.id_of
 
 
@@ -166,7 +166,8 @@ def fetch_schema(settings: Settings) -> FetchSchema | None:
     """Return the function that requests writers' schemas from the registry, or None without a registry."""
     if settings.registry is None:
         return None
-    # Imported here, because its client takes a third of a second and most services have no registry.
+    # Imported here because importing the registry's client takes a third of a second, and most services have no
+    # registry.
     from translator.kafka.schema_registry import SchemaRegistry
 
     return partial(SchemaRegistry(settings.registry).schema_text, limit=settings.limits.schema_text_bytes)

@@ -1,7 +1,7 @@
-"""Take a message to its final result: the records to write for it, or the reason why there are none.
+"""Resolve a message to its final result: the records to write, or the reason why it has none.
 
 The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
-check that took a different path would only test a copy of the service. This module neither writes nor waits.
+check that used a different path would only test a copy of the service. This module neither writes nor waits.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from translator.translation.native_path import NativePath
 from translator.translation.translate import Encoder, Events, Result, Translator
 
 NEW_SCHEMA = "new schema"
-"""The reason why a schema's first messages take the plain path."""
+"""The reason why the first messages with a schema take the plain path."""
 
 UNBOUNDED = 2**63 - 1
 """Used as `max_bytes` if the output is not a topic."""
@@ -46,7 +46,7 @@ class EventOutput(Struct, frozen=True):
 
     codec: Encoder
     to: OutputTopic
-    """If set, the output has several topics: `topic` is the template, and `partitions` is unused."""
+    """If routes are set, the output has several topics: `topic` is the template, and `partitions` is unused."""
     routes: Routes | None = None
 
 
@@ -70,16 +70,17 @@ class Translation(Struct, frozen=True, gc=False):
     read: Events | DeadLetter | Skip | Learned
     """The dialect's result, which guards inspect."""
     outcome: Events | DeadLetter | Skip | Learned
-    """The outcome for metrics. It can differ from the result, because a translated message may not fit any topic."""
+    """The outcome for metrics. This can differ from the result, because a translated message may not fit into a topic.
+    """
     events: Events | None = None
-    """The message's events, or those announced by its metadata."""
+    """The message's events, or the events that its metadata announces."""
     outputs: Encoded = ()
     schemas: Mapping[str, Record] = _NO_SCHEMAS
-    """Schema records by key: schemas that the events refer to and that, according to the catalog, are not published
-    yet.
+    """Schema records by key, for schemas that the events refer to and that, according to the catalog, have not been
+    published yet.
     """
     metadata: Record | None = None
-    """The record that informs other processes of what the message taught, unless a newer document is known."""
+    """The record that informs other processes of the metadata in the message, unless a newer document is known."""
 
     @property
     def canonical(self) -> list[Record]:
@@ -97,13 +98,13 @@ class Translation(Struct, frozen=True, gc=False):
 
     @property
     def left_out(self) -> frozenset[int]:
-        """The numbers of events that are not written to the canonical topic, because their table is excluded there."""
+        """The numbers of events that are not written to the canonical topic, because it excludes their table."""
         if self.events is None or not self.outputs or isinstance(self.outputs[0], DeadLetter):
             return frozenset()
         return frozenset(range(len(self.events.events))) - self.by_event.keys()
 
     def by_table(self, output: int) -> Iterator[tuple[Levels, Sequence[Record]]]:
-        """Return the records for the output with this number, each with its table."""
+        """Yield the records for the output with this number, with the table of each record."""
         records = self.outputs[output] if self.outputs else []
         events = self.events.events if self.events is not None else ()
         if isinstance(records, DeadLetter):
@@ -148,8 +149,8 @@ class Resolver:
     def resolve_run(
         self, translator: Translator, messages: Sequence[Message], outcomes: Counter[str]
     ) -> Sequence[Resolved]:
-        """Resolve a partition's messages in order. Only the last one can teach or need metadata. If it does, pass it to
-        `resolve`.
+        """Resolve a partition's messages in order. Only the last message can contain or need metadata. If it does, pass
+        it to `resolve`.
 
         Metadata is not learned until the messages before it have been written: see `Translator.translate_run`.
 
@@ -222,8 +223,8 @@ class Resolver:
     def learn(self, translator: Translator, message: Message, learned: Learned) -> Translation | Needs:
         """Resolve a metadata message and learn it.
 
-        If the metadata cannot be written for other processes or cannot be announced, it is not learned here, either.
-        The message then becomes a dead letter.
+        If the metadata cannot be written for other processes or cannot be announced, it is not learned here either, and
+        the message becomes a dead letter.
         """
         record = document_record(translator.source, learned.key, learned.document)
         if too_large := self._too_large(translator, message, [record], self._outputs.metadata):
@@ -251,8 +252,8 @@ class Resolver:
         return Translation(learned, learned, announced, encoded, schemas, record if newest else None)
 
     def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded | Needs:
-        """Return all records for all events, by output, before the first one is written, or what is missing to encode
-        them.
+        """Return all records for all events, by output, before the first record is written, or the metadata that is
+        missing to encode them.
         """
         try:
             return [self._records(translator, message, events, output) for output in self._outputs.events]
@@ -272,8 +273,8 @@ class Resolver:
     ) -> Mapping[str, Record] | DeadLetter:
         """Return the schemas to publish before the events, or the reason why nothing from the message can be written.
 
-        If the canonical topic cannot accept one of the message's records, the message is written to no output. If a
-        projection cannot accept one, the message is missing only from that projection.
+        If the canonical topic cannot accept one of the message's records, the message is written to no output. If only
+        a projection cannot accept a record, the message is missing only from that projection.
         """
         canonical = encoded[0]
         if isinstance(canonical, DeadLetter):

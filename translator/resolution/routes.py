@@ -1,4 +1,4 @@
-"""Find the topic for each record, for projections whose topics are derived from table names."""
+"""Find the topic for each record in projections whose topics are derived from table names."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Levels: TypeAlias = tuple[str, str | None, str | None, str | None]
 """Source, database, schema and table."""
 
 _KEPT = 4096
-"""Maximum number of tables whose topic is cached, because table names come from messages."""
+"""Maximum number of tables whose topics are cached. A limit is needed because table names come from messages."""
 
 _REFUSED_SECONDS = 60.0
 """Seconds until a topic that cannot be opened is requested again."""
 
 
 class TopicRefused(CdcError):
-    """A topic cannot be created or used: its name collides with another one, it is missing and must not be created, or
-    it accepts only smaller records.
+    """A topic cannot be created or used: its name collides with another topic's name, or the topic is missing and must
+    not be created, or it accepts only smaller records.
     """
 
 
@@ -64,7 +64,8 @@ class Routes:
         """Return a topic's number of partitions.
 
         Raises:
-            TopicRefused: it cannot be created or used. The name comes from a message, so only this table is affected.
+            TopicRefused: the topic cannot be created or used. Its name comes from a message, so only this table is
+                affected.
             RetryableError: no broker responded.
         """
         known = self._partitions.get(topic)
@@ -81,7 +82,7 @@ class Routes:
         if task is None:
             task = self._opening[topic] = asyncio.create_task(asyncio.to_thread(self._open_topic, topic))
         try:
-            # Other callers can be waiting for the same topic, so a cancelled caller must not cancel the shared task.
+            # Other callers can be waiting for the same topic, so cancelling one caller must not cancel the shared task.
             found = self._partitions[topic] = await asyncio.shield(task)
         except FatalError as error:
             if len(self._refused) >= _KEPT:
@@ -94,7 +95,7 @@ class Routes:
         return found
 
     def split(self, records: Iterable[tuple[Levels, Sequence[Record]]]) -> dict[str, list[Record]]:
-        """Group records by topic, in their order."""
+        """Group records by topic, and keep their order."""
         found: dict[str, list[Record]] = {}
         for levels, part in records:
             if part:

@@ -14,7 +14,7 @@ from translator.message import Message
 from translator.operations.dlq.reader import StoredLetter
 
 _NEAR = 1_000
-"""Maximum number of offsets between two letters to read through. Seeking takes as long as reading this many offsets."""
+"""Maximum number of offsets to read through between two letters. Seeking takes as long as reading this many offsets."""
 
 
 def with_messages(
@@ -24,7 +24,7 @@ def with_messages(
 
     Raises:
         FatalError: a raw topic cannot be read.
-        RetryableError: no broker responds for it.
+        RetryableError: no broker responds for a raw topic.
     """
     lacking = [found.letter.message for found in letters if found.letter.body_bytes is not None and not found.replayed]
     if not lacking:

@@ -1,4 +1,4 @@
-"""Read the dead-letter topic: which letters it contains, and which of them were replayed. Uses no consumer group."""
+"""Read the dead-letter topic to find its letters, and which of them were replayed. Uses no consumer group."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Identity: TypeAlias = tuple[str, str, int, int, str | None]
 
 
 class LetterFilter(Struct, frozen=True):
-    """A filter for dead letters. A field that is empty or None does not restrict."""
+    """A filter for dead letters. A field that is empty or None restricts nothing."""
 
     codes: Collection[str] = ()
     sources: Collection[str] = ()
@@ -35,7 +35,7 @@ class LetterFilter(Struct, frozen=True):
     tables: Collection[str] = ()
     since_ms: int | None = None
     until_ms: int | None = None
-    """Exclusive. Both times refer to when the letter was written, according to its record."""
+    """Exclusive. Both times are compared with the time at which the letter was written, according to its record."""
     limit: int | None = None
     """Maximum number of letters: the first ones in replay order."""
 
@@ -58,8 +58,8 @@ class StoredLetter(Struct, frozen=True):
 
     @property
     def identity(self) -> Identity:
-        """The message and the output that lacks it. Equal for duplicate letters, written after a crash or a second
-        read.
+        """The message, and the output from which it is missing. Equal for duplicate letters, which are written after a
+        crash or when a message is read twice.
         """
         message = self.letter.message
         return message.topic, message.topic_id, message.partition, message.offset, self.letter.output
@@ -70,7 +70,8 @@ class Dead(Struct):
 
     topic_id: str
     letters: list[StoredLetter] = field(default_factory=list)
-    """In replay order: by raw topic, partition and offset. If a topic was recreated, the older incarnation comes first.
+    """The letters in replay order: by raw topic, partition and offset. If a topic was recreated, its older incarnation
+    comes first.
     """
     replayed: int = 0
     """Selected letters that were left out because they were replayed."""
@@ -79,11 +80,11 @@ class Dead(Struct):
     expired: list[str] = field(default_factory=list)
     """Keys of marks whose letters no longer exist in the topic."""
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
-    """Tables that the service holds. Some of the letters can belong to them."""
+    """Tables that the service holds. Some of the letters can belong to these tables."""
     cut: bool = False
     """The filter selects more letters than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
-    """The next letter's offset, by partition of the dead-letter topic."""
+    """The offset of the next letter, by partition of the dead-letter topic."""
 
     def mark(self, found: StoredLetter, version: str, discarded: str | None = None) -> Record:
         """Return the record for the metadata topic that marks a letter as replayed, or as discarded for a reason."""
@@ -95,8 +96,8 @@ class Dead(Struct):
 
 
 def mark_key(topic_id: str, partition: int, offset: int) -> str:
-    """Identifies a letter by its position. A recreated dead-letter topic restarts its offsets, so the topic id is
-    included.
+    """Return a key that identifies a letter by its position. Offsets restart when the dead-letter topic is recreated,
+    so the key includes the topic id.
     """
     return f"{PREFIX}{topic_id}/{partition}/{offset}"
 
@@ -113,14 +114,14 @@ def look(
     """Read the whole dead-letter topic.
 
     Args:
-        pending: only letters that were not replayed; only those count towards `limit`.
+        pending: find only letters that were not replayed; only these count towards `limit`.
         beside: codes of additional letters to find, even if the filter does not select them.
-        before: an earlier pass's result. Only newer letters are read, and none of them is known to be replayed.
+        before: the result of an earlier pass. Only newer letters are read, and none of these is known to be replayed.
 
     Raises:
         ConfigError: the topic does not exist, or one of a dialect's options is invalid.
         RetryableError: no broker responded in time.
-        FatalError: it cannot be read.
+        FatalError: the topic cannot be read.
     """
     client = client_config.librdkafka(settings.kafka)
     topics = TopicAdmin(client)
@@ -150,7 +151,7 @@ def look(
     dead.read = {place: reader.next_offset(*place) for place in ((output.dead_letter_topic, part) for part in parts)}
     reader.close()
     dead.expired = sorted(marks)
-    # A letter is done if its duplicate is.
+    # A letter is done if its duplicate is done.
     letters = [msgspec.structs.replace(found, replayed=found.identity in replayed) for found in dead.letters]
     dead.letters = [found for found in letters if not (pending and found.replayed)]
     dead.replayed = sum(found.wanted for found in letters) - sum(found.wanted for found in dead.letters)
@@ -161,7 +162,7 @@ def look(
 
 
 def _cut(dead: Dead, limit: int) -> None:
-    """Keep the first selected letters, and the additional ones."""
+    """Keep only the first selected letters, and the additional letters."""
     places = [place for place, found in enumerate(dead.letters) if found.wanted]
     dead.cut = len(places) > limit
     if dead.cut:

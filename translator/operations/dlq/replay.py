@@ -1,8 +1,8 @@
 """Replay: translate dead letters' messages again, with their original coordinates.
 
 The service's own pipeline writes to the service's own topics, so an event is the same whether its message was
-translated immediately or later. This module contains the differences: a letter that stays dead is not written a second
-time, and delivered letters are marked.
+translated immediately or later. This module contains the differences from the service: a letter that stays dead is not
+written a second time, and delivered letters are marked.
 """
 
 from __future__ import annotations
@@ -40,7 +40,9 @@ from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, 
 from translator.translation.dead_letter import DeadLetter
 
 AT_ONCE = 500
-"""Maximum number of messages delivered before marks are written. After a crash, this many can be replayed again."""
+"""Maximum number of messages delivered before marks are written. After a crash, up to this many messages can be
+replayed again.
+"""
 
 SILENCE = 5.0
 """Seconds for which a replay that has caught up waits for the service to release holds."""
@@ -49,7 +51,7 @@ _PAUSE = 0.002
 
 
 class Group(Struct):
-    """The letters from one source with one code, and their results."""
+    """The letters from one source with one code, and the results of replaying them."""
 
     letters: int = 0
     translated: int = 0
@@ -59,7 +61,7 @@ class Group(Struct):
     dead: int = 0
     impossible: int = 0
     repeated: int = 0
-    """Additional letters for a message that is counted with its first letter."""
+    """Additional letters for messages that are counted with their first letter."""
 
 
 class ReplayReport(Struct):
@@ -67,9 +69,9 @@ class ReplayReport(Struct):
 
     groups: dict[tuple[str, str], Group] = field(default_factory=dict)
     still: Counter[tuple[str, str, str]] = field(default_factory=Counter)
-    """Letters that stay dead, by source, code, and the code that they would have now."""
+    """Letters that stay dead, by source, by code, and by the code that they would have now."""
     reasons: dict[tuple[str, str, str], tuple[StoredLetter, str]] = field(default_factory=dict)
-    """For each entry in `still`, its first letter and why its message cannot be translated now."""
+    """For each entry in `still`, the first letter and the reason why its message cannot be translated now."""
     impossible: list[tuple[StoredLetter, str]] = field(default_factory=list)
     refused: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Translated messages that became new dead letters for a projection, by projection and code."""
@@ -110,8 +112,8 @@ def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None],
         ContradictionError: a source is stopped because of a contradiction, or a letter proves one.
         FatalError: something could not be read or written.
     """
-    # The metadata topic is read to its end before messages are translated, and not followed afterwards, so there is
-    # nothing to wait for.
+    # The metadata topic is read to the end before messages are translated, and is not followed afterwards, so nothing
+    # has to be waited for.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
     components = connect(settings.model_copy(update={"timing": timing}))
     components.contradictions.check()
@@ -150,7 +152,7 @@ class _Replay:
         return AtLeastOnceDelivery(RecordProducer.from_config(config), self._account)
 
     def _look(self, before: Dead | None = None) -> Dead:
-        """Read the letters, and messages that are not contained in them."""
+        """Read the letters, and the messages that the letters do not contain."""
         components, dead = self._components, self._read_letters(before=before)
         dead.letters = with_messages(dead.letters, components.topics, components.client, components.settings.group)
         return dead
@@ -173,9 +175,9 @@ class _Replay:
             await self._replay_chunk(dead, same[begin : begin + AT_ONCE])
 
     async def _hand_over(self, dead: Dead) -> None:
-        """Report the progress to partition owners, and continue with what they held in the meantime.
+        """Report the progress to partition owners, and continue with the letters that they held in the meantime.
 
-        Ends when they have released all tables without remaining letters, or stop responding.
+        Ends when the owners have released all tables without remaining letters, or stop responding.
         """
         heard = time.monotonic()
         while done := self._blocks.releasable():
@@ -193,7 +195,7 @@ class _Replay:
         self.report.caught_up = done
 
     def _ends_of_former_topics(self, done: Collection[HeldTable]) -> list[Record]:
-        """Release the holds on a deleted or recreated topic, which has no owner to do it."""
+        """Release the holds on a deleted or recreated topic, which has no owner to release them."""
         ids = self._components.topics.ids({of.topic for of in done})
         return [record for of in done if ids.get(of.topic) != of.topic_id for record in ended(of)]
 
@@ -202,14 +204,14 @@ class _Replay:
         return dead.read[to.topic, output_partition(of.topic, of.partition, to.partitions)]
 
     def _follow(self) -> None:
-        """Process what the metadata topic contains now."""
+        """Process the records that the metadata topic contains now."""
         components, metadata = self._components, (self._components.target.outputs.metadata.topic, 0)
         end = components.topics.offsets([metadata], "latest", stable=True)[metadata]
         while components.reader.next_offset(*metadata) < end:
             follow(components, components.reader.poll(0.1))
 
     def _impossible(self, found: StoredLetter) -> str | None:
-        """Return why a letter cannot be replayed under any configuration."""
+        """Return the reason why a letter cannot be replayed under any configuration, or None."""
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
@@ -223,7 +225,9 @@ class _Replay:
         return None
 
     async def _replay_chunk(self, dead: Dead, letters: Iterable[Sequence[StoredLetter]]) -> None:
-        """Replay letters in order, each with its duplicates. They are marked once all of their output was delivered."""
+        """Replay letters in order, each with its duplicates. The letters are marked once all of their output has been
+        delivered.
+        """
         for twins in letters:
             await self._delivery.wait_for_capacity()
             await self._replay_letter(twins)
@@ -235,7 +239,7 @@ class _Replay:
         self._done.clear()
 
     async def _replay_letter(self, twins: Sequence[StoredLetter]) -> None:
-        """Replay one of a message's letters, or report why none can be replayed."""
+        """Replay one of a message's letters, or report why none of them can be replayed."""
         possible = []
         for found in twins:
             reason = self._impossible(found)
@@ -247,7 +251,7 @@ class _Replay:
             if found.wanted and not reason:
                 possible.append(found)
         if possible and possible[0].identity in self._finished:
-            self._done += twins  # the service wrote it again while this run was working on it
+            self._done += twins  # the service wrote the letter again while this run was processing it
         elif possible:
             await self._process_message(possible[0], possible[1:])
         else:
@@ -257,14 +261,14 @@ class _Replay:
                 await self._blocks.skip(found, translator, impossible=reason is not None)
 
     async def _process_message(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Translate a letter's message. `twins` are the message's other letters, which are then done, too."""
+        """Translate a letter's message. `twins` are the message's other letters, which are done afterwards, too."""
         for twin in twins:
             self.report.group(twin).repeated += 1
         letter, message = found.letter, found.letter.message
         pipeline = self._pipeline(letter.output, self._blocks.holds(found))
         translator = self._components.translators[letter.source]
-        # Each letter gets a new translator, and so a new guard. The messages between two letters are unknown here, so
-        # one letter is not evidence against another.
+        # Each letter gets a new translator and therefore a new guard. The messages between two letters are unknown
+        # here, so one letter is not evidence against another.
         pipeline.add(message.topic, Route(translator, message.topic_id))
         headers: Any = message.headers
         raw = _Raw(message.offset, message.timestamp_ms, message.key, message.value, headers)
@@ -272,7 +276,9 @@ class _Replay:
             self._components.contradictions.check()
 
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
-        """Return the pipeline to all outputs, or to the one that lacks the message, and the holds it must respect."""
+        """Return the pipeline to all outputs, or to the output from which the message is missing. It respects the given
+        holds.
+        """
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds
             components, target = self._components, self._components.target
@@ -280,7 +286,7 @@ class _Replay:
             outputs = msgspec.structs.replace(target.outputs, events=events)
             self._pipelines[output, holds] = Pipeline(
                 {},
-                # A letter that stays dead is already in the topic, so there is nothing to stop for.
+                # A letter that stays dead is already in the topic, so the partition does not need to stop.
                 msgspec.structs.replace(target, outputs=outputs, stops=frozenset(), holds=codes, repeats_letters=False),
                 components.catalog,
                 self._delivery,
@@ -317,7 +323,7 @@ class _Replay:
             self._done += [found, *twins]
 
     def _reason(self, found: StoredLetter, code: str) -> str | None:
-        """Return why a message is dead now, or None if not its translation but the service rejects it (HELD)."""
+        """Return why a message is dead now, or None if the service and not the translation rejects it (HELD)."""
         result = self._components.translators[found.letter.source].translate(found.letter.message)
         if isinstance(result, Needs):
             return f"metadata {quote(result.key)} is missing"

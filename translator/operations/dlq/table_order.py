@@ -1,7 +1,7 @@
-"""The order in a replay: in a held table, nothing is written before earlier messages.
+"""The order in a replay: in a held table, no message is written before the table's earlier messages.
 
-The service's rules apply for the duration of one run. A letter that stays dead under `hold_table`, or that was left
-out, blocks later letters for its table. The replay's configuration determines which codes block. To skip a message, the
+The service's rules apply for the duration of a run. A letter that stays dead under `hold_table`, or that was left out,
+blocks later letters for its table. The replay's configuration determines which codes block. To skip a message, the
 operator replays with `dead_letter` for its code.
 """
 
@@ -26,23 +26,25 @@ class ReplayOrder:
     def __init__(self, marks: Mapping[HeldTable, HoldMark], codes: Collection[ErrorCode]) -> None:
         self._marks = marks
         self._codes = codes
-        self._holds: dict[str, Holds] = {}  # by raw topic id, because an older incarnation does not block a newer one
+        self._holds: dict[
+            str, Holds
+        ] = {}  # by raw topic id, because an older incarnation of a topic does not block a newer one
 
     def holds(self, found: StoredLetter) -> Holds | None:
         """Return the holds that apply to a letter, or None if no hold concerns its position."""
         message = found.letter.message
         if found.letter.output is not None:
-            return None  # its message is already in the canonical topic
+            return None  # the message is already in the canonical topic
         if not any(mark.since <= message.offset for _, mark in self._of(found)):
             return None
         return self._holds.setdefault(message.topic_id, Holds())
 
     async def skip(self, found: StoredLetter, translator: Translator | None, *, impossible: bool) -> None:
-        """Block what comes after a letter that is not replayed.
+        """Block the letters that come after a letter that is not replayed.
 
         Args:
-            translator: its message's translator; None if the message cannot be read.
-            impossible: it can never be replayed, so an operator without `hold_table` has given up on it.
+            translator: the translator for the letter's message; None if the message cannot be read.
+            impossible: the letter can never be replayed, so an operator without `hold_table` has given up on it.
         """
         holds, letter = self.holds(found), found.letter
         is_held = letter.code == ErrorCode.HELD and (bool(self._codes) or not impossible)
@@ -67,4 +69,4 @@ class ReplayOrder:
 
 
 async def _at_once() -> None:
-    """Return immediately: what the service wrote before this letter is already delivered."""
+    """Return immediately, because everything that the service wrote before this letter has already been delivered."""
