@@ -1,1 +1,1 @@
-"""The running process."""
+"""The running service process."""

@@ -1,4 +1,4 @@
-"""The Faust app: read topics, `translate`, write topics, commit. No other file creates an app."""
+"""The Faust app, which reads topics, translates, writes topics and commits. No other file creates an app."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
     @app.agent(source_topics, name="translate")
     async def translate(stream: Any) -> None:
-        # noack, because a batch is acknowledged by its delivery and not by the stream
+        # noack, because the delivery acknowledges a batch, and not the stream
         async for event in stream.noack().events():
             await workers.put(event.message.tp, event)
 
@@ -77,7 +77,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
 
 
 def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> None:
-    """Make the consumer hand over partitions as the pipeline requires."""
+    """Make the consumer hand over partitions in the way that the pipeline requires."""
 
     def given_up() -> None:
         components.pipeline.forget()
@@ -92,10 +92,10 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
 
 
 async def _process(app: BoundedStopApp, components: Components, stopper: FailStop, event: Any) -> None:
-    """Send a partition's batch through the pipeline."""
+    """Process a partition's batch in the pipeline."""
     tp = event.message.tp
     membership = b"" if components.transactions is None else batches(app).membership(event.message)
-    if membership is None:  # the partition's new owner reads its records again
+    if membership is None:  # the partition's new owner reads the records again
         batches(app).give_back(event.message)
         return
     shorten = partial(batches(app).shorten, event.message)
@@ -134,7 +134,7 @@ def _watchdog(app: BoundedStopApp, components: Components) -> Watchdog:
 
 
 def _log_end(app: BoundedStopApp, components: Components, code: int) -> None:
-    """Log the last line, unless the error that ended the process was logged."""
+    """Log the last line, unless the error that ended the process has been logged."""
     if code == 0:
         log.info("stopped", exit_code=code, **components.summary.total())
     elif not app.ending:
@@ -142,7 +142,7 @@ def _log_end(app: BoundedStopApp, components: Components, code: int) -> None:
 
 
 def run(settings: Settings, *, accept_gap: bool = False) -> int:
-    """Run the service until a signal (0) or an error (1)."""
+    """Run the service until a signal (exit code 0) or an error (exit code 1) ends it."""
     check_web_port(settings.web)
     components = prepare(settings, accept_gap=accept_gap)
     log.info("prepared", sources=len(components.translators), topics=len(components.subscribed))
@@ -164,4 +164,4 @@ def run(settings: Settings, *, accept_gap: bool = False) -> int:
             components.delivery.fail_stop()
             components.reader.close()
             if components.transactions is not None and components.transactions.overstayed:
-                os._exit(1)  # its thread does not return, and an orderly shutdown would wait for it
+                os._exit(1)  # the delivery's thread does not return, and an orderly shutdown would wait for it

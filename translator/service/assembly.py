@@ -27,7 +27,7 @@ log = structlog.get_logger("translator")
 def build_native_paths(
     settings: Settings, translators: Mapping[str, Translator], outputs: Outputs, metrics: Metrics
 ) -> dict[str, NativePath]:
-    """Return the native path for each source that has one, and log why others have none."""
+    """Return the native path for each source that has one, and log why other sources have none."""
     wanted = [(output.codec, output.to.max_bytes) for output in outputs.events]
     paths = {}
     for source, translator in translators.items():
@@ -59,7 +59,7 @@ def _report_difference(metrics: Metrics, source: str, found: PathDifference) -> 
 
 
 def build_table_topics(settings: Settings, topics: TopicAdmin, canonical: int) -> dict[str, TableTopics]:
-    """Return the topics for each projection that has a template, by the template's text.
+    """Return the topics of each projection that has a template, by the template's text.
 
     Args:
         canonical: the canonical topic's maximum record size.
@@ -85,7 +85,7 @@ def open_transactions(
     """Return the delivery that writes transactions.
 
     Args:
-        on_end: called after each transaction with the number of seconds that ending it took.
+        on_end: called after each transaction with the number of seconds that ending the transaction took.
     """
     seconds = settings.timing.delivery
     name = transactional_id(settings)
@@ -103,7 +103,7 @@ def open_transactions(
 
 
 def transactional_id(settings: Settings) -> str:
-    """Return a name that no other running process uses. The next process in the same place uses it again.
+    """Return a name that no other running process uses. The next process in the same place uses the same name again.
 
     The next process can then immediately finish the transaction that a killed process left open. On a single host, the
     probe port distinguishes the processes.

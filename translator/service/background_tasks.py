@@ -24,8 +24,8 @@ _REAP_SECONDS = 0.005
 
 
 class BackgroundTasks:
-    """The service's background loops. An error in one of them stops the process. The exception is the topic check,
-    which continues while brokers are down.
+    """The service's background loops. An error in any loop stops the process, except that the topic check continues
+    while brokers are down.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class BackgroundTasks:
         self._workers = workers
 
     async def reap(self) -> None:
-        """Process reports, acknowledge batches, and update the metrics for work in progress."""
+        """Process delivery reports, acknowledge batches, and update the metrics for work in progress."""
         components, metrics, delivery = self._components, self._components.metrics, self._components.delivery
         while not self._stopper.dead:
             try:
@@ -53,7 +53,7 @@ class BackgroundTasks:
             await asyncio.sleep(_REAP_SECONDS)
 
     async def follow_state(self) -> None:
-        """Process what other processes in the group write to the compacted topics."""
+        """Process the records that other processes in the group write to the compacted topics."""
         components = self._components
         while not self._stopper.dead:
             try:
@@ -84,7 +84,7 @@ class BackgroundTasks:
                 await self._stopper.trigger(error)
 
     async def watch_lag(self) -> None:
-        """Measure the lag of our partitions."""
+        """Measure the lag of the partitions that this process owns."""
         while not self._stopper.dead:
             await asyncio.sleep(LOOK_SECONDS)
             try:
@@ -93,7 +93,7 @@ class BackgroundTasks:
                 await self._stopper.trigger(error)
 
     async def summarise(self) -> None:
-        """Log a summary line even if nothing was done, because the line shows that the process is alive."""
+        """Log summary lines even if nothing was done, because they show that the process is alive."""
         components, seconds = self._components, self._components.settings.timing.summary
         while seconds and not self._stopper.dead:
             await asyncio.sleep(seconds)
@@ -112,7 +112,7 @@ class BackgroundTasks:
 
 
 async def _take_on_new(components: Components) -> None:
-    """Finds new topics and prepares them for reading."""
+    """Find new topics and prepare them for reading."""
     there = await asyncio.to_thread(components.topics.names)
     fresh, doubtful = added(components.settings, components.subscribed, there)
     for text in doubtful:

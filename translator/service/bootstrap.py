@@ -45,7 +45,7 @@ from translator.state.hold_journal import TopicJournal
 from translator.state.table_holds import Holds
 from translator.translation.metadata_catalog import MetadataCatalog
 
-# Minimum time for opening transactions: the broker first ends an earlier process's transaction, if there is one.
+# Minimum time for opening transactions: the broker first ends an earlier process's transaction, if one is open.
 _OPEN_SECONDS = 30.0
 
 log = structlog.get_logger("translator")
@@ -58,8 +58,9 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
         accept_gap: see `start_offsets.StartOffsets`.
 
     Raises:
-        ConfigError: as `connect`; or two sources claim one topic; or this user is not allowed to read with that group.
-        RetryableError: as `connect`; or there is no topic to read.
+        ConfigError: as for `connect`; or two sources claim one topic; or this user is not allowed to read with the
+            group.
+        RetryableError: as for `connect`; or no topic can be read.
     """
     components = connect(settings, accept_gap=accept_gap, transactional=settings.delivery == "exactly_once")
     components.topics.check_group(settings.group)
@@ -71,9 +72,9 @@ def prepare(settings: Settings, *, accept_gap: bool = False) -> Components:
 
 
 def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool = False) -> Components:
-    """Wait for the registry and brokers, check or create topics, and read the compacted topics completely.
+    """Wait for the registry and the brokers, check or create topics, and read the compacted topics completely.
 
-    The returned components read no raw topic.
+    The returned components do not read raw topics yet.
 
     Raises:
         ConfigError: a dialect's or codec's options are invalid, or topics are missing.
@@ -99,7 +100,7 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     account = _to_each(metrics.account, lag.acknowledged, summary.add)
     delivery: Delivery = open_delivery(client, limits.values(), account, settings.bounds, settings.timing.delivery)
     if transactional:
-        # In a transaction the producer may drop a record, because records after it never become visible.
+        # In a transaction, the producer may drop a record, because the records after it never become visible.
         config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
         delivery = open_transactions(
             settings, config, delivery, account, metrics.transactions.observe, lambda topic: positions.note(topic)

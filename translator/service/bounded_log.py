@@ -21,9 +21,10 @@ class _Kind(Struct):
 
 
 class BoundedLog:
-    """Writes the first lines of each kind in a minute. The next line of that kind reports how many were left out.
+    """Writes the first lines of each kind in a minute. The next line of the same kind reports how many lines were left
+    out.
 
-    The number of kinds must be small, because each one is remembered. A kind can consist of a source and a code, but
+    The number of kinds must be small, because each kind is remembered. A kind can consist of a source and a code, but
     must never contain a name from a message.
 
     Args:

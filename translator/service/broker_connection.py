@@ -1,4 +1,4 @@
-"""The state of the broker connection. An outage is two log lines, not one for each failed request."""
+"""The state of the broker connection. An outage produces two log lines, and not one for each failed request."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ log = structlog.get_logger("translator")
 
 
 class BrokerConnection:
-    """The connection to the brokers, as the last request showed it."""
+    """The connection to the brokers, as of the last request."""
 
     def __init__(self) -> None:
         self._lost_at: float | None = None

@@ -43,7 +43,8 @@ class Components(Struct):
     waiter: MetadataWaiter
     pipeline: Pipeline
     outdated: set[Named]
-    """Metadata whose last record in the metadata topic is not the newest document and has to be written again."""
+    """Metadata whose last record in the metadata topic is not the newest document, so that it has to be written again.
+    """
     target: Target
     holds: Holds
     journal: TopicJournal
@@ -52,5 +53,5 @@ class Components(Struct):
 
     @property
     def transactions(self) -> ExactlyOnceDelivery | None:
-        """The delivery, if it writes transactions."""
+        """The delivery if it writes transactions, or else None."""
         return self.delivery if isinstance(self.delivery, ExactlyOnceDelivery) else None

@@ -1,4 +1,4 @@
-"""Replace Faust's fixed pauses with waits for the actual condition. This saves a second at each start and each stop."""
+"""Replace Faust's fixed pauses by waiting for the actual condition. This saves a second at each start and each stop."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ _LAST_TASKS_SECONDS = 1.0
 
 
 class PromptTables(TableManager):
-    """Return as soon as the agent's topic is known, so that it is part of the first subscription. The app has no
-    tables.
+    """A table manager that returns as soon as the agent's topic is known, so that the topic is part of the first
+    subscription. The app has no tables.
     """
 
     async def on_start(self) -> None:
@@ -25,7 +25,7 @@ class PromptTables(TableManager):
 
 
 class PromptWorker(faust.Worker):
-    """Return as soon as all cancelled tasks have ended."""
+    """A worker that returns as soon as all cancelled tasks have ended."""
 
     async def _sentinel_task(self) -> None:
         if others := asyncio.all_tasks() - {asyncio.current_task()}:

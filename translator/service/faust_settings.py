@@ -32,7 +32,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "processing_guarantee": "at_least_once",
         "consumer_group_instance_id": settings.group_instance_id,
         "broker_commit_interval": timing.commit_interval,
-        "broker_commit_every": 1_000_000_000,  # only by the timer, because an inline commit stalls fetching
+        "broker_commit_every": 1_000_000_000,  # only the timer commits, because an inline commit stalls fetching
         "stream_buffer_maxsize": 8,  # counted in batches
         "stream_wait_empty": True,
         "broker_max_poll_records": 1000,
@@ -40,7 +40,8 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "consumer_auto_offset_reset": "none",  # the library would skip records silently (start_offsets)
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
-        # After this time, Faust continues without partition positions, so it must exceed the time for finding them.
+        # After this time, Faust continues without partition positions, so it must be longer than finding the positions
+        # takes.
         "broker_request_timeout": max(60.0, timing.session, offset_lookup_timeout(settings) + 5),
         "broker_rebalance_timeout": timing.rebalance,
         "broker_max_poll_interval": 300.0,

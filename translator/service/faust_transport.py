@@ -3,8 +3,9 @@
 Plain Faust handles one event per record (3 to 7 thousand a second), loses messages when one acknowledgment overtakes
 another, and commits nothing on a rebalance. Here, an event contains the records from one fetch of one partition.
 Acknowledgments are strictly in order per partition, so the only bookkeeping is one offset per partition. A rebalance
-first waits for work in flight. tests/translator/service/test_transport_contract.py checks every name from Faust, mode
-and aiokafka that is used here. Private names are only used here, in faust_pauses.py and in fetched_records.py.
+first waits for the work in flight. tests/translator/service/test_transport_contract.py checks every name from Faust,
+mode and aiokafka that this module uses. Private names are used only in this module, in faust_pauses.py and in
+fetched_records.py.
 """
 
 from __future__ import annotations
@@ -30,14 +31,14 @@ from translator.service.start_offsets import Partition, StartOffsets
 _PAUSED_SECONDS = 0.01
 
 # How long the broker may delay the response to an empty fetch. Each broker serves one fetch at a time, so an idle
-# partition would block busy ones for Faust's fixed 1.5 s. On a topic whose second partition was idle, this increased
-# the rate from 3.2 to 9.7 thousand records a second.
+# partition would block busy ones for Faust's fixed 1.5 s. On a topic whose second partition was idle, the shorter delay
+# increased the rate from 3.2 to 9.7 thousand records a second.
 FETCH_WAIT_MS = 50
 
 
 class BatchConsumerThread(driver.AIOKafkaConsumerThread):
-    """A fetcher with what Faust's lacks: only committed records, short waits for idle partitions, metadata with
-    offsets.
+    """A fetcher with features that Faust's fetcher lacks: it reads only committed records, waits only briefly for idle
+    partitions, and commits metadata with offsets.
 
     Args:
         note: returns the metadata to commit with a topic's offset.
@@ -54,8 +55,8 @@ class BatchConsumerThread(driver.AIOKafkaConsumerThread):
         return consumer
 
     def verify_event_path(self, now: float, tp: TP) -> None:
-        """Do nothing: the lag metrics and the watchdog watch progress. Upstream logs a page about a possible bug for
-        every partition that waits or is stopped.
+        """Do nothing, because the lag metrics and the watchdog watch progress. Upstream logs a page of text about a
+        possible bug for every partition that is waiting or stopped.
         """
 
     async def _commit(self, offsets: Mapping[TP, int]) -> bool:
@@ -82,10 +83,10 @@ class Drain(NamedTuple):
     """The handover of partitions.
 
     `begin` is called first, so that batches waiting for something other than delivery are released (`give_back`).
-    In-flight records then have `seconds` to be delivered. This must be less than `broker_rebalance_timeout`, or the
-    broker reassigns the partitions while we are still delivering. If time runs out, `failed` is called, which stops the
-    process. `given_up` is called once we no longer own the partitions. While `dead`, nothing is delivered any more, so
-    there is no wait.
+    In-flight records then have `seconds` to be delivered. This time must be less than `broker_rebalance_timeout`, or
+    the broker reassigns the partitions while we are still delivering. If time runs out, `failed` is called, which stops
+    the process. `given_up` is called once we no longer own the partitions. If `dead` returns true, nothing is delivered
+    any more, so nothing is waited for.
     """
 
     seconds: float
@@ -105,7 +106,7 @@ class BatchConsumer(driver.Consumer):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._next: dict[TP, int] = {}  # offset to commit: one past the last acknowledged record
-        self._accepted: dict[TP, int] = {}  # accepted by the broker
+        self._accepted: dict[TP, int] = {}  # the offsets accepted by the broker
         self._placed: dict[TP, int] = {}  # where the assigned partitions start
         self._placings = 0  # number of assignments
         self._joined = (-1, b"")  # generation and member id from the last assignment
@@ -115,13 +116,13 @@ class BatchConsumer(driver.Consumer):
         return BatchConsumerThread(self, note=self.positions.note, loop=self.loop, beacon=self.beacon)
 
     def on_buffer_full(self, tp: TP) -> None:
-        """Do nothing: a full queue blocks the fetch loop, which provides back-pressure. Stock Faust sleeps for a second
-        here.
+        """Do nothing, because a full queue blocks the fetch loop, which provides back-pressure. Stock Faust sleeps for
+        a second here.
         """
 
     @property
     def placed(self) -> Mapping[Partition, int]:
-        """The assigned partitions, and the offset at which we started reading each."""
+        """The assigned partitions, and the offset at which we started to read each of them."""
         return {(tp.topic, tp.partition): offset for tp, offset in self._placed.items()}
 
     # -- offsets
@@ -139,7 +140,7 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def shorten(self, message: Any, offset: int) -> None:
-        """Let a batch end at an earlier record, because nothing after it is processed."""
+        """Let a batch end at an earlier record, because nothing after that record is processed."""
         message.offset = offset
 
     def give_back(self, message: Any) -> None:
@@ -164,12 +165,12 @@ class BatchConsumer(driver.Consumer):
         return accepted
 
     async def _add_gap(self, tp: TP, offset_from: int, offset_to: int) -> None:
-        """Do nothing: offsets without records, from compaction or transactions, need no bookkeeping here."""
+        """Do nothing, because offsets without records (from compaction or transactions) need no bookkeeping here."""
 
     # -- rebalance
 
     async def on_partitions_revoked(self, revoked: set[TP]) -> None:
-        """Deliver, acknowledge and commit what is in flight while the partitions are still ours."""
+        """Deliver, acknowledge and commit the work in flight while the partitions are still ours."""
         if self.assignment():
             await self._drained()
         await super().on_partitions_revoked(revoked)
@@ -204,8 +205,8 @@ class BatchConsumer(driver.Consumer):
         """Set the start positions for assigned partitions. Upstream calls this after each assignment, before passing on
         records.
 
-        A partition without a committed offset first gets one, so that its start is decided only once. If a position
-        cannot be determined, the process stops.
+        A partition without a committed offset first gets one, so that its start position is determined only once. If a
+        position cannot be determined, the process stops.
         """
         assigned = self.assignment()
         if not assigned:
@@ -231,7 +232,8 @@ class BatchConsumer(driver.Consumer):
     def _join(self) -> bool:
         """Store our group membership for transactions. Returns False if we have none at the moment."""
         coordinator = self._thread._ensure_consumer()._coordinator
-        # The member id is read first. If it is reset in between, the generation that is read after it is reset, too.
+        # The member id is read before the generation. If the id is reset in between, the generation has also been
+        # reset.
         member, generation = coordinator.member_id, coordinator.generation
         if generation < 0 or generation != self.app.consumer_generation_id:
             return False
@@ -239,7 +241,7 @@ class BatchConsumer(driver.Consumer):
         return True
 
     def membership(self, message: Any) -> bytes | None:
-        """Return our group membership from when a batch was fetched, or None if it has changed since."""
+        """Return our group membership as of when a batch was fetched, or None if it has changed since then."""
         generation, membership = self._joined
         return membership if message.generation_id == generation else None
 
@@ -248,7 +250,7 @@ class BatchConsumer(driver.Consumer):
         await _moving()
 
     async def resubscribe(self, topics: set[str]) -> bool:
-        """Subscribe to other topics, which triggers a rebalance. Returns False if one is already in progress.
+        """Subscribe to other topics, which triggers a rebalance. Returns False if a rebalance is already in progress.
 
         Everything is delivered and committed first, because aiokafka forgets the assignment immediately. In the
         revocation that follows, nothing is in flight and nothing can be committed.
@@ -266,10 +268,10 @@ class BatchConsumer(driver.Consumer):
     # -- fetching
 
     async def getmany(self, timeout: float) -> AsyncIterator[tuple[TP, ConsumerMessage]]:  # noqa: ASYNC109  upstream's
-        """Yield one message per partition; its value is the list of the records."""
+        """Yield one message per partition. The message's value is the list of records."""
         if self.flow_active and not self._get_active_partitions():
             # Every partition is full or waits for metadata. Upstream would sleep for a second. aiokafka considers a
-            # consumer that does not fetch dead, and leaves the group.
+            # consumer dead that does not fetch, and leaves the group.
             with self._thread._ensure_consumer()._subscription.fetch_context():
                 pass
             await asyncio.sleep(_PAUSED_SECONDS)
@@ -279,7 +281,7 @@ class BatchConsumer(driver.Consumer):
             fetched, _ = await self._wait_next_records(timeout)
         except (OffsetOutOfRangeError, NoOffsetForPartitionError) as error:
             if not self.flow_active or placings != self._placings:
-                return  # fetched before positions were set; a seek discards it
+                return  # this fetch began before positions were set; a seek discards it
             await self._end(await self.positions.lost(self.assignment(), f"reading stopped: {error!r}"))
         generation = self.app.consumer_generation_id
         if fetched is None or self.should_stop:
@@ -298,7 +300,7 @@ class BatchConsumer(driver.Consumer):
             yield tp, _batch(tp, records, generation)
 
     async def _seek_back(self) -> None:
-        """Fetch the records again that were fetched while the flow was stopped, from the start positions.
+        """Fetch records that were fetched while the flow was stopped again, from the start positions.
 
         A fetch that began before a rebalance can end after the positions were set, and consume the first records.
         Upstream then seeks to the committed offsets, but never to offset 0, so those records would be lost.
@@ -310,7 +312,7 @@ class BatchConsumer(driver.Consumer):
 
 
 async def _moving() -> NoReturn:
-    """Cancelled by the next rebalance or by the end of the process."""
+    """Wait until cancelled by the next rebalance or by the end of the process."""
     await asyncio.Event().wait()
     raise AssertionError
 
@@ -338,7 +340,7 @@ def attach(app: faust.App, drain: Drain, positions: StartOffsets, transactions: 
     """Install the batch transport in a new app before its consumer is created.
 
     Args:
-        transactions: commits all offsets. Without it, the consumer does.
+        transactions: the delivery that commits all offsets. If None, the consumer commits them.
     """
 
     class Consumer(BatchConsumer):

@@ -1,4 +1,6 @@
-"""Fetched records as small objects. aiokafka's own objects cost as much as passing each record to the producer."""
+"""Fetched records as small objects. Creating aiokafka's own objects takes as long as passing the records to the
+producer.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ from msgspec import Struct
 
 
 class FetchedRecord(Struct, gc=False):
-    """A `RawRecord` plus its timestamp type. The partition is the batch's."""
+    """A `RawRecord` plus its timestamp type. Its partition is that of the batch."""
 
     offset: int
     timestamp: int
@@ -30,7 +32,7 @@ class FetchedRecords(fetcher.PartitionRecords):  # type: ignore[misc]  # aiokafk
 
 
 def make_fetched_records_small() -> None:
-    """Make aiokafka create these objects in the whole process, because its class offers no other hook.
+    """Make aiokafka create these objects in the whole process, because aiokafka's class offers no other hook.
 
     This reduces the service's time for 290-byte SharePlex messages by a tenth.
     """

@@ -1,6 +1,6 @@
-"""The lag for partitions that this process owns, based on the brokers' end offsets instead of the last fetch.
+"""The lag of the partitions that this process owns, based on the brokers' end offsets instead of the last fetch.
 
-A number based on fetches stops changing when fetching stops, which is exactly when it matters. End offsets are
+A number based on fetches stops changing when fetching stops, which is exactly when the lag matters. End offsets are
 therefore requested from the brokers. If nothing was acknowledged since the last check, the lag in time is the age of
 the first unacknowledged record, which grows while the partition is stuck. When everything was read, both numbers are 0.
 """
@@ -27,7 +27,9 @@ LOOK_SECONDS = 5.0
 """Seconds between checks."""
 
 _KNOWN_SECONDS = 4 * LOOK_SECONDS
-"""A result older than this is not the lag any more, for example while a check waits for a broker that hangs."""
+"""A result older than this many seconds no longer shows the lag, for example while a check waits for a broker that
+hangs.
+"""
 
 
 class Reached(Struct, frozen=True):
@@ -48,7 +50,8 @@ class PartitionLag(Struct, frozen=True):
 
     Args:
         records: number of unacknowledged offsets. Some have no record.
-        since_ms: the timestamp of the oldest unacknowledged record, in milliseconds since 1970. None if there is none.
+        since_ms: the timestamp of the oldest unacknowledged record, in milliseconds since 1970. None if all were
+            acknowledged.
     """
 
     records: int
@@ -61,10 +64,11 @@ class PartitionLag(Struct, frozen=True):
 
 
 LookAtEnds = Callable[[Iterable[Place]], Mapping[Place, int]]
-"""Partitions -> the end offset for a consumer of committed records. Blocks."""
+"""Returns the end offset of each partition for a consumer of committed records. Blocks."""
 
 TimeOfFirst = Callable[[Range], int | None]
-"""Returns the timestamp of the first record in a range, in milliseconds since 1970, or None without a record. Blocks.
+"""Returns the timestamp of the first record in a range, in milliseconds since 1970, or None if the range has no record.
+Blocks.
 """
 
 
@@ -72,7 +76,7 @@ class RawTopicLag:
     """Measures the lag and updates the metrics.
 
     Args:
-        source_of: a raw topic's source.
+        source_of: returns a raw topic's source.
         reach: raises RetryableError if no broker responds. Blocks.
     """
 
@@ -103,7 +107,7 @@ class RawTopicLag:
             self._reached[account.topic, account.partition] = Reached(account.next_offset, account.newest_record_ms)
 
     def forget(self) -> None:
-        """Forget the partitions, because they were handed over."""
+        """Forget all partitions, because they were handed over."""
         self._reached.clear()
         self._seen.clear()
         self._lags.clear()
@@ -117,7 +121,7 @@ class RawTopicLag:
 
     @property
     def records(self) -> int | None:
-        """The unacknowledged offsets of all partitions, or None if the last check did not succeed."""
+        """The number of unacknowledged offsets in all partitions, or None if the last check did not succeed."""
         return sum(lag.records for lag in self._lags.values()) if self._is_known else None
 
     @property
@@ -168,7 +172,9 @@ class RawTopicLag:
         return {place: self._lag(place, of, ends[place]) for place, of in reached.items()}
 
     def _lag(self, place: Place, of: Reached, end: int) -> PartitionLag:
-        """Return a partition's lag. A record is read only if the partition made no progress, and each one only once."""
+        """Return a partition's lag. A record is read only if the partition made no progress, and no record is read
+        twice.
+        """
         records = max(0, end - of.next_offset)
         if not records:
             return PartitionLag(0, None, True)

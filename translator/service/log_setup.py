@@ -15,7 +15,7 @@ _LEVELS: Mapping[str, int] = {
     "faust": logging.WARNING,
     "httpx2": logging.WARNING,
     "mode": logging.WARNING,
-    # Faust logs the start and the stop of its parts under the module of the class, such as `[^-BoundedStopApp]`.
+    # Faust logs the start and the stop of its parts under the module of their class, such as `[^-BoundedStopApp]`.
     "translator.service": logging.WARNING,
 }
 
@@ -24,7 +24,7 @@ _CRASH = "We experienced a crash! Reraising original exception..."
 
 
 def configure(log_format: str, log_level: str) -> bool:
-    """Set up logging for the process, and return whether the format is that for the console.
+    """Set up logging for the process, and return whether the format is the console format.
 
     Args:
         log_format: json, console, or auto (console if stderr is a terminal).
@@ -52,7 +52,7 @@ def configure(log_format: str, log_level: str) -> bool:
     logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     for name, level in _LEVELS.items():
         logging.getLogger(name).setLevel(level)
-    # Our last critical line contains the reason. The line that Faust logs when such a process ends does not.
+    # Our last critical line contains the reason. The line that Faust logs when such a process ends does not contain it.
     logging.getLogger("faust.worker").addFilter(lambda record: not record.getMessage().endswith(_CRASH))
     structlog.configure(
         processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],

@@ -15,7 +15,7 @@ from translator.translation.translate import Translator
 
 
 class RawRecord(Protocol):
-    """The part that we use of a record from the consumer library."""
+    """The part of the consumer library's record that we use."""
 
     @property
     def offset(self) -> int: ...
@@ -53,7 +53,7 @@ class MessageContext(Struct, frozen=True, gc=False):
 
 
 def raw_bytes(records: Sequence[RawRecord]) -> int:
-    """A batch's keys and values."""
+    """Return the size of a batch's keys and values, in bytes."""
     return sum(len(record.key or b"") + len(record.value or b"") for record in records)
 
 
@@ -65,7 +65,7 @@ def account_of(source: str, topic: str, partition: int, records: Sequence[RawRec
 
 
 def account_for(account: BatchAccount, records: Sequence[RawRecord]) -> None:
-    """Set the records that a batch consists of."""
+    """Set the records in a batch."""
     account.records = len(records)
     if records:
         account.next_offset = records[-1].offset + 1

@@ -1,7 +1,7 @@
-"""Messages that need metadata that has not arrived: how long they wait, and what happens to them.
+"""Messages that need metadata that has not arrived: how long they wait, and what happens to them afterwards.
 
 A wait blocks only its own partition (`partition_workers`). It ends when the metadata is learned, when time runs out, or
-when the partition is handed over. In the last case, nothing from the message was written, and the partition's next
+when the partition is handed over. In the last case, nothing from the message has been written, and the partition's next
 owner waits instead.
 """
 
@@ -33,12 +33,12 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 
 MISSES, MISSES_SECONDS = 3, 600.0
-"""If a source has waited in vain this often within these seconds, its messages do not wait for other metadata. The keys
-come from messages, so anyone who writes a message could otherwise stop its partition again and again.
+"""If a source has waited in vain this often within this many seconds, its messages do not wait for other metadata. The
+keys come from messages, so anyone who writes a message could otherwise stop its partition again and again.
 """
 
 ASK_AGAIN = 10.0
-"""Seconds after which to ask the registry again about an unknown schema. Messages do not wait for this."""
+"""Seconds after which to query the registry again about an unknown schema. Messages do not wait for this."""
 
 RegisterSchema = Callable[[str, str], None]
 """Registers one of our schemas, by subject and text (`RegisteredSchemas.register`)."""
@@ -55,11 +55,11 @@ class WaitCancelled(Exception):
 
 
 class MetadataWaiter:
-    """Gets what messages need: from other messages, or from the schema registry.
+    """Gets the metadata that messages need, from other messages or from the schema registry.
 
     Args:
         seconds: how long a message waits (`timing.metadata_wait`).
-        fetch: queries the registry, in a thread; None without a registry.
+        fetch: queries the registry, in a thread; None if no registry is configured.
         say: called while the registry does not respond.
         register: requests the id of one of our schemas, in a thread; None if no output needs one.
     """
@@ -95,10 +95,10 @@ class MetadataWaiter:
     async def resolve(
         self, resolver: Resolver, translator: Translator, message: Message, result: Result | None = None
     ) -> Translation:
-        """Resolve a message once its dependency is available or no longer waited for.
+        """Resolve a message once the metadata that it needs is available, or is no longer waited for.
 
         Raises:
-            WaitCancelled: the wait was cancelled first.
+            WaitCancelled: the wait was cancelled before that.
         """
         resolved = resolver.resolve(translator, message, result)
         while isinstance(resolved, Needs):
@@ -109,7 +109,7 @@ class MetadataWaiter:
         return resolved
 
     def _tell(self, source: str, message: Message, needs: Needs) -> None:
-        """Log a source's first wait in a minute. If a wait for some metadata has ended without success, messages that
+        """Log a source's first wait in a minute. If a wait for metadata has ended without success, later messages that
         need the same metadata do not wait.
         """
         if not self._catalog.is_given_up(source, needs.key) and self._catalog.refusal(source, needs.key) is None:
@@ -124,7 +124,7 @@ class MetadataWaiter:
         """Wait for metadata. Returns None once it is learned, or the reason why the message cannot be read.
 
         Raises:
-            WaitCancelled: the wait was cancelled first.
+            WaitCancelled: the wait was cancelled before that.
         """
         if needs.schema_text is None:
             refusal = self._catalog.refusal(translator.source, needs.key)
@@ -197,8 +197,8 @@ class MetadataWaiter:
                 self._catalog.refuse(source, key, refusal)
                 return refusal
             except RetryableError as error:
-                # An outage does not show whether the schema exists, so the message keeps waiting, and its waiting time
-                # starts again.
+                # An outage does not show whether the schema exists, so the message continues to wait, and its waiting
+                # time starts again.
                 self._say(f"waiting for the schema registry to return schema {registry_id}: {error}")
                 await self._pause(pause)
                 deadline, pause = loop.time() + self._seconds, min(pause * 2, _LONGEST_PAUSE)
@@ -211,7 +211,7 @@ class MetadataWaiter:
         return None
 
     async def _id_given(self, subject: str, schema_text: str) -> None:
-        """Wait, however long it takes, until the registry accepts or rejects one of our schemas."""
+        """Wait until the registry accepts or rejects one of our schemas, however long this takes."""
         if self._register is None:
             raise ValueError("an output needs schema ids, but no registry is configured")
         pause = _FIRST_PAUSE
@@ -224,7 +224,7 @@ class MetadataWaiter:
                 pause = min(pause * 2, _LONGEST_PAUSE)
 
     async def _ask(self, about: Hashable, question: Callable[[], T]) -> T:
-        """Ask in a thread, only once for all partitions that need the answer."""
+        """Query the registry in a thread, only once for all partitions that need the result."""
         task: asyncio.Task[T] | None = self._asking.get(about)
         if task is None:
             task = self._asking[about] = asyncio.create_task(asyncio.to_thread(question))
@@ -235,7 +235,7 @@ class MetadataWaiter:
     def _asked_once(self, about: Hashable, done: asyncio.Task[Any]) -> None:
         del self._asking[about]
         if not done.cancelled():
-            done.exception()  # the caller can be gone, and asyncio would log a warning
+            done.exception()  # the caller may have gone, and asyncio would then log a warning
 
     # -- pauses that end when the partition is handed over
 

@@ -1,7 +1,7 @@
-"""All metrics, with labels and help texts.
+"""All metrics, with their labels and help texts.
 
-The accounting counters are incremented together when a batch is acknowledged. At any scrape, `records_in = translated +
-dead + skipped + learned` is true for each partition.
+The accounting counters are incremented together when a batch is acknowledged. At every scrape, `records_in = translated
++ dead + skipped + learned` is therefore true for each partition.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from translator.state.partition_stops import PartitionStop
 PARTITION = ("source", "topic", "partition")
 
 Counted: TypeAlias = tuple[str | None, str | None, str | None, str]
-"""Database, schema, table, and the operation, or the kind for events that are not rows."""
+"""Database, schema and table, and the operation or, for events that are not rows, the kind."""
 
 
 class BatchAccount(Struct):
-    """One batch's account: its records by outcome. Counted when the batch is acknowledged."""
+    """The account of one batch: its records by outcome. It is counted when the batch is acknowledged."""
 
     source: str
     topic: str
@@ -38,20 +38,20 @@ class BatchAccount(Struct):
     skipped: Tallies[str] = field(default_factory=Tallies)
     changes: Tallies[Counted] = field(default_factory=Tallies)
     committed_us: dict[Counted, int] = field(default_factory=dict)
-    """Commit time of the last event per table, where known, in microseconds since 1970."""
+    """Commit time of the last event for each table, where known, in microseconds since 1970."""
     newest_us: int | None = None
-    """Commit time of the last event that has one."""
+    """Commit time of the last event that has a commit time."""
     statements: Tallies[tuple[Counted, str]] = field(default_factory=Tallies)
     """Announced row changes that no event contains, by table and note."""
     written: Tallies[str] = field(default_factory=Tallies)
     refused: Tallies[tuple[str, str]] = field(default_factory=Tallies)
-    """By projection and code: records that were translated but could not be written there."""
+    """By projection and code: records that were translated but could not be written to the projection."""
     native: Tallies[str] = field(default_factory=Tallies)
-    """By what the native path did with a record: translated it, or left it to the plain path for a reason."""
+    """By the native path's outcome for a record: translated, or the reason why it was left to the plain path."""
     next_offset: int | None = None
     """Offset of the raw record after the batch; None if the batch is not part of a partition."""
     newest_record_ms: int | None = None
-    """The last raw record's timestamp, in milliseconds since 1970; None if it has none."""
+    """The last raw record's timestamp, in milliseconds since 1970; None if the record has no timestamp."""
 
     def count(self, events: Iterable[ChangeEvent]) -> None:
         """Count a record's events."""
@@ -87,7 +87,7 @@ class Metrics:
     """The process's metrics, in a registry of their own.
 
     Args:
-        tables: number of tables with their own label, on a first-come basis.
+        tables: number of tables that get their own label, on a first-come basis.
         configuration: the configuration digest.
     """
 
@@ -120,7 +120,7 @@ class Metrics:
         )
         self._statements = Counter(
             "cdc_statements_not_applied_total",
-            "Announced changes of existing rows that no row event contains, by table and note. Limited by "
+            "Announced changes to existing rows that no row event contains, by table and note. Limited by "
             "metrics.tables.",
             ("source", "table", "note"),
             registry=self.registry,
@@ -174,7 +174,9 @@ class Metrics:
         self.gaps = counter("cdc_gaps_accepted_total", "Accepted gaps (--accept-gap).")
         self.missing = counter("cdc_offsets_missing_total", "Offsets in accepted gaps, if their number is known.")
         self.transactions = Summary(
-            "cdc_transaction_seconds", "Ends of transactions (delivery: exactly_once).", registry=self.registry
+            "cdc_transaction_seconds",
+            "Seconds that ending a transaction took (delivery: exactly_once).",
+            registry=self.registry,
         )
         self.in_flight = Gauge(
             "cdc_batches_in_flight", "Batches read but not yet acknowledged.", registry=self.registry
@@ -258,17 +260,17 @@ class Metrics:
         self._stopped.labels(stop.source, stop.topic, str(stop.partition), stop.code).set(1)
 
     def forget_stops(self) -> None:
-        """Remove the stops of partitions that were handed over. Their next owner finds them again."""
+        """Remove the stops of partitions that were handed over. The next owner finds them again."""
         self._stopped.clear()
 
     def _tell_commit(self, table: tuple[str, str], committed_us: int) -> None:
-        """Set a table's newest commit time. Its partitions can be acknowledged in any order."""
+        """Set a table's newest commit time. The table's partitions can be acknowledged in any order."""
         if committed_us > self._newest.get(table, -1):
             self._newest[table] = committed_us
             self._committed.labels(*table).set(committed_us / 1e6)
 
     def _table(self, source: str, counted: Counted) -> str | None:
-        """Return a table's label, or OTHER. Names come from messages, and each creates a permanent series."""
+        """Return a table's label, or OTHER. Names come from messages, and each label creates a permanent series."""
         db, schema, last, _ = counted
         if last is None:
             return None

@@ -1,4 +1,4 @@
-"""One worker per partition: a wait (for metadata, for example) blocks only its own partition."""
+"""One worker per partition, so that a wait (for metadata, for example) blocks only its own partition."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, Generic, TypeVar
 P = TypeVar("P")  # partition
 B = TypeVar("B")  # batch
 
-# Fetching for a queue pauses at this many waiting batches, and resumes when the queue is empty.
+# Fetching for a queue pauses when this many batches are pending, and resumes when the queue is empty.
 PAUSE_AT = 2
-# For all workers together.
+# This limit applies to all workers together.
 MAX_WAITING = 256
 
 
@@ -19,11 +19,11 @@ class PartitionWorkers(Generic[P, B]):
     """Processes each partition's batches in order, with partitions in parallel.
 
     Args:
-        process: handles one batch; it must not raise.
+        process: handles one batch. It must not raise.
         start: runs a coroutine for as long as the app lives.
         pause, resume: stop and restart fetching for a partition.
         size: returns a batch's size in bytes.
-        max_bytes: limit for all batches that wait or are being processed. A single one can be larger.
+        max_bytes: limit for all batches that are pending or being processed. A single batch can be larger.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class PartitionWorkers(Generic[P, B]):
 
     @property
     def bytes(self) -> int:
-        """The bytes that wait or are being processed."""
+        """The number of bytes that are pending or being processed."""
         return self._bytes
 
     async def put(self, partition: P, batch: B) -> None:
@@ -80,6 +80,6 @@ class PartitionWorkers(Generic[P, B]):
             await self._process(batch)
             self._bytes -= size
             self._freed.set()
-            # A reference kept while waiting for the next batch would keep this one alive after a rebalance.
+            # A reference kept while waiting for the next batch would keep this batch alive after a rebalance.
             del batch
             await asyncio.sleep(0)  # gives the other queues and the probes a turn while this queue is busy

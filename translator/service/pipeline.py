@@ -1,4 +1,4 @@
-"""Process one batch from one partition: translate each record, write the results, keep the account. Independent of
+"""Process one batch from one partition: translate each record, write the results, and keep the account. Independent of
 Faust.
 """
 
@@ -50,7 +50,7 @@ class Route(Struct, frozen=True):
 
 
 class Target(Struct, frozen=True):
-    """The output side: where records are written, and what happens to messages that cannot be translated."""
+    """The output side: where records are written, and how messages that cannot be translated are handled."""
 
     outputs: Outputs
     dead_letters: OutputTopic
@@ -58,12 +58,12 @@ class Target(Struct, frozen=True):
     stops: frozenset[ErrorCode] = frozenset()
     """Codes that stop their partition instead of producing a dead letter (`on_error`)."""
     holds: frozenset[ErrorCode] = frozenset()
-    """Codes whose dead letters hold later messages for their table until they are replayed (`on_error`)."""
+    """Codes whose dead letters hold later messages for the same table until the letters are replayed (`on_error`)."""
     holds_contradictions: bool = False
     """A message that contradicts its source's options holds its partition instead of stopping the source."""
     repeats_letters: bool = True
-    """False during a replay: dead letters for whole messages are already in the topic. A projection's dead letters are
-    new.
+    """False during a replay, because dead letters for whole messages are already in the topic. Only a projection's dead
+    letters are new.
     """
 
 
@@ -117,11 +117,12 @@ class Pipeline:
         membership: bytes = b"",
         shorten: Callable[[int], object] = lambda _: None,
     ) -> bool:
-        """Translate a batch and pass all records to the delivery. `done` is called once everything has been delivered.
+        """Translate a batch and pass all records to the delivery, which calls `done` once everything has been
+        delivered.
 
-        Returns False if the partition is stopped, or is handed over while one of its messages waits for metadata. This
-        batch and later ones are never completed, and the next owner reads them again. If the partition stops within the
-        batch, the batch ends before that message and is completed.
+        Returns False if the partition is stopped, or is handed over while one of its messages waits for metadata. In
+        that case, this batch and later batches are never completed, and the next owner reads them again. If the
+        partition stops within the batch, the batch ends before that message and is completed.
 
         Args:
             membership: the group member that fetched the batch.
@@ -156,7 +157,7 @@ class Pipeline:
         """Check that no contradiction was found in a message's source.
 
         Raises:
-            PartitionStopped: one was found, by this process or by another one.
+            PartitionStopped: a contradiction was found, by this process or by another.
         """
         reason = self._contradictions.found.get(source)
         if reason is not None:
@@ -165,7 +166,7 @@ class Pipeline:
     async def _end_before(
         self, stop: PartitionStop, batch: Batch, records: Sequence[RawRecord], shorten: Callable[[int], object]
     ) -> bool:
-        """Stop a partition. Returns whether its batch contains messages before the stop, which are completed."""
+        """Stop a partition. Returns whether the batch contains messages before the stop, which are completed."""
         self.stopped[stop.topic, stop.partition] = stop
         self._on_stop(stop)
         place = {"topic": stop.topic, "partition": stop.partition, "offset": stop.offset}
@@ -185,7 +186,7 @@ class Pipeline:
         self._waits.cancel_all()
 
     def forget(self) -> None:
-        """Forget all state for the partitions: they were handed over, and the next records can begin anywhere."""
+        """Forget all state for the partitions. They were handed over, and the next records can begin anywhere."""
         for guards in self._guards.values():
             guards.forget()
         self._holds.forget()
@@ -196,7 +197,7 @@ class Pipeline:
     async def _process_run(
         self, translator: Translator, batch: Batch, place: int, messages: Sequence[Message], run: Sequence[Resolved]
     ) -> None:
-        """Process a partition's messages in order. Those that need no wait are processed together."""
+        """Process a partition's messages in order. Messages that need no wait are processed together."""
         at = 0
         for settled, found in parts(run):
             part = messages[at : at + len(found)]
@@ -224,7 +225,7 @@ class Pipeline:
         """Write and count the records for messages.
 
         Raises:
-            PartitionStopped: as `_process_message`. Messages before the contradicting one are written.
+            PartitionStopped: as for `_process_message`. Messages before the contradicting message are written.
         """
         count, contradiction = inspect(self._guards[messages[0].topic], messages, found)
         if count:
@@ -250,7 +251,7 @@ class Pipeline:
         messages: Sequence[Message],
         found: Sequence[Settled],
     ) -> None:
-        """Write messages that guards have inspected, some of whose projections have no topic."""
+        """Write messages that guards have inspected, for which some projections have no topic."""
         for message, resolved in zip(messages, found, strict=True):
             context = MessageContext(message, translator, batch, place)
             translation = self._plainly(context, resolved)
@@ -321,11 +322,11 @@ class Pipeline:
         await self._write_dead_letter(context, dead, None, on_stored)
 
     async def _write_learned(self, record: Record) -> None:
-        """Publish what was learned to the other processes before it is used."""
+        """Publish learned metadata to the other processes before it is used."""
         await self._delivery.confirm(self._target.outputs.metadata.topic, record)
 
     async def _held(self, context: MessageContext, translation: Translation) -> DeadLetter | None:
-        """Return the dead letter for a readable message that follows an unreadable one for the same table.
+        """Return the dead letter for a readable message that follows an unreadable message for the same table.
 
         A metadata message loses only its announcements this way, because other messages can still use the metadata.
         """
@@ -354,7 +355,7 @@ class Pipeline:
         """Hold the messages that follow a dead letter if its code requires it. Returns a function to call with the
         letter's offset.
 
-        A held message in turn holds all of its tables, because its other tables now have a gap, too.
+        A held message in turn holds all of its tables, because its other tables now also have a gap.
         """
         if code is not ErrorCode.HELD and code not in self._target.holds:
             return None
@@ -365,7 +366,7 @@ class Pipeline:
     async def _write_dead_letter(
         self, context: MessageContext, dead: DeadLetter, output: str | None, on_stored: OnStored | None = None
     ) -> None:
-        """Write a dead letter. `output` is the projection if the message is missing only from there."""
+        """Write a dead letter. `output` is the projection if the message is missing only from that projection."""
         if output is None and not self._target.repeats_letters:
             return
         to, version, source = self._target.dead_letters, self._target.version, context.translator.source
@@ -382,8 +383,8 @@ class Pipeline:
     async def _write(self, context: MessageContext, translation: Translation) -> None:
         """Write all of a message's events, after the schemas that they refer to.
 
-        This happens separately for each output. An output that cannot take the events gets none, and a dead letter
-        gives the reason.
+        This is done separately for each output. An output that cannot take the events gets none of them, and a dead
+        letter gives the reason.
         """
         if self._target.stops:
             for records in translation.outputs:
@@ -405,7 +406,7 @@ class Pipeline:
     async def _ready(
         self, context: MessageContext, translation: Translation, number: int
     ) -> list[TopicRecords] | DeadLetter:
-        """Return a message's records for the output with this number, or the reason why it gets none."""
+        """Return a message's records for the output with this number, or the reason why that output gets none."""
         records, output = translation.outputs[number], self._target.outputs.events[number]
         if isinstance(records, DeadLetter):
             return records

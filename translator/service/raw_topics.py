@@ -1,4 +1,4 @@
-"""Add raw topics. What their metadata topics contain is learned before their data is read."""
+"""Add raw topics. The metadata in their metadata topics is learned before their data is read."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from translator.service.start_offsets import AddedTopic
 
 
 class TopicPreview(Struct, frozen=True):
-    """Facts and metadata for raw topics, collected before they are read."""
+    """Facts and metadata for raw topics, collected before the topics are read."""
 
     facts: dict[str, TopicFacts]
     metadata: dict[str, list[Message]]  # by source
 
 
 def preview_topics(components: Components, subscribed: Subscribed) -> TopicPreview:
-    """Query raw topics and read their metadata topics to the end. This changes nothing, so it can run in a thread.
+    """Query raw topics, and read their metadata topics to the end. This changes nothing, so it can run in a thread.
 
     Raises:
         ConfigError: a topic does not exist.
@@ -43,15 +43,15 @@ def preview_topics(components: Components, subscribed: Subscribed) -> TopicPrevi
 def add_topics(
     components: Components, subscribed: Subscribed, preview: TopicPreview, start_of: Callable[[Source], Start]
 ) -> None:
-    """Prepare raw topics for reading: what their metadata topics contain is learned before their data is read.
+    """Prepare raw topics for reading: the metadata in their metadata topics is learned before their data is read.
 
-    The group also reads these metadata messages. It accounts for them and publishes them to the other processes.
+    The group also reads these metadata messages, accounts for them, and publishes them to the other processes.
     """
     for source in components.settings.sources:
         translator = components.translators[source.name]
         for message in preview.metadata.get(source.name, ()):
             if learned := translator.lesson(message):
-                with suppress(MessageError):  # its dead letter is written when the group reads it
+                with suppress(MessageError):  # the dead letter is written when the group reads the message
                     components.catalog.register(translator, learned.key, learned.document)
         for topic in _of(source, subscribed):
             facts = preview.facts[topic]

@@ -1,4 +1,4 @@
-"""Schemas before rows: no row that refers to a schema is written before the schemas topic contains the schema."""
+"""Schemas before rows: no row that refers to a schema is written before the schemas topic contains that schema."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from translator.translation.metadata_catalog import MetadataCatalog
 log = structlog.get_logger("translator")
 
 _LINES = 20
-"""Maximum log lines per minute, because a start with thousands of tables announces thousands of schemas."""
+"""Maximum number of log lines per minute, because a start with thousands of tables announces thousands of schemas."""
 
 
 class SchemaAnnouncements:
@@ -29,16 +29,17 @@ class SchemaAnnouncements:
         self._log = BoundedLog(log.info, _LINES)
 
     async def announce(self, schemas: Mapping[str, Record]) -> None:
-        """Return once the schemas topic contains these schemas. Waits for those that another partition is writing.
+        """Return once the schemas topic contains these schemas. Waits for schemas that another partition is writing.
 
         Raises:
-            FatalError: one was not written, now or in an earlier attempt.
+            FatalError: a schema was not written, now or in an earlier attempt.
         """
         missing = {key: record for key, record in schemas.items() if not self._catalog.is_announced(key)}
         for key, record in missing.items():
             if key not in self._writing:
                 self._writing[key] = asyncio.create_task(self._write(key, record))
-        # Shielded, because a partition that is handed over during the wait must not cancel the schema for the others.
+        # Shielded, because a partition that is handed over during the wait must not cancel the write for the other
+        # partitions.
         await asyncio.gather(*(asyncio.shield(self._writing[key]) for key in missing))
 
     async def _write(self, key: str, record: Record) -> None:
@@ -46,6 +47,6 @@ class SchemaAnnouncements:
         self._catalog.announced(key)
         source, *_, schema_id = key.split(
             "/"
-        )  # not the names in the middle, because a masked source's names must not be logged
+        )  # without the names in the middle, because a masked source's names must not be logged
         self._log.tell("schema announced", source=source, schema_id=schema_id)
         del self._writing[key]  # a failure is permanent

@@ -1,6 +1,6 @@
-"""Messages whose records can all be written immediately: nothing to wait for, to publish first, or to reject.
+"""Messages whose records can all be written immediately, with nothing to wait for, to publish first, or to reject.
 
-Usually all messages in a run are like this. They are written and counted together, whichever path translated them.
+Usually, all messages in a run are like this. They are written and counted together, whichever path translated them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,10 @@ Settled: TypeAlias = Translation | TakenMessage
 
 
 def parts(run: Sequence[Resolved]) -> Iterator[tuple[bool, list[Resolved]]]:
-    """Split a run into parts in order, each with whether it is settled. No part mixes native and plain results."""
-    # Grouped by type first, which happens in C. Checking each native result in Python would cost 0.2 us.
+    """Split a run into parts in order, and yield each part with whether it is settled. No part mixes native and plain
+    results.
+    """
+    # The run is first grouped by type, which happens in C. Checking each native result in Python would take 0.2 us.
     for kind, group in groupby(run, key=type):
         if kind is Translation:
             for settled, part in groupby(group, key=_is_settled):
@@ -82,14 +84,14 @@ async def write(batch: Batch, outputs: Sequence[EventOutput], place: int, last: 
     """Write and count the records for messages.
 
     Args:
-        place: their partition's `output_place`.
+        place: the `output_place` of their partition.
         last: the last message's offset.
 
     Raises:
         TopicRefused: a topic cannot be created or used. Nothing is written.
     """
     account = batch.account
-    # Done before the first record is sent, because an open transaction must not wait for a topic to be created.
+    # This is done before the first record is sent, because an open transaction must not wait for a topic to be created.
     ready = [await by_topic(output, number, account.source, found) for number, output in enumerate(outputs)]
     for output, parts in zip(outputs, ready, strict=True):
         for part in parts:

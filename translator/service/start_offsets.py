@@ -1,7 +1,8 @@
-"""The offset at which to start reading a partition: the group's committed offset, and never silently another one.
+"""The offset at which to start reading a partition: the group's committed offset, and never silently another offset.
 
-If the committed offset was deleted, the client library would jump to the earliest one. If the topic was recreated, it
-would jump to any record with the same offset. Here, both cases are a gap (docs/design.md §6) and stop the process.
+If the record at the committed offset was deleted, the client library would jump to the earliest offset. If the topic
+was recreated, the library would resume at whatever record has the same offset. Here, both cases are a gap
+(docs/design.md §6) and stop the process.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ GAP_PREFIX = "!gap/"
 """Key prefix for accepted gaps in the metadata topic. No source name begins with it."""
 
 _NOTE = "topic="
-# librdkafka returns an offset's metadata without a terminator, so the metadata itself contains one. It is not a zero
-# byte, as in commits from earlier versions, because librdkafka, which commits in transactions, cannot write one.
+# librdkafka returns an offset's metadata without a terminator, so the metadata itself contains one. The terminator is
+# not a zero byte, as in commits from earlier versions, because librdkafka, which commits in transactions, cannot write
+# a zero byte.
 _NOTE_END = ";"
 _PATIENCE = 20.0
 # Interval at which brokers look for expired transactions (transaction.abort.timed.out.…interval.ms: 10 s).
@@ -44,15 +46,15 @@ Partition: TypeAlias = tuple[str, int]
 
 
 def offset_lookup_timeout(settings: Settings) -> float:
-    """Return for how many seconds to retry reading partition offsets.
+    """Return the number of seconds for which to retry reading partition offsets.
 
-    While a dead process has an open transaction, its offsets are unknown until the transaction times out.
+    While a dead process still has an open transaction, its offsets are unknown until the transaction times out.
     """
     return _PATIENCE if settings.delivery == "at_least_once" else settings.timing.delivery + _ABORTED_AFTER
 
 
 class AddedTopic(Struct, frozen=True):
-    """A raw topic at the time when the process added it. Partitions added since then are read from their beginning."""
+    """A raw topic as of when the process added it. Partitions created since then are read from their beginning."""
 
     source: str
     facts: TopicFacts
@@ -69,7 +71,7 @@ class PartitionOffsets(Struct, frozen=True):
 
 
 class Gap(Struct, frozen=True):
-    """A committed offset that no longer exists, or belongs to another topic."""
+    """A committed offset that no longer exists, or that belongs to another topic."""
 
     topic: str
     topic_id: str
@@ -94,7 +96,7 @@ class GapError(FatalError):
 
 
 class FoundOffsets(Struct, frozen=True):
-    """The offsets at which to resume. `new` offsets are not committed yet and must be committed before reading."""
+    """The offsets at which to resume. `new` offsets are not committed yet, and must be committed before reading."""
 
     offsets: dict[Partition, int]
     new: dict[Partition, int]
@@ -133,14 +135,14 @@ class StartOffsets:
         self._known[topic] = known
 
     def note(self, topic: str) -> str:
-        """Return the metadata to commit with an offset: the incarnation of the topic that it belongs to."""
+        """Return the metadata to commit with an offset: the incarnation of the topic to which the offset belongs."""
         return f"{_NOTE}{self._known[topic].facts.id}{_NOTE_END}"
 
     async def find(self, partitions: Iterable[Partition]) -> FoundOffsets:
         """Return the start positions for newly assigned partitions.
 
         Raises:
-            GapError: there is a gap that must not be accepted.
+            GapError: a gap exists and must not be accepted.
             FatalError: a topic was recreated since the process started.
             RetryableError: no broker responds.
         """
@@ -199,7 +201,8 @@ class StartOffsets:
             raise RetryableError(f"the broker does not know {', '.join(sorted(absent))}")
         self._same(ids)
         committed = self._topics.committed(self._group, partitions)
-        # The end is read first, so that an offset committed in between does not appear to be beyond it.
+        # The committed offsets are read before the end, so that an offset committed in between does not appear to be
+        # beyond the end.
         end = self._topics.offsets(partitions, "latest")
         earliest = self._topics.offsets(partitions, "earliest")
         return {where: PartitionOffsets(committed.get(where), earliest[where], end[where]) for where in partitions}
@@ -252,12 +255,12 @@ class StartOffsets:
 
     def _at(self, where: Partition, time: datetime) -> int:
         """Return the offset of the first record at or after that time, or of the next new record."""
-        end = self._stable_end(where)  # queried first, or a record that arrives in between would be skipped
+        end = self._stable_end(where)  # the end is queried first, or a record that arrives in between would be skipped
         found = self._topics.offsets([where], int(time.timestamp() * 1000))[where]
         return found if found >= 0 else end
 
     def _stable_end(self, where: Partition) -> int:
-        """Return the end offset before records in open transactions, because those become readable later."""
+        """Return the end offset before records in open transactions, because such records become readable later."""
         return self._topics.offsets([where], "latest", stable=True)[where]
 
 

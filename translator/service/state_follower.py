@@ -26,7 +26,7 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
     """Apply one record from a compacted topic.
 
     Args:
-        fresh: it was written after startup.
+        fresh: the record was written after startup.
     """
     key = (record.key() or b"").decode()
     if components.holds.apply_state_record(key, record.value(), fresh=fresh) or record.value() is None:
@@ -49,7 +49,8 @@ def apply_state_record(components: Components, record: Any, *, fresh: bool) -> N
 
 
 async def restore(components: Components) -> None:
-    """Write the newest documents again if compaction would remove them, because it keeps only a key's last record.
+    """Write the newest documents again if compaction would remove them, because compaction keeps only the last record
+    for a key.
 
     Two processes that learn two documents with the same id at the same time can write them in either order.
     """

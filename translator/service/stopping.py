@@ -19,14 +19,16 @@ _FATAL_EXIT_SECONDS = 10
 
 
 class BoundedStopApp(faust.App):
-    """The process stops within `stop_seconds`, delivered or not. A supervisor's grace period must be longer."""
+    """A Faust app that stops within `stop_seconds`, even if records are undelivered. A supervisor's grace period must
+    be longer.
+    """
 
     stop_seconds: float
     watchdog: Watchdog
     owned: Callable[[int], object]
     """Called with the number of assigned partitions once their positions are set."""
-    ending = False  # after an error, there is less time than for an orderly stop
-    placed = False  # the group has made an assignment, even an empty one
+    ending = False  # after an error, less time is available than for an orderly stop
+    placed = False  # the group has made an assignment, even if it is empty
     turns = 0  # iterations of the event loop that include our own work
 
     def on_rebalance_end(self) -> None:
@@ -48,7 +50,7 @@ class FailStop:
         self._app = app
         self._delivery = delivery
         self.dead = False
-        self._crash: asyncio.Task[None] | None = None  # kept, because the loop holds only a weak reference
+        self._crash: asyncio.Task[None] | None = None  # kept here because the loop holds only a weak reference
 
     async def trigger(self, error: BaseException) -> None:
         """Stop the process; does not return."""
@@ -58,8 +60,8 @@ class FailStop:
     def stop_work(self, error: BaseException) -> None:
         """Stop all of the process's output, and exit within this many seconds.
 
-        The process leaves the group first, unless records are in flight. In that case, the group must notice its
-        absence, which takes a session timeout. By then, either the records have arrived or they never will.
+        The process leaves the group first, unless records are in flight. In that case, the group must notice that the
+        process is gone, which takes a session timeout. By then, the records have either arrived or never will.
         """
         if self.dead:
             return

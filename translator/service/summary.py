@@ -1,4 +1,4 @@
-"""The log line that reports, once a minute, the work since the last line and the process's lag."""
+"""The log line that reports the work since the last such line and the process's lag, once a minute."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Summary:
         self._since_start.add(account)
 
     def take(self) -> dict[str, Any]:
-        """Return the fields for the line, and start again."""
+        """Return the fields for the line, and reset the sums."""
         fields = self._since_line.fields()
         self._since_line = _Sums()
         return fields

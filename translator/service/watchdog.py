@@ -1,9 +1,9 @@
-"""Stops a process that hangs, because a supervisor restarts only processes that have ended.
+"""Stop a process that hangs, because a supervisor restarts only processes that have ended.
 
 The watchdog is a separate thread, because a blocked event loop cannot watch itself. It counts its own iterations
-instead of seconds, because a process that was suspended as a whole (SIGSTOP, a suspended machine) has not hung. Code
-that never releases the interpreter (a runaway regular expression, for example) blocks this thread, too, so there is a
-second timer in C.
+instead of seconds, because a process that was suspended as a whole (SIGSTOP, a suspended machine) is not hanging. Code
+that never releases the interpreter (a runaway regular expression, for example) also blocks this thread, so a second
+timer runs in C.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Watched(Struct, frozen=True):
 
     Args:
         seconds: maximum time without a change.
-        state: None while there is nothing to wait for; otherwise a value that changes on progress.
-        said: what is wrong if it does not change.
+        state: None while nothing has to be waited for; otherwise a value that changes on progress.
+        said: what is wrong if the value does not change.
     """
 
     seconds: float
@@ -54,14 +54,14 @@ class Watchdog:
         self._main = threading.get_ident()
 
     def start(self) -> None:
-        """Start; call this from the event loop's thread."""
+        """Start watching. Call this from the event loop's thread."""
         self._main = threading.get_ident()
         self._arm()
         threading.Thread(target=self._run, name="watchdog", daemon=True).start()
 
     def retire(self, seconds: float) -> None:
-        """Note that the process is stopping and should end within `seconds`. If that hangs, too, the timer in C ends
-        it.
+        """Note that the process is stopping and should end within `seconds`. If stopping hangs, too, the timer in C
+        ends the process.
         """
         self._ended.set()
         faulthandler.dump_traceback_later(seconds + _LAST_WORDS, exit=True)
@@ -96,7 +96,7 @@ class Watchdog:
         os._exit(1)
 
     def _place(self) -> str:
-        """Return where the event loop is now: code locations only, no data."""
+        """Return the event loop's current position: only code locations, no data."""
         frame = sys._current_frames().get(self._main)
         places: list[str] = []
         while frame is not None and len(places) < 3:

@@ -1,4 +1,4 @@
-"""Check the port for probes and metrics before anything else starts."""
+"""Check the port for probes and metrics before starting anything else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from translator.errors import ConfigError
 
 
 def check_web_port(web: Web) -> None:
-    """Check that the process can listen on its port. Otherwise, Faust would fail after it has joined the group.
+    """Check that the process can listen on its port. Without this check, Faust would fail after it has joined the
+    group.
 
     Raises:
         ConfigError: another process listens there, or the address is not available.
@@ -21,7 +22,7 @@ def check_web_port(web: Web) -> None:
         raise ConfigError(f"web.host: {web.host} is not an address of this machine: {error.strerror}") from None
     for family, kind, protocol, _, address in addresses:
         with socket.socket(family, kind, protocol) as probe:
-            # Bind like the web server, so that closing connections from an earlier process do not count.
+            # Bind in the same way as the web server, so that closing connections from an earlier process do not count.
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 probe.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)

@@ -1,1 +1,1 @@
-"""Deliveries write records to their topics and decide when offsets can be committed."""
+"""Deliveries, which write records to their topics and decide when offsets can be committed."""

@@ -1,4 +1,6 @@
-"""At least once: a batch is acknowledged after successful reports for all of its records, including dead letters."""
+"""At least once: a batch is acknowledged once all of its records, including dead letters, have been reported as
+delivered.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +55,7 @@ class _Batch(InFlight):
         """Do nothing: offsets are committed for whole batches."""
 
     def abandon(self) -> None:
-        """Forget the batch. Whatever was sent from it is sent again later."""
+        """Forget the batch. Records that were already sent from it are sent again later."""
         self._delivery.forget(self)
 
     @property
@@ -61,7 +63,7 @@ class _Batch(InFlight):
         """Return whether everything was delivered.
 
         Raises:
-            FatalError: a record was not.
+            FatalError: a record was not delivered.
         """
         if self.error is not None:
             raise FatalError(f"delivery failed for a batch of {self.account.topic}: {self.error}")
@@ -72,9 +74,9 @@ class AtLeastOnceDelivery:
     """The idempotent producer, and the batches with outstanding reports.
 
     Args:
-        seconds: maximum time without a report for a partition's oldest unfinished batch. The producer must never drop
-            records itself (NEVER): it would continue with later records, which would then precede those that the next
-            process writes again.
+        seconds: maximum time without a report for a partition's oldest unfinished batch. The producer itself must never
+            drop records (NEVER): it would continue with later records, which would then precede the records that the
+            next process writes again.
     """
 
     def __init__(
@@ -109,11 +111,13 @@ class AtLeastOnceDelivery:
 
     @property
     def may_still_write(self) -> bool:
-        """Return whether reports are outstanding. Their records may have been sent and can be stored at any time."""
+        """Return whether reports are outstanding. The corresponding records may have been sent and can be stored at any
+        time.
+        """
         return self.records > 0
 
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
-        """Add a batch; group membership does not matter."""
+        """Add a batch. Group membership does not matter."""
         batch = _Batch(self, account, acknowledge)
         self._queues.add(batch)
         return batch
@@ -126,7 +130,7 @@ class AtLeastOnceDelivery:
         """Return once everything sent for a raw partition has been delivered.
 
         Raises:
-            FatalError: something was not.
+            FatalError: something was not delivered.
         """
         for batch in self._queues.of(topic, partition):
             while batch.pending:
@@ -135,10 +139,10 @@ class AtLeastOnceDelivery:
                 raise FatalError(f"delivery failed for a batch of {topic}: {batch.error}")
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Write a keyed record to a compacted topic (partition 0), and return once it is acknowledged.
+        """Write a keyed record to a compacted topic (partition 0), and return once the record is acknowledged.
 
         Raises:
-            FatalError: it was not delivered.
+            FatalError: the record was not delivered.
         """
         reports: list[KafkaError | None] = []
         await self.writer.write(topic, 0, [record], lambda error, _message: reports.append(error))
@@ -168,7 +172,7 @@ class AtLeastOnceDelivery:
         """Note when a partition's oldest batch last made progress.
 
         Raises:
-            FatalError: it was too long ago.
+            FatalError: the last progress was too long ago.
         """
         now = time.monotonic()
         place = batch.account.topic, batch.account.partition
@@ -206,7 +210,7 @@ async def confirm_all(producer: RecordProducer, topic: str, records: Iterable[Re
     """Write records, and return once the topic contains them.
 
     Raises:
-        FatalError: one was not delivered.
+        FatalError: a record was not delivered.
     """
     delivery = AtLeastOnceDelivery(producer, lambda _: None)
     await asyncio.gather(*(delivery.confirm(topic, record) for record in records))

@@ -1,4 +1,5 @@
-"""The interface of a delivery, and the part that all deliveries share: batches in flight, acknowledged in order.
+"""The interface of a delivery, and the part that all deliveries share: the batches in flight, which are acknowledged in
+order.
 
 `tests/translator/service/delivery/test_contract.py` runs the same tests for every implementation.
 """
@@ -17,14 +18,16 @@ PAUSE_SECONDS = 0.002
 """Seconds between checks for a report, for room in a queue, or for the end of a transaction."""
 
 Acknowledge = Callable[[], object]
-"""Allows a batch's offset to be committed."""
+"""Called to allow a batch's offset to be committed."""
 
 OnStored = Callable[[int], None]
 """Called with a written record's offset before its batch is acknowledged."""
 
 
 class Batch(Protocol):
-    """A raw partition's batch between reading and acknowledgment. Its results are written through it."""
+    """A raw partition's batch between reading and acknowledgment. The results of the batch are written through this
+    object.
+    """
 
     @property
     def account(self) -> BatchAccount: ...
@@ -32,7 +35,7 @@ class Batch(Protocol):
     async def send(
         self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
     ) -> None:
-        """Write the current message's records. Waits while there is no room for them.
+        """Write the current message's records. Waits until there is room for these records.
 
         Raises:
             FatalError: the delivery has failed permanently.
@@ -40,18 +43,18 @@ class Batch(Protocol):
         ...
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Note that all records for the messages up to this raw offset were sent, `count` messages in all."""
+        """Note that all records for the next `count` messages, up to this raw offset, have been sent."""
         ...
 
     def close(self) -> None:
-        """Note that the whole batch was sent. It is acknowledged once all of it is delivered."""
+        """Note that the whole batch was sent. The batch is acknowledged once all of it has been delivered."""
         ...
 
     def abandon(self) -> None:
-        """Note that nothing more from the batch will be sent and that it is never acknowledged. It is its partition's
-        last batch.
+        """Note that nothing more from the batch will be sent, and that it will never be acknowledged. It is the last
+        batch from its partition.
 
-        The partition's next owner reads it again and sends its records again, unless the delivery prevents that.
+        The partition's next owner reads the batch again and sends its records again, unless the delivery prevents that.
         """
         ...
 
@@ -59,8 +62,8 @@ class Batch(Protocol):
 class Delivery(Protocol):
     """Writes the results of batches. Each batch is acknowledged, in order, after everything from it was delivered.
 
-    Any undelivered record is fatal: its batch and all later ones are never acknowledged, the process stops, and the
-    next one starts at the committed offset.
+    Any undelivered record is fatal: its batch and all later batches are never acknowledged, the process stops, and the
+    next process starts at the committed offset.
     """
 
     @property
@@ -82,8 +85,8 @@ class Delivery(Protocol):
     def may_still_write(self) -> bool:
         """Return whether a broker can still store visible records that have not been reported.
 
-        If so, their partitions must not be handed over yet. Otherwise, the next owner's records could be stored before
-        the records in flight.
+        If so, the partitions of these records must not be handed over yet. Otherwise, the next owner's records could be
+        stored before the records in flight.
         """
         ...
 
@@ -91,15 +94,15 @@ class Delivery(Protocol):
         """Add a batch.
 
         Args:
-            membership: the group member that fetched it, for use in transactions.
+            membership: the group member that fetched the batch, for use in transactions.
         """
         ...
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Write a keyed record to a compacted topic (partition 0), and return once others can read it.
+        """Write a keyed record to a compacted topic (partition 0), and return once other processes can read the record.
 
         Raises:
-            FatalError: it was not delivered.
+            FatalError: the record was not delivered.
         """
         ...
 
@@ -107,12 +110,13 @@ class Delivery(Protocol):
         """Return once everything sent for a raw partition's finished messages has been delivered.
 
         Raises:
-            FatalError: something was not.
+            FatalError: something was not delivered.
         """
         ...
 
     def reap(self) -> None:
-        """Process reports, and acknowledge completed batches in order per raw partition. Called every few milliseconds.
+        """Process delivery reports, and acknowledge completed batches in order per raw partition. Called every few
+        milliseconds.
 
         Raises:
             FatalError: a record was not delivered; nothing is acknowledged any more.
@@ -151,7 +155,7 @@ B = TypeVar("B", bound=InFlight)
 
 
 class BatchQueues(Generic[B]):
-    """The batches in flight by raw partition, in the order in which they began.
+    """The batches in flight, by raw partition and in the order in which they began.
 
     Args:
         on_account: called with a batch's account when the batch is acknowledged.
@@ -192,7 +196,7 @@ class BatchQueues(Generic[B]):
 
 
 async def until_capacity(delivery: Delivery, batches: int, records: int) -> None:
-    """Reap until fewer batches and records than these limits are in flight.
+    """Call `reap` until fewer batches and records than these limits are in flight.
 
     Raises:
         FatalError: as `Delivery.reap`.

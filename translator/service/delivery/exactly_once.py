@@ -1,7 +1,7 @@
-"""Exactly once: records and the raw offsets that they come from are committed in one transaction, or not at all.
+"""Exactly once: records and the raw offsets from which they come are committed in one transaction, or not at all.
 
 Read `docs/decisions/0006-exactly-once.md` first. A transaction contains whole messages and belongs to one group
-generation. The broker rejects it if the partitions were reassigned in the meantime.
+generation. The broker rejects the transaction if the partitions were reassigned in the meantime.
 """
 
 from __future__ import annotations
@@ -34,23 +34,26 @@ from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 
 TRANSACTION_SECONDS = 0.08
-"""Seconds for which a transaction accepts records, unless so much is in flight that reading waits for its end.
+"""Seconds for which a transaction accepts records, unless so much is in flight that reading waits for the transaction
+to end.
 
-Consumers see this delay. Below this value, transaction markers cost more than the shorter delay is worth.
+Consumers notice this delay. With a lower value, the cost of transaction markers would exceed the benefit of the shorter
+delay.
 """
 _LONGEST_SECONDS = 0.2
 _OPEN_BY_END = 4
 
-# A commit also waits for records. If a topic cannot be written, the reports for its records arrive first and contain
-# the reason.
+# A commit also waits for records. If a topic cannot be written, the reports for the topic's records arrive first and
+# contain the reason.
 _MORE_SECONDS = 5.0
-# How much longer than its timeout a call can take, because of thread scheduling on a busy machine.
+# The time by which a call can exceed its timeout because of thread scheduling on a busy machine.
 _OVERSTAY_SECONDS = 2.0
-# Less time than a failing process has (stopping._FATAL_EXIT_SECONDS). If we do not abort, the broker does.
+# This is less time than a failing process has (stopping._FATAL_EXIT_SECONDS). If we do not abort the transaction, the
+# broker does.
 _ABORT_SECONDS = 5.0
 
-# If one record in the transaction fails, librdkafka drops queued records and can report these first. The transaction
-# cannot be committed in any case.
+# If one record in the transaction fails, librdkafka drops queued records and can report these first. In any case, the
+# transaction cannot be committed.
 _DROPPED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 _OVERSTAYED = (
@@ -60,10 +63,10 @@ _OVERSTAYED = (
 
 
 def open_seconds(end_seconds: float) -> float:
-    """Return for how long a transaction accepts records, given how long it took to end the last one.
+    """Return for how long a transaction accepts records, given how long it took to end the last transaction.
 
-    Nothing is written while a transaction ends. If ending takes long, as with distant brokers, there are fewer
-    transactions.
+    Nothing is written while a transaction ends. If ending a transaction takes long, as with distant brokers, fewer
+    transactions are made.
     """
     return max(TRANSACTION_SECONDS, min(_OPEN_BY_END * end_seconds, _LONGEST_SECONDS))
 
@@ -77,24 +80,29 @@ class _Batch(InFlight):
         super().__init__(account, acknowledge)
         self._delivery = delivery
         self.membership = membership
-        self.held: list[tuple[str, int, Sequence[Record], Report]] = []  # records to write for its current messages
+        self.held: list[
+            tuple[str, int, Sequence[Record], Report]
+        ] = []  # records to write for the batch's current messages
         self.messages = 0  # messages in a transaction
 
     async def send(
         self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
     ) -> None:
-        """Keep records until their message is complete, because a transaction must not end between two of them.
+        """Keep records until their message is complete, because a transaction must not end between two records of a
+        message.
 
         `on_stored` is called before the transaction ends. If the transaction fails, the process stops.
         """
         self.held.append((topic, partition, records, with_offset(self._delivery.report, on_stored)))
 
     async def end_message(self, offset: int, count: int = 1) -> None:
-        """Write the messages into the current transaction, completely and with the last message's offset."""
+        """Write the messages into the current transaction, completely and with the offset of the last message."""
         await self._delivery.write_messages(self, offset, count)
 
     def abandon(self) -> None:
-        """Accept no more messages. Completed ones remain, with their offset, and the next owner resumes after them."""
+        """Accept no more messages. Completed messages remain, with their offset, and the next owner resumes after
+        these.
+        """
         self.held.clear()
         if not self.messages:
             self._delivery.forget(self)
@@ -105,13 +113,13 @@ class _Batch(InFlight):
 
 
 class ExactlyOnceDelivery:
-    """Delivery in transactions. `reap` ends a transaction when it is due and acknowledges what it contained.
+    """Delivery in transactions. `reap` ends a transaction when it is due, and acknowledges the batches in it.
 
     Args:
         producer: `open` must be called first.
-        outside: writes what others must be able to read before the first event that refers to it.
+        outside: writes records that others must be able to read before the first event that refers to them.
         note: returns the metadata to commit with a topic's offset.
-        on_commit: called with the number of seconds that ending the transaction took.
+        on_commit: called with the number of seconds that ending a transaction took.
         seconds: timeout for a record (`timing.delivery`) and for a library call. A commit can take slightly longer.
     """
 
@@ -139,16 +147,16 @@ class ExactlyOnceDelivery:
         self._began = 0.0
         self._open_seconds = TRANSACTION_SECONDS
         self._hurry = False  # a caller waits for the transaction to end
-        self._closing = False  # it accepts no more messages
+        self._closing = False  # the transaction accepts no more messages
         self._writing = 0  # messages that are partly written
         self._ending: asyncio.Task[Any] | None = None
         # -- state across transactions
         self.overstayed = False
-        """A call has not returned, and its thread keeps the interpreter from exiting."""
+        """True if a call has not returned, so that its thread keeps the interpreter from exiting."""
         self._ended = 0
 
     def open(self, seconds: float) -> None:
-        """Finish what an earlier process with the same transactional.id left open; blocks.
+        """Finish the transaction that an earlier process with the same transactional.id left open. Blocks.
 
         Raises:
             ConfigError: this user is not allowed to write transactions, or to keep them open this long.
@@ -168,7 +176,7 @@ class ExactlyOnceDelivery:
 
     @property
     def progress(self) -> int | None:
-        """A number that changes when a transaction ends; None while none is open."""
+        """A number that changes when a transaction ends; None while no transaction is open."""
         outside = self._outside.progress
         if not self._offsets and self._ending is None and outside is None:
             return None
@@ -176,7 +184,7 @@ class ExactlyOnceDelivery:
 
     @property
     def may_still_write(self) -> bool:
-        """Return this only for records written outside of transactions, because an uncommitted transaction is never
+        """Return this only for records written outside transactions. Records in an uncommitted transaction are never
         read.
         """
         return self._outside.may_still_write
@@ -208,8 +216,8 @@ class ExactlyOnceDelivery:
         self._offsets[batch.account.topic, batch.account.partition] = offset + 1
 
     def _takes(self, membership: bytes) -> bool:
-        """Return whether the current transaction can take a message. A message from another generation ends it
-        early.
+        """Return whether the current transaction can take a message. A message from another generation ends the
+        transaction early.
         """
         if self._writer.stopped or self._closing or self._ending is not None:
             return False
@@ -219,14 +227,16 @@ class ExactlyOnceDelivery:
         return True
 
     def report(self, error: KafkaError | None, message: Any) -> None:
-        """Process one record's report. If it was dropped because of another record, that record's report gives the
-        cause.
+        """Process one record's report. If the record was dropped because of another record, the other record's report
+        gives the cause.
         """
         if error is not None and error.code() not in _DROPPED:
             self._writer.fail(FatalError(f"delivery failed: {write_failure(message.topic(), error)}"))
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Same as `Delivery.confirm`, outside of transactions: other processes can read it immediately."""
+        """Do the same as `Delivery.confirm`. The record is written outside transactions, so that other processes can
+        read it immediately.
+        """
         await self._outside.confirm(topic, record)
 
     # -- ends of transactions
@@ -235,9 +245,10 @@ class ExactlyOnceDelivery:
         """Start ending a transaction when it is due.
 
         Raises:
-            FatalError: a record was not delivered, or a transaction not committed; nothing is acknowledged any more.
+            FatalError: a record was not delivered, or a transaction was not committed. Nothing is acknowledged any
+                more.
         """
-        with suppress(FatalError):  # stored here and raised below
+        with suppress(FatalError):  # the error is stored here and raised below
             self._writer.serve()
         self._outside.reap()
         if self._writer.stopped:
@@ -251,7 +262,7 @@ class ExactlyOnceDelivery:
             if self._closing and not self._writing:
                 self._ending = asyncio.create_task(self._end())
         elif not self._writing:
-            self._acknowledge()  # was closed without messages, or after its last message was committed
+            self._acknowledge()  # the batch was closed without messages, or after its last message was committed
 
     async def wait_for_capacity(self) -> None:
         """Return when another batch can be added. At the batch limit, the transaction ends early."""
@@ -265,7 +276,7 @@ class ExactlyOnceDelivery:
             await self._writer.pause()
 
     async def all_settled(self) -> None:
-        """Return once no transaction is open. Partitions are about to be handed over."""
+        """Return once no transaction is open. Called when partitions are about to be handed over."""
         while not self._writer.stopped and (self._offsets or self._writing or self._ending is not None):
             self._hurry = True
             await asyncio.sleep(PAUSE_SECONDS)
@@ -274,18 +285,18 @@ class ExactlyOnceDelivery:
             self._acknowledge()
 
     async def place(self, offsets: Mapping[tuple[str, int], int], membership: bytes) -> bool:
-        """Commit the start offsets of partitions before they are read. Returns False if the partitions move again.
+        """Commit the start offsets of partitions before the partitions are read. Returns False if they move again.
 
         Raises:
-            FatalError: it was not committed.
+            FatalError: the offsets were not committed.
         """
         await self.all_settled()
         if self._writer.stopped:
             return False
         self._ending = asyncio.create_task(self._place(dict(offsets), membership))
         self._ending.add_done_callback(self._placed)
-        # Shielded: when partitions move again, this call is cancelled, but the next transaction must wait for the
-        # commit.
+        # Shielded, because this call is cancelled when partitions move again, but the next transaction must wait for
+        # the commit.
         return bool(await asyncio.shield(self._ending))
 
     def _placed(self, placing: asyncio.Task[Any]) -> None:
@@ -326,19 +337,17 @@ class ExactlyOnceDelivery:
         await self._call(self._seconds, partial(self._producer.send_offsets, noted, membership))
 
     async def _commit(self) -> None:
-        """End the transaction and begin the next one. For the broker, the next one does not exist until it contains
-        something.
-        """
+        """End the transaction and begin the next, which does not exist for the broker until it contains something."""
         await self._call(self._seconds + _MORE_SECONDS, self._producer.commit)
 
     async def _call(self, seconds: float, call: Callable[[float], None]) -> None:
         """Make one of the producer's blocking calls in a thread. The call receives its timeout.
 
         Raises:
-            FatalError: it failed, or did not return in time.
+            FatalError: the call failed, or did not return in time.
         """
         calling = asyncio.get_running_loop().run_in_executor(None, call, seconds)
-        # The call's own timeout is not enough: librdkafka 2.16 exceeds it when it waits for a coordinator that is gone.
+        # The call's own timeout is not enough: librdkafka 2.16 exceeds it while waiting for a coordinator that is gone.
         await asyncio.wait({calling}, timeout=seconds + _OVERSTAY_SECONDS)
         if not calling.done():
             self.overstayed = True
@@ -355,6 +364,6 @@ class ExactlyOnceDelivery:
             return
         self._writer.stopped = True
         self._outside.fail_stop()
-        # Not a daemon thread, because the process should wait for it. Otherwise consumers would wait until the broker
-        # aborts.
+        # Not a daemon thread, because the process should wait for it. Otherwise, consumers would wait until the broker
+        # aborts the transaction.
         threading.Thread(target=self._producer.abort_last, args=(_ABORT_SECONDS,), name="abort").start()

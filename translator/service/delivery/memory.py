@@ -1,4 +1,4 @@
-"""Collect records in lists, for tests and dry runs. Needs no broker and no thread."""
+"""A delivery that collects records in lists, for tests and dry runs. It needs no broker and no thread."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class _Batch(InFlight):
 
 
 class InMemoryDelivery:
-    """Stores written records where the caller can inspect them, and acknowledges like the deliveries that use a broker.
+    """Stores written records where the caller can inspect them, and acknowledges batches as the deliveries with a
+    broker do.
 
     Args:
         partitions: number of partitions per topic. A record for any other topic or partition fails, as with a broker.
@@ -84,7 +85,7 @@ class InMemoryDelivery:
         self._failure: FatalError | None = None
 
     def written(self, topic: str, partition: int) -> list[Record]:
-        """Return a partition's records. The index of each is its offset."""
+        """Return a partition's records. The index of each record is its offset."""
         return [*self._logs.get((topic, partition), ())]
 
     def withhold(self, topic: str) -> None:
@@ -119,7 +120,7 @@ class InMemoryDelivery:
 
     @property
     def progress(self) -> int | None:
-        """A number that changes with each report; None if none is outstanding."""
+        """A number that changes with each report; None if no report is outstanding."""
         return self._reports if self.records else None
 
     @property
@@ -128,7 +129,7 @@ class InMemoryDelivery:
         return self.records > 0
 
     def begin(self, account: BatchAccount, acknowledge: Acknowledge, membership: bytes = b"") -> _Batch:
-        """Add a batch; group membership does not matter."""
+        """Add a batch. Group membership does not matter."""
         batch = _Batch(self, account, acknowledge)
         self._queues.add(batch)
         return batch
@@ -138,7 +139,7 @@ class InMemoryDelivery:
         self._queues.remove(batch)
 
     async def until_running(self) -> None:
-        """Return immediately, but never after `fail_stop`."""
+        """Return immediately, but do not return after `fail_stop`."""
         if self._stopped:
             await never()
 
@@ -165,7 +166,7 @@ class InMemoryDelivery:
         self._failure = self._failure or FatalError(f"delivery failed: cannot write to {topic}: {reason}")
 
     async def confirm(self, topic: str, record: Record) -> None:
-        """Store a record in partition 0, and return once it is reported."""
+        """Store a record in partition 0, and return once its report has arrived."""
         await self.until_running()
         stored: list[int] = []
         self.store(topic, 0, record, stored.append)

@@ -13,7 +13,7 @@ from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, Report
 from translator.service.delivery.base import PAUSE_SECONDS, OnStored, never
 
-# One poll processes all available reports. Polling once per this many records is enough to keep them from piling up.
+# One poll processes all available reports. Polling once per this many records is enough to keep reports from piling up.
 _POLL_EVERY = 256
 
 
@@ -77,20 +77,20 @@ class RecordWriter:
             raise self.failure
 
     async def pause(self) -> None:
-        """Process reports and let other tasks run; never returns after `stop`."""
+        """Process reports and let other tasks run. Never returns after `stop`."""
         if self.stopped:
             await never()
         self.serve()
         await asyncio.sleep(PAUSE_SECONDS)
 
     def stop(self) -> None:
-        """Accept nothing more, and drop what was not sent."""
+        """Accept nothing more, and drop records that have not been sent."""
         self.stopped = True
         self._producer.purge()
 
 
 def with_offset(report: Report, on_stored: OnStored | None) -> Report:
-    """Return a report callback that also reports the record's position, if the caller needs it."""
+    """Return a report callback that also reports the record's position, if the caller needs the position."""
     if on_stored is None:
         return report
 
