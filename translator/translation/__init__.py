@@ -1,1 +1,1 @@
-"""Turn decoded changes into events: pure functions without clock or I/O."""
+"""Turn decoded changes into events with pure functions, which use neither a clock nor I/O."""

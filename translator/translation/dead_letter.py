@@ -12,22 +12,22 @@ from translator.errors import ErrorCode
 from translator.message import Message
 
 _FIRST = "cdc-error-code"
-"""The first of our headers. Headers before it came with the message."""
+"""The first of our headers. Headers before this one came with the message."""
 
 _SIZE, _HASH = "cdc-body-bytes", "cdc-body-sha256"
 _NUMBERED = ("cdc-origin-partition", "cdc-origin-offset", "cdc-origin-timestamp")
 
 
 class DeadLetter(Struct, frozen=True):
-    """The message could not be translated. `reason` says where the problem is, what was found and what was expected,
-    but never includes row data.
+    """A message that could not be translated. `reason` states where the problem is, what was found and what was
+    expected, but never includes row data.
     """
 
     code: ErrorCode
     reason: str
     without_message: bool = False
-    """True if some of the source's columns are masked. In a message that was not translated, nobody knows where their
-    values are.
+    """True if some of the source's columns are masked. In a message that was not translated, it is unknown where the
+    values of these columns are.
     """
 
 
@@ -37,9 +37,9 @@ def dead_letter_record(
     """Return the record for a dead letter: original key, value and headers, followed by our headers.
 
     `output` is a projection's topic if the message is missing only from that projection. If the value does not fit, its
-    SHA-256 and size replace it. If the rest still does not fit, key and original headers are dropped, too. The original
-    stays in its raw topic. If a message is left out because of masks, only its size is given. With a hash, anyone who
-    knows the rest of the message could find a masked value by trial and error.
+    SHA-256 and size replace it. If the rest still does not fit, the key and the original headers are dropped, too. The
+    original stays in its raw topic. If a message is left out because of masks, only its size is stored. With its hash,
+    anyone who knows the rest of the message could find a masked value by trial and error.
     """
     ours: Headers = [
         (_FIRST, dead.code.encode()),
@@ -67,19 +67,19 @@ def dead_letter_record(
 
 
 class Letter(Struct, frozen=True):
-    """A dead letter that was read back: the original message, and what was recorded about it."""
+    """A dead letter that was read back: the original message, and the facts that were recorded about it."""
 
     message: Message
-    """Its `topic_id` is `-` if the letter does not contain one."""
+    """The message's `topic_id` is `-` if the letter does not contain a topic id."""
     code: str
     """The code from the release that wrote the letter. This release's ErrorCode may not include it."""
     reason: str
     source: str
     version: str
     output: str | None
-    """The projection, if the message is missing only from there."""
+    """The projection, if the message is missing only from that projection."""
     body_bytes: int | None
-    """Size of a value that is not in the letter. Key and headers can be missing, too."""
+    """The size of a value that is not in the letter. The key and headers can also be missing."""
     ours: Headers
     """The headers that a dead letter adds."""
 
@@ -94,7 +94,8 @@ def read_dead_letter(
 ) -> Letter | None:
     """Parse a record from `dead_letter_record`. Returns None for a record that the translator did not write.
 
-    A message can already contain our headers because it was a dead letter before. Ours are the last ones.
+    A message can already contain our headers, because it was a dead letter before. The headers of this letter are the
+    last ones.
     """
     begin = max((place for place, (name, _) in enumerate(headers) if name == _FIRST), default=None)
     if begin is None:

@@ -1,6 +1,6 @@
 """Build an event from a change, with one builder per operation. These rules apply to all dialects.
 
-They cover keys and key changes, completion of sparse images, and image states. The functions are pure, like
+The rules cover keys and key changes, completion of sparse images, and image states. The functions are pure, like
 `translate`, which calls them.
 """
 
@@ -40,7 +40,7 @@ def _update(at: Context, change: RowChange) -> ChangeEvent:
     if sent_before is not None and change.after_sparse:
         after = _completed(sent_after, sent_before, change)
     after_state = _state(after, change)
-    # An update's after image is full if and only if it has every column in the schema, whatever its source.
+    # An update's after image is full if and only if it has every column in the schema, whatever its source is.
     if after is not sent_after and after_state != "full":
         after_state = "merged"
     key = _key(change, after, before)
@@ -96,7 +96,7 @@ def _require(value: T | None, what: str) -> T:
 
 
 def _completed(sparse: Image, other: Image, change: RowChange) -> Image:
-    """Return `other` overlaid with `sparse`, in the order of `other`. Withheld columns, and columns with an issue, are
+    """Return `other` overlaid with `sparse`, in the order of `other`. Withheld columns and columns with an issue are
     not filled in.
     """
     if not change.issues and not change.unavailable:
@@ -130,8 +130,8 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
     """Return the key from `image`. Key columns that the image lacks are taken from `before`.
 
     A key contains no NULL: a row with NULL in a key column has no key, because several such rows can exist. If an image
-    lacks a key column, the row's key is unknown. Neither is an error: the row is translated without a key, and a note
-    records why.
+    lacks a key column, the row's key is unknown. Neither case is an error: the row is translated without a key, and a
+    note records the reason.
 
     Raises:
         MessageError: INVALID_FIELD for a key column without exactly one faithful value; KEY_CHANGE_INCOMPLETE if the
@@ -156,7 +156,7 @@ def _key(change: RowChange, image: Image, before: Image | None) -> Key:
 
 
 def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
-    """Return whether an update wrote the NULL that its key now contains, as far as the message shows."""
+    """Return whether an update wrote the NULL that the row's key now contains, as far as the message shows."""
     if change.op != "u":
         return False
     nulls = [name for name in change.key_columns if name in image and image[name] is None and name not in old]
@@ -164,8 +164,8 @@ def _may_have_left_a_key(change: RowChange, image: Image, old: Image) -> bool:
 
 
 def _left_key(change: RowChange, old: Image) -> str | None:
-    """Return the row's key before a key change. None if the old key contained NULL, because then no consumer has the
-    row.
+    """Return the row's key before a key change, or None if the old key contained NULL, because no consumer has the row
+    in that case.
 
     Raises:
         MessageError: KEY_CHANGE_INCOMPLETE, because `old` lacks a key column.

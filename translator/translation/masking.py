@@ -1,4 +1,4 @@
-"""Masks. Every change passes through this module after its dialect and before anything else uses it.
+"""Masks. Every change passes through this module after the dialect has decoded it and before anything else uses it.
 
 Events, keys, images, records, schemas and guards only see the masked change. A message that cannot be translated cannot
 be masked, so it is left out: see `Translator` and `dead_letter` (docs/decisions/0010-masks.md).
@@ -30,7 +30,7 @@ class SourceMasks:
         warn: called for each table whose key is masked.
 
     Raises:
-        ConfigError: a rule requires a key, and none is set; or a rule is for an unknown type.
+        ConfigError: a rule requires a key, but none is set; or a rule is for an unknown type.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class SourceMasks:
             ConfigError: a rule would remove the table's row key.
         """
         if not set("*?").isdisjoint(table.table):
-            return  # for a pattern, only messages show which tables and rules apply
+            return  # for a pattern, only messages show which tables match and which rules apply
         masks = self.of_table(TableName(None, None, table.table))
         if masks is None:
             return

@@ -1,4 +1,6 @@
-"""The knowledge of a process beyond the messages: schemas already published, metadata already learned."""
+"""The knowledge of a process beyond the messages: schemas that were already published, and metadata that was already
+learned.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +26,8 @@ def _nobody(source: str, key: str) -> None:
 
 
 class MetadataCatalog:
-    """Filled from the compacted topics at startup, then by this process and by following those topics.
+    """The catalog is filled from the compacted topics at startup. Later entries come from this process and from
+    following these topics.
 
     Args:
         conflict: called with the source and the metadata key if two documents contradict each other.
@@ -53,10 +56,10 @@ class MetadataCatalog:
         """Accept schemas to publish. Their names come from messages, and the schemas topic keeps every schema.
 
         Raises:
-            MessageError: LIMIT_EXCEEDED. None is accepted.
+            MessageError: LIMIT_EXCEEDED, and none of the schemas is accepted.
         """
         known = self._schemas[source]
-        # Counted without a copy, because a source can have thousands of schemas.
+        # The schemas are counted without making a copy, because a source can have thousands of them.
         if len(known) + sum(key not in known for key in topic_keys) > allowed:
             reason = f"the source has {len(known)} table schemas, and {allowed} are allowed (limits.schemas)"
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
@@ -77,7 +80,8 @@ class MetadataCatalog:
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
 
     def learn(self, source: str, key: str, document: bytes, dialect: Dialect) -> bool:
-        """Learn a source's metadata document. Returns False if a newer document for this key is known, which is kept.
+        """Learn a source's metadata document. Returns False if a newer document for this key is known, which is then
+        kept.
 
         Learning the same document again has no effect. If two documents contradict each other, the newer one is kept,
         in whatever order they arrive, so that all processes and replays reach the same state (docs/formats/qlik.md §11,
@@ -108,7 +112,7 @@ class MetadataCatalog:
 
         Raises:
             MessageError: the dialect rejects the document or raises an unexpected error (INTERNAL). A document that
-                somebody else wrote must not stop the process.
+                another program wrote must not stop the process.
         """
         try:
             return self.learn(translator.source, key, document, translator.dialect)
@@ -126,14 +130,14 @@ class MetadataCatalog:
         return lambda key: self._metadata.get((source, key))
 
     def give_up(self, source: str, key: str) -> None:
-        """Record that this metadata did not arrive in time, so that later messages do not wait for it again."""
+        """Record that metadata did not arrive in time, so that later messages do not wait for it again."""
         remember(self._given_up, (source, key), None)
 
     def is_given_up(self, source: str, key: str) -> bool:
         return (source, key) in self._given_up
 
     def refuse(self, source: str, key: str, reason: MessageError) -> None:
-        """Record that this key's document cannot be read, so that no message asks for it again."""
+        """Record that this key's document cannot be read, so that no message requests it again."""
         remember(self._refused, (source, key), reason)
 
     def refusal(self, source: str, key: str) -> MessageError | None:
@@ -142,7 +146,7 @@ class MetadataCatalog:
 
 
 def remember(known: dict[Named, V], name: Named, value: V) -> None:
-    """Store a fact about a key. Beyond REMEMBERED keys, the oldest one is forgotten, and the next message that needs it
+    """Store a fact about a key. Beyond REMEMBERED keys, the oldest key is forgotten, and the next message that needs it
     waits again.
     """
     known[name] = value
@@ -151,7 +155,7 @@ def remember(known: dict[Named, V], name: Named, value: V) -> None:
 
 
 def _disagree(known: object, learned: object) -> bool:
-    """Return whether two documents without versions contradict each other: their bytes differ."""
+    """Return whether two documents contradict each other. Documents without versions do so if their bytes differ."""
     if isinstance(known, Versioned) and isinstance(learned, Versioned):
         return known.content != learned.content
     return True

@@ -1,6 +1,7 @@
-"""A source's native path: it turns common messages into the same records as `translate` and the codec.
+"""A source's native path, which turns common messages into the same records as `translate` and the codec do.
 
-Messages that it does not support take the plain path. A sample of its results is compared with the plain path.
+Messages that the native path does not support take the plain path. A sample of the results is compared with the plain
+path.
 """
 
 from __future__ import annotations
@@ -41,7 +42,7 @@ SELF_CHECK_EVERY = 1_000
 """One in this many messages is translated on both paths, which adds 0.05 us per message."""
 
 DIFFERENCE = "difference"
-"""The reason given for every message from a source after its self-check found a difference."""
+"""The reason given for every message from a source after the self-check has found a difference."""
 
 Taken: TypeAlias = TakenMessage | str
 """A translated message, or the reason why it was not translated."""
@@ -52,7 +53,7 @@ class PathDifference(Struct, frozen=True):
 
     Args:
         native, plain: the SHA-256 of one output's records, or the kind of result if the plain path has no records.
-            Neither reveals row data.
+            Neither value reveals row data.
     """
 
     topic: str
@@ -109,7 +110,7 @@ class NativePath:
     def take(self, messages: Sequence[Message]) -> Sequence[Taken]:
         """Return the result for each message in a run from one partition.
 
-        After the first difference it translates nothing more: neither the run with the difference nor any later one.
+        After the first difference, nothing more is translated: neither the run with the difference nor any later run.
         """
         if not self._is_off:
             first = messages[0]
@@ -164,7 +165,7 @@ def native_path(
     outputs: Sequence[tuple[Encoder, int]],
     report: Callable[[PathDifference], object] = _ignore,
 ) -> NativePath | str:
-    """Return a source's native path, or the reason why it has none.
+    """Return a source's native path, or the reason why the source has none.
 
     Args:
         outputs: each output's codec, with the canonical topic first, and its maximum record size in bytes.
@@ -204,7 +205,8 @@ def _table(
 ) -> NativeTable | None:
     """Return a table in the extension's format.
 
-    None leaves it to the plain path: masked tables, and tables that are not written to the canonical topic.
+    None leaves a table to the plain path. This applies to masked tables and to tables that are not written to the
+    canonical topic.
     """
     masks = translator.masks
     if masks is not None and not masks.takes_natively(layout):
@@ -215,7 +217,7 @@ def _table(
 
 
 def _rows(translator: Translator) -> NativeRows | str:
-    """Return the dialect's support for the native path, or the reason why it has none."""
+    """Return the dialect's support for the native path, or the reason why the native path cannot be used."""
     dialect = translator.dialect
     if not isinstance(dialect, HasNativeRows):
         return f"dialect {dialect.name} does not support it"

@@ -1,5 +1,5 @@
-"""Partition guards compare each message with earlier ones, to find what a single message cannot show
-(message.Guard).
+"""Partition guards, which compare each message with earlier messages, to find problems that a single message cannot
+show (message.Guard).
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from translator.translation.translate import Events, Result
 
 
 class Guards:
-    """The guards for a dialect's partitions. They see every message in order, before anything from it is written.
+    """The guards for a dialect's partitions. They see every message in order, before anything from the message is
+    written.
 
     Args:
         warn: called for findings that do not stop the process.
@@ -40,7 +41,7 @@ class Guards:
             self._tell(guard.inspect(message, result.changes))
 
     def missed(self, message: Message) -> None:
-        """Record that the partition's next message is not written now, so that its changes are unknown."""
+        """Record that the partition's next message is not written now, so that the guard does not know its changes."""
         guard = self._guard_of(message)
         if guard is not None:
             guard.missed()
@@ -50,7 +51,7 @@ class Guards:
     ) -> tuple[int, ContradictionError | None]:
         """Inspect a partition's next messages.
 
-        Returns how many of them may be written, and the reason to stop before the next one.
+        Returns the number of messages that may be written, and the reason to stop before the next message.
         """
         if self._guard_of(messages[0]) is not None:
             for number, (message, result) in enumerate(zip(messages, results, strict=True)):
@@ -63,7 +64,7 @@ class Guards:
     def inspect_taken(
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, ContradictionError | None]:
-        """Same as `inspect_run`, for messages that the native path translated."""
+        """Do the same as `inspect_run`, for messages that the native path translated."""
         guard = self._guard_of(messages[0])
         # Checked by attribute, because isinstance with a protocol takes 20 us.
         inspect: Callable[[Message, TakenMessage], list[Finding]] | None = getattr(guard, "inspect_taken", None)
@@ -88,7 +89,7 @@ class Guards:
             self._warn(finding.text)
 
     def forget(self) -> None:
-        """Start again, because other processes can have processed the partitions in the meantime."""
+        """Start again, because other processes may have processed the partitions in the meantime."""
         self._guards.clear()
 
 

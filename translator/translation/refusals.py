@@ -13,7 +13,7 @@ from translator.errors import ErrorCode, MessageError
 _PACKAGE = Path(__file__).parents[1]
 
 MAX_REASON = 1_000
-"""Maximum length of a reason. Names in messages can be long, and a dead letter must fit into its topic."""
+"""Maximum length of a reason. Names in messages can be long, but a dead letter must fit into its topic."""
 
 _OF_NO_MESSAGE = frozenset({ErrorCode.HELD, ErrorCode.INTERNAL, ErrorCode.TOO_LARGE, ErrorCode.TOPIC_REFUSED})
 """Codes whose reasons contain only table names, sizes and line references to this package, but no other text from a
@@ -41,7 +41,7 @@ _FIXED_TEXTS: Mapping[ErrorCode, str] = {
 """The meaning of each code whose reasons can contain text from a message."""
 
 _LINES = 2
-"""Files whose lines are shared by all dialects. In a reason, the line that called them is more useful."""
+"""Files whose code all dialects share. In a reason, the line that called this code is more useful."""
 
 
 def bounded(reason: str) -> str:

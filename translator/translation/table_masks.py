@@ -1,4 +1,4 @@
-"""The masks for one table: which columns are masked, and how its rows and schemas look without their values."""
+"""The masks for one table: which columns are masked, and how rows and schemas look without the masked values."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from translator.message import Image, OtherChange, RowChange
 from translator.translation.mask_values import TEXT, Masked
 
 NOTE = "MASKED"
-"""Note on an event from which something was left out because of a mask. `MASKED=col`: that column is masked."""
+"""Note on an event from which something was left out because of a mask. `MASKED=col` means that this column is masked.
+"""
 
 KEPT = 4096
 """Maximum number of tables per source to cache, because table and column names come from messages."""
@@ -59,7 +60,7 @@ class ColumnMasks(dict[str, Mask | None]):
         return all(self[name] is None for name in self.types)
 
     def leave(self, change: RowChange) -> bool:
-        """Return whether a row certainly needs no masking, which is true for nearly all rows. Takes 1 us."""
+        """Return whether a row certainly needs no masking, which is true for nearly all rows. The check takes 1 us."""
         clear, before, after = self.clear_names, change.before, change.after
         return (
             (after is None or after.keys() <= clear)
@@ -82,8 +83,8 @@ class ColumnMasks(dict[str, Mask | None]):
         return found
 
     def _find(self, name: str) -> Mask | None:
-        """Return the first rule that matches. A rule that keeps a column must match with certainty. A masking rule
-        matches when in doubt.
+        """Return the mask from the first rule that matches. A rule that keeps a column must match with certainty. A
+        masking rule also matches when in doubt.
         """
         type_ = self.types.get(name)
         for rule, mask in self._rules:
@@ -111,8 +112,8 @@ class TableMasks:
 
     def masks_of(self, types: Mapping[str, str]) -> ColumnMasks:
         """Return the masks for columns with these types."""
-        # Compared by identity, because a dialect uses one mapping for all rows with the same layout. The mapping is
-        # kept, so that no other mapping can get the same id.
+        # Mappings are compared by identity, because a dialect uses one mapping for all rows with the same layout. The
+        # mapping is kept, so that no other mapping can get the same id.
         found = self._masks.get(id(types))
         if found is None:
             if len(self._masks) >= _LISTS:
@@ -134,7 +135,7 @@ class TableMasks:
             try:
                 self.check_key(masks, change.key_columns)
             except ConfigError as error:
-                # The key is only what this message says, and must not stop the other tables.
+                # The key comes only from this message, and must not stop other tables.
                 raise MessageError(ErrorCode.KEY_MISSING, str(error)) from None
         touched: dict[str, Mask] = {}
         change.before = _masked(change.before, masks, touched)
@@ -157,7 +158,8 @@ class TableMasks:
         """Check that masks leave a usable key.
 
         Raises:
-            ConfigError: rows would have no key, or several rows the same one; or the result depends on an unknown type.
+            ConfigError: rows would have no key, or several rows would have the same key; or the result depends on an
+                unknown type.
         """
         for name in key:
             mask = masks[name]
@@ -260,14 +262,15 @@ def _leave_names_out(change: RowChange, masks: ColumnMasks, touched: dict[str, M
 
 
 _of_row = re.compile(r"(UPDATE BEFORE )?\$\.").match
-"""A path into the message, used as a name in `ext`, for a field that was not translated."""
+"""A path into the message, which is used as a name in `ext` for a field that was not translated."""
 
 
 def _leave_members_out(change: RowChange, *, certain: bool) -> bool:
-    """Leave out the writer's additional fields that could contain parts of the row. Returns whether there were any.
+    """Leave out the writer's additional fields that could contain parts of the row. Returns whether any were left out.
 
     Args:
-        certain: no column in the table is masked. An untranslated field (`$.key`) can still be.
+        certain: it is certain that no column in the table is masked. An untranslated field (`$.key`) can still contain
+            masked values.
     """
     kept = {name: text for name, text in (change.ext or {}).items() if not _of_row(name)} if certain else {}
     if len(kept) == len(change.ext or {}):

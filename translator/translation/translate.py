@@ -1,4 +1,5 @@
-"""THE CORE: turn a message into its events or one dead letter. Pure: no clock, no I/O, no other message.
+"""The core, which turns a message into its events or one dead letter. It is pure: it uses no clock, no I/O and no other
+message.
 
 A dialect determines what changed. This module contains what all dialects share: limits, positions, ids and dead
 letters. Keys and images are in `event_builders`.
@@ -44,16 +45,17 @@ METADATA_MISSING = (
     "was not learned in time; replay when its metadata message has arrived. The source must also read the topic of the"
     " metadata messages. If the task publishes none, see the options untyped: translate, and topics of the dialect"
 )
-"""The reason if the metadata has to come from another message."""
+"""The reason given if the metadata has to come from another message."""
 
 RUN = 32
-"""Number of messages to translate together. A larger number brings no gain, and the process does nothing else in the
-meantime.
+"""Number of messages to translate together. A larger number would not be faster, and the process does nothing else in
+the meantime.
 """
 
 
 class Events(Struct, frozen=True, gc=False):
-    """The message was translated. Contains its events in order, each with the schema that its `schema_id` refers to.
+    """The result for a message that was translated: its events in order, each with the schema to which its `schema_id`
+    refers.
 
     `changes` is the dialect's result, one per event.
     """
@@ -70,7 +72,7 @@ Result: TypeAlias = Events | DeadLetter | Skip | Learned | Needs
 
 
 def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
-    """The tables in rows and announcements. Transaction markers and watermarks belong to no table."""
+    """Return the tables in rows and announcements. Transaction markers and watermarks belong to no table."""
     return frozenset(
         change.table
         for change in changes
@@ -88,7 +90,7 @@ class Translator:
     """Translates messages from one source.
 
     Args:
-        order: how to order its rows; None for the order of arrival.
+        order: how to order the source's rows; None for the order of arrival.
         masks: the source's column masks, or None.
     """
 
@@ -109,7 +111,7 @@ class Translator:
 
     @property
     def shows_messages(self) -> bool:
-        """Return whether original messages, and reasons that quote them, may be written or shown."""
+        """Return whether original messages, and reasons that quote these messages, may be written or shown."""
         return self.masks is None or self.masks.keeps_messages
 
     def translate(self, message: Message) -> Result:
@@ -176,7 +178,7 @@ class Translator:
             return None
 
     def announcement(self, message: Message, learned: Learned) -> Events | DeadLetter:
-        """Return the events from a metadata message that also announces something."""
+        """Return the events of a metadata message that also announces a change."""
         return self._events(message, learned.announces)
 
     def encode(self, codec: Encoder, message: Message, events: Events) -> list[Record] | DeadLetter:

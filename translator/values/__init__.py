@@ -1,4 +1,5 @@
-"""Convert source scalars to canonical scalars by the declared column type, using tables instead of branches on content.
+"""Convert source scalars to canonical scalars according to the declared column type, using tables and no branches on
+content.
 
 Row images contain canonical scalars (docs/design.md §4.2). The encoding depends on the column type and never on the
 value. A value that has no faithful encoding raises `Unrepresentable`: the column is left out of the image and reported

@@ -1,4 +1,4 @@
-"""Convert Avro logical types: counts of days or fractions of a second, and unscaled decimals.
+"""Convert values of Avro's logical types: counts of days or fractions of a second, and unscaled decimals.
 
 The result is canonical text, or text that another type's converter accepts.
 """
@@ -15,7 +15,8 @@ _EPOCH = datetime(1970, 1, 1)
 _SECONDS_A_DAY = 86_400
 
 _WIDEST_DECIMAL = MAX_EXPONENT * 10 // 24
-"""Maximum decimal size in bytes. Each byte holds 2.4 digits. Longer decimals are not written (docs/design.md §4.2)."""
+"""Maximum size of a decimal in bytes. A byte holds 2.4 digits. Longer decimals are not written (docs/design.md §4.2).
+"""
 
 
 def _count(value: object) -> int:

@@ -44,7 +44,9 @@ def _spelled(canonical: str, plain: Converter) -> Converter:
 
 
 def bounded_integer(low: int, high: int) -> Converter:
-    """Digits as text: 0.3 us against 0.7 us. A number: 0.07 us against 0.2 us."""
+    """Return a converter for integers. Digits as text take 0.3 us against 0.7 us, and a number takes 0.07 us against
+    0.2 us.
+    """
 
     def convert(value: object) -> int:
         if type(value) is int:
@@ -56,7 +58,7 @@ def bounded_integer(low: int, high: int) -> Converter:
             except ValueError:
                 return to_bounded_integer(low, high, value)
             # int() accepts blanks, underscores and digits from all scripts. Formatting the result shows whether int()
-            # changed any.
+            # changed the text.
             if low <= number <= high and str(number) == value:
                 return number
         return to_bounded_integer(low, high, value)
@@ -64,7 +66,7 @@ def bounded_integer(low: int, high: int) -> Converter:
     return convert
 
 
-# 19 digits always fit. Numbers with 20 digits are rare and take the plain path. 0.25 us against 1.0 us.
+# 19 digits always fit. Numbers with 20 digits are rare and take the plain path. This takes 0.25 us against 1.0 us.
 uint64 = _spelled("0|[1-9][0-9]{0,18}", to_uint64)
 
 _SIGN = "(?:-(?=[0-9.]*[1-9]))?"
@@ -80,13 +82,15 @@ _plain_decimal = re.compile(rf"{_SIGN}(?:0|[1-9][0-9]{{0,99}})(?:\.[0-9]{{1,99}}
 
 
 def decimal(value: object) -> str:
-    """No exponent and no trailing zeros: 0.3 us against 1.7 us."""
+    """Convert a decimal. Without an exponent and trailing zeros, this takes 0.3 us against 1.7 us."""
     text = _exact_text(value)
     return text if _plain_decimal(text) else to_decimal(value)
 
 
 def scaled_decimal(precision: int, scale: int) -> Converter:
-    """A decimal(p,s) with exactly s fraction digits: 0.3 us against 2.5 us. With fewer digits: 0.7 us."""
+    """Return a converter for decimal(p,s). With exactly s fraction digits, it takes 0.3 us against 2.5 us; with fewer,
+    0.7 us.
+    """
     plain = partial(to_scaled_decimal, precision, scale)
     digits = precision - scale
     if scale < 0 or digits < 0:  # Oracle decimals with trailing or leading zeros are too rare for a shortcut
@@ -112,7 +116,7 @@ _common_float = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?(?:[eE][+-]?[0-9]{1,
 
 
 def float64(value: object) -> float | str:
-    """Digits and a point: 0.35 us against 0.6 us."""
+    """Convert a double. Digits and a point take 0.35 us against 0.6 us."""
     if type(value) is float:
         return to_float64(value)
     text = _exact_text(value)
@@ -123,7 +127,9 @@ _single = struct.Struct("<f").pack
 
 
 def float32(value: object) -> float | str:
-    """0.7 us against 1.6 us for numbers with up to six digits, which are all distinct in single precision."""
+    """Convert a single-precision number. Up to six digits, which are all distinct in single precision, take 0.7 us
+    against 1.6 us.
+    """
     number = float64(value)
     if type(number) is float and SMALLEST_NORMAL_SINGLE <= abs(number) <= LARGEST_SINGLE:
         short = float(f"{number:.6g}")
@@ -154,7 +160,7 @@ _local = re.compile(rf"{_DAY}[T ]{_CLOCK}{_FRACTION}\Z").match
 
 
 def timestamp(value: object) -> str:
-    """0.4 us against 4.2 us."""
+    """Convert a local timestamp. This takes 0.4 us against 4.2 us."""
     if type(value) is str and _local(value):
         return value.replace(" ", "T")
     return to_timestamp(value)
@@ -163,8 +169,8 @@ def timestamp(value: object) -> str:
 _zoned = re.compile(rf"({_DAY}[T ]{_CLOCK})({_FRACTION})(Z|[+-](?:[01][0-9]|2[0-3]):[0-5][0-9])?\Z").match
 
 _AFTER_CHANGE = timedelta(days=1)
-"""No time zone ever shifted by more, and none returned to its old offset within two days of a change. A test checks
-this.
+"""No time zone has ever shifted by more than this, and none has returned to its old offset within two days of a change.
+A test checks both.
 """
 
 
@@ -172,7 +178,7 @@ def timestamptz_in(default_zone: str | None) -> Converter:
     """Return a converter for times with a zone. `default_zone` applies to text without a zone. If it is None, such text
     is an issue.
 
-    A UTC time takes 0.65 us against 10 us, and one that is converted to UTC takes 1.5 us.
+    A time in UTC takes 0.65 us against 10 us, and a time that is converted to UTC takes 1.5 us.
     """
     default = zone(default_zone) if default_zone is not None else None
     plain = partial(to_timestamptz, default)

@@ -16,9 +16,10 @@ MAX_EXPONENT = 2_000
 """
 
 MAX_ZEROS = 400
-"""Zeros that a decimal's plain form may have although its text does not: enough for every double (5e-324).
+"""Maximum number of zeros that a decimal's plain form may have in addition to its text. This is enough for every double
+(5e-324).
 
-Six bytes such as `1e1999` would otherwise become 2 000, so a message of one megabyte would fill the memory.
+Otherwise, six bytes such as `1e1999` would become 2 000 bytes, and a message of one megabyte could fill the memory.
 """
 
 _WIDEST = 10 ** (MAX_EXPONENT + 1)
@@ -92,7 +93,7 @@ def _decimal_of(value: object) -> Decimal:
             raise Unrepresentable("NOT_A_NUMBER", value)
         try:
             number = Decimal(text)
-        except InvalidOperation:  # matches the pattern, but its exponent has more digits than Decimal supports
+        except InvalidOperation:  # matches the pattern, but the exponent has more digits than Decimal supports
             raise Unrepresentable("EXPONENT_OUT_OF_RANGE", value) from None
     exponent = number.as_tuple().exponent
     if not isinstance(exponent, int):  # only NaN and the infinities contain a letter
@@ -104,7 +105,7 @@ def _decimal_of(value: object) -> Decimal:
 
 
 def _zeros(value: object, number: Decimal, exponent: int) -> int:
-    """Return how many digits the plain form has in addition to those that were sent."""
+    """Return the number of digits in the plain form in addition to the digits that were sent."""
     if -MAX_ZEROS <= exponent <= MAX_ZEROS or (exponent > 0 and not number):  # 0E9 is 0
         return 0
     sent = _sent_digits(value) if isinstance(value, str) else len(number.as_tuple().digits)
@@ -136,7 +137,7 @@ def to_scaled_decimal(precision: int, scale: int, value: object) -> str:
     digits = whole + fraction.ljust(scale, "0")
     end = max(
         len(whole) + scale, 0
-    )  # counts the digits that the type keeps (a negative scale ends them before the point)
+    )  # counts the digits that the type keeps (with a negative scale, they end before the point)
     if digits[end:].strip("0"):
         raise Unrepresentable("SCALE_EXCEEDED", value)
     if len(digits[:end].lstrip("-0")) > precision:

@@ -20,7 +20,9 @@ Raises:
 
 
 class Unrepresentable(Exception):
-    """A value without a faithful canonical form. `code` is the reason. `raw` is the value's text, of any length."""
+    """A value without a faithful canonical form. `code` is the reason. `raw` is the value's text, which can have any
+    length.
+    """
 
     def __init__(self, code: str, raw: object) -> None:
         super().__init__(code)

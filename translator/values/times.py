@@ -11,7 +11,9 @@ from zoneinfo import ZoneInfo
 from translator.values.scalar import Assumed, Unrepresentable, text_of
 
 OVERLAP, GAP = "TZ_OVERLAP", "TZ_GAP"
-"""Assumptions about a local time that occurs twice (clocks were set back) or never (clocks were set forward)."""
+"""Assumptions about a local time that occurs twice (because clocks were set back) or never (because clocks were set
+forward).
+"""
 
 _DATE = re.compile(r"(\d{4})-(\d{2})-(\d{2})\Z", re.ASCII)
 _TIME = re.compile(r"(-?)(\d{1,3}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?\Z", re.ASCII)
@@ -20,14 +22,16 @@ _TIMESTAMP = re.compile(
 )
 
 
-# Years before 1 and after 9999 as printed by Oracle and PostgreSQL, and PostgreSQL's infinite times.
+# Years before 1 and after 9999, as printed by Oracle and PostgreSQL, and PostgreSQL's infinite times.
 _BEYOND = re.compile(
     r"(?:(?:-\d{4,}|\+?\d{5,})-\d{2}-\d{2}(?:[T ]\d{2}:\d{2}:\d{2}\S*)?|\d{4,}-\d{2}-\d{2}.* BC|-?infinity)\Z", re.ASCII
 )
 
 
 def date_text(year: int, month: int, day: int, raw: object) -> str:
-    """`YYYY-MM-DD`. A date that does not exist (including zero dates), or a year without four digits, is an issue."""
+    """Return `YYYY-MM-DD`. A date that does not exist (such as a zero date), or a year without four digits, is an
+    issue.
+    """
     try:
         date(year, month, day)
     except (ValueError, OverflowError):
@@ -61,7 +65,7 @@ def to_date(value: object) -> str:
 
 
 def to_time(value: object) -> str:
-    """`[-]HH:MM:SS[.f...]`. MySQL's TIME ranges to 838 hours in both directions. Zero has no sign."""
+    """Return `[-]HH:MM:SS[.f...]`. MySQL's TIME covers up to 838 hours in both directions. Zero has no sign."""
     match = _TIME.match(text_of(value))
     if match is None or int(match[3]) > 59 or int(match[4]) > 59:
         raise Unrepresentable("INVALID_TIME", value)

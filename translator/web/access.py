@@ -1,4 +1,4 @@
-"""Access to values and actions: nobody, users with a token, or users authenticated by a proxy."""
+"""Access to values and actions: for nobody, for users with a token, or for users authenticated by a proxy."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _COOKIE = "cdc_desk"
 
 _SESSION_SECONDS = 12 * 60 * 60
 _SESSIONS = 1000
-"""Maximum number of sessions. The oldest one ends when there are more."""
+"""Maximum number of sessions. Beyond it, the oldest session ends."""
 
 _FAILURE_SECONDS = 1.0
 """Pause after a wrong token, for everyone who logs in. Otherwise, parallel requests could guess at any speed."""
 
 _ATTEMPTS = 8
-"""Maximum number of logins that wait for this pause. Further ones are rejected."""
+"""Maximum number of logins that wait for this pause. Further logins are rejected."""
 
 
 _pause = asyncio.sleep
@@ -37,8 +37,9 @@ class Access:
     """The configured ways to log in, if any.
 
     Args:
-        token: anyone who presents it can see values and act.
-        trusted_header: set by a proxy that authenticates users. Without the proxy, anyone could set it.
+        token: anyone who presents this token can see values and act.
+        trusted_header: a header set by a proxy that authenticates users. Without the proxy, anyone could set the
+            header.
         say: called with each login and each action, without the token.
     """
 
@@ -48,7 +49,7 @@ class Access:
         self._token = token
         self._trusted_header = trusted_header
         self._say = say
-        self._sessions: dict[bytes, float] = {}  # by the digest of the cookie: when the session ends
+        self._sessions: dict[bytes, float] = {}  # end of each session, by the digest of its cookie
         self._attempts = 0
         self._turn = asyncio.Lock()
 
@@ -63,7 +64,7 @@ class Access:
         return self._sessions.get(_digest(request), 0.0) > time.monotonic()
 
     async def log_in(self, request: web.Request, token: str, response: web.Response) -> bool:
-        """Log a client in if the token is correct. Returns whether it was.
+        """Log a client in if the token is correct. Returns whether the token was correct.
 
         Raises:
             HTTPTooManyRequests: too many other logins are being checked.

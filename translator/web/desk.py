@@ -1,4 +1,4 @@
-"""The playground as a standalone application: no broker, no configuration, one machine."""
+"""The playground as a standalone application that needs no broker and no configuration, and runs on one machine."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def application(
     Args:
         hosts: accepted host names, in addition to this machine's names.
         service: adds pages for its status and dead letters.
-        access: access to values and actions. Without it, nobody has access.
+        access: access to values and actions. If None, nobody has access.
         sink: adds a page for its tables.
     """
     known = _LOCAL | {host.lower() for host in hosts}

@@ -17,7 +17,7 @@ _OPERATIONS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE", "r": "row of a full 
 
 
 class ColumnView(Struct, frozen=True):
-    """A column in a row. A value is None if the event does not have the column in that image."""
+    """A column in a row. A value is None if the column is not in that image of the event."""
 
     name: str
     before: str | None

@@ -34,7 +34,7 @@ def guarded(hosts: Collection[str]) -> list[Middleware]:
     """Return an application's middlewares.
 
     Args:
-        hosts: accepted host names, in lower case. This stops a foreign site whose name resolves to this machine.
+        hosts: accepted host names, in lower case. This blocks a foreign site whose name resolves to this machine.
     """
 
     @web.middleware
@@ -62,7 +62,8 @@ async def form(request: web.Request) -> Mapping[str, object]:
     """Return a form's fields.
 
     Raises:
-        HTTPRequestTimeout: the client does not send them in time, so that it cannot keep connections open.
+        HTTPRequestTimeout: the client does not send the fields in time. The limit prevents clients from keeping
+            connections open.
     """
     try:
         async with asyncio.timeout(_BODY_SECONDS):
@@ -97,13 +98,13 @@ def _host(host: str) -> str:
     """Return the name without the port.
 
     Raises:
-        ValueError: it is not an address.
+        ValueError: the text is not an address.
     """
     return (urlsplit(f"//{host}").hostname or "").lower()
 
 
 def _is_ours(request: web.Request) -> bool:
-    """Return whether a form was sent from our own page. Browsers report this, and other programs send no origin.
+    """Return whether a form was sent from our own page. Browsers report the origin, and other programs send none.
 
     Raises:
         ValueError: the origin is not an address.

@@ -24,7 +24,7 @@ from translator.translation.dead_letter import DeadLetter
 from translator.web.event_view import EventView, view
 
 BYTES = 1024 * 1024
-"""Maximum size of a message, and of everything that comes before it."""
+"""Maximum size of a message, and of all messages that precede it."""
 
 OPTIONS_BYTES = 16 * 1024
 """Maximum size of the options. Parsing YAML takes a second for each 30 KiB."""
@@ -55,7 +55,7 @@ class PastedMessage(Struct, frozen=True):
     Args:
         options: the dialect's options, and `tables`, as YAML.
         before: messages that precede it, such as Qlik metadata, one per line.
-        key: the record key, as text; empty for none.
+        key: the record key, as text; empty for no key.
     """
 
     message: str
@@ -67,7 +67,7 @@ class PastedMessage(Struct, frozen=True):
 
 
 class MessageReading(Struct, frozen=True):
-    """A message's result, and everything shown about it.
+    """The result for a message, and everything that is shown about it.
 
     Args:
         outcome: one of the four outcomes, with the names used in the glossary.
@@ -76,7 +76,7 @@ class MessageReading(Struct, frozen=True):
         decisions: lines without row data.
         layout: names, types and lengths in the message, without row data.
         raw: the message as shown next to its events.
-        finding: what recognition found, if requested.
+        finding: the result of recognition, if requested.
     """
 
     dialect: str

@@ -1,4 +1,4 @@
-"""Render templates. Anything from a message is text: escaped, with invisible characters made visible."""
+"""Render templates. Anything from a message is rendered as text: escaped, with invisible characters made visible."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Nav: TypeAlias = Sequence[tuple[str, str]]
 
 Found = TypeVar("Found")
 
-# Control and format characters can reverse the direction of a line, hide in it, or end it.
+# Control and format characters can be invisible, or can reverse the direction of a line or end it.
 _INVISIBLE = frozenset({"Cc", "Cf", "Zl", "Zp", "Cs", "Co"})
 _LINES = frozenset("\n\t")
 
@@ -60,7 +60,7 @@ def page(template: str, *, status: int = 200, nav: Nav = (), **content: Any) -> 
 
 _ANSWER_SECONDS = 30.0
 
-# Separate from the threads that translate messages, so that the playground works while no broker responds.
+# These threads are separate from those that translate messages, so that the playground works while no broker responds.
 _THREADS = ThreadPoolExecutor(max_workers=4, thread_name_prefix="desk")
 
 
@@ -82,5 +82,5 @@ async def asked(ask: Callable[[], Found], nav: Nav, *, seconds: float | None = _
 
 @cache
 def static(name: str) -> bytes:
-    """Return a file from the `static` folder. Its name never comes from a request."""
+    """Return a file from the `static` folder. The file name never comes from a request."""
     return resources.files("translator.web").joinpath("static", name).read_bytes()

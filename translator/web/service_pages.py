@@ -119,7 +119,7 @@ class ServicePages:
             raise web.HTTPForbidden(reason="log in first: a replay writes events")
         if execute:
             self._access.note(request, f"replay of {quote(source)}, {quote(code)}")
-        # A replay takes as long as its letters need.
+        # A replay takes as long as its letters require.
         report = await asked(lambda: self._view.replay(source, code, execute=execute), self._nav, seconds=None)
         if isinstance(report, web.Response):
             return report
@@ -166,7 +166,7 @@ def joined(schema: TableSchema) -> str:
 
 
 def _inside(path: str) -> str:
-    """Return a path of these pages. Any other path redirects to the letters."""
+    """Return a path if it belongs to these pages. Any other path is replaced by that of the letters."""
     return path if path.startswith("/letters/") and path.isprintable() and "//" not in path else "/letters"
 
 

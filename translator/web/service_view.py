@@ -1,4 +1,4 @@
-"""The service as the pages show it: its status, its dead letters, and what a replay would do. All of it is read from
+"""The service as the pages show it: its status, its dead letters, and the effect of a replay. All data is read from
 topics.
 """
 
@@ -25,14 +25,14 @@ _BROKER_SECONDS = 10.0
 
 _STATUS_SECONDS = 2.0
 _LETTERS_SECONDS = 10.0
-"""Seconds to cache a query, so that brokers are not queried more often when many users read the page."""
+"""Seconds for which a query is cached, so that brokers are not queried more often when many users read the page."""
 
 
 class LetterView(Struct, frozen=True):
     """A dead letter.
 
     Args:
-        layout: names, types and lengths in its message; only the size for a source with masks.
+        layout: names, types and lengths in the message; only the size for a source with masks.
         now: what the message would become with the current configuration, in lines without row data.
         raw: the message; None if it must not be shown.
         events: the resulting events; empty if they must not be shown.
@@ -51,7 +51,7 @@ class ServiceView:
 
     def __init__(self, settings: Settings, say: Callable[[str], None]) -> None:
         timing = settings.timing
-        # A page is not worth waiting longer for, and each wait occupies a thread.
+        # Waiting longer for a page is not worthwhile, and each wait occupies a thread.
         timing = timing.model_copy(update={"broker_wait": min(timing.broker_wait, _BROKER_SECONDS)})
         settings = settings.model_copy(update={"timing": timing})
         self.settings = settings
@@ -72,7 +72,7 @@ class ServiceView:
         return self._letters.get()
 
     def letter(self, partition: int, offset: int, *, reveal: bool) -> LetterView | None:
-        """Return a letter, or None if there is none at that position.
+        """Return a letter, or None if no letter is at that position.
 
         Args:
             reveal: include the complete message and its events, if masks allow it.

@@ -1,4 +1,4 @@
-"""The sink as the pages show it: its tables, batches and quarantine, from the JSON output of `spark-sink`.
+"""The sink as the pages show it: its tables, batches and quarantine, as read from the JSON output of `spark-sink`.
 
 The two programs do not import each other. The sink's commands are run as separate processes.
 """
@@ -30,7 +30,7 @@ class SinkTable(Struct, frozen=True):
     """A table in the lakehouse.
 
     Args:
-        parked: why its events wait, or None.
+        parked: the reason why the table is parked, or None.
         beside: columns that hold values from another source column with the same name.
         quarantined: number of events that cannot be applied, by reason.
     """
@@ -56,11 +56,11 @@ class SinkStatus(Struct, frozen=True):
 
 
 class SinkBatch(Struct, frozen=True):
-    """A batch. If it has no number, it stands for table changes between two batches.
+    """A batch. A batch without a number represents table changes between two batches.
 
     Args:
         offsets: by partition, the first applied offset and the end (exclusive).
-        tables: the tables that it changed, with their versions.
+        tables: the tables that the batch changed, with their versions.
     """
 
     batch: int | None
@@ -70,7 +70,7 @@ class SinkBatch(Struct, frozen=True):
 
 
 class QuarantinedEvent(Struct, frozen=True):
-    """An event that could not be applied, without its row."""
+    """An event that could not be applied, without its row data."""
 
     reason: str
     target: str
@@ -103,7 +103,7 @@ class SinkView:
         """Return the current state, at most a few seconds old.
 
         Raises:
-            FatalError: the sink's program failed; the text gives the reason.
+            FatalError: the sink's program failed. The text gives the reason.
         """
         return self._state.get()
 
