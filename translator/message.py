@@ -1,8 +1,8 @@
 """The input and output types of a dialect.
 
-A dialect is `decode(Message) -> Outcome`. It determines the operation, the table, old and new values, and the source
-position. Everything that dialects have in common (keys, image states, positions, limits, dead letters) is implemented
-once, in `translate`.
+A dialect is `decode(Message) -> Outcome`. A dialect determines the operation, the table, old and new values, and the
+source position. Everything that dialects have in common (keys, image states, positions, limits, dead letters) is
+implemented once, in `translate`.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Scalar: TypeAlias = str | int | float | bool | None
 """A canonical value: a JSON value, already encoded according to docs/design.md §4.2."""
 
 Image: TypeAlias = dict[str, Scalar]
-"""Column name -> canonical value, in source order. NULL is None. Columns that were not sent are absent."""
+"""The canonical value of each column, in source order. NULL is None. Columns that were not sent are absent."""
 
 
 class Message(Struct, frozen=True, gc=False):
@@ -164,7 +164,7 @@ class Changes(Struct, gc=False):
 
 
 class Skip(Struct, frozen=True):
-    """The message intentionally has no change (a tombstone, a filler). It is counted under `reason`, a fixed
+    """The message intentionally has no change (a tombstone, a filler). The message is counted under `reason`, a fixed
     keyword.
     """
 

@@ -196,7 +196,7 @@ def integer(number: int) -> bytes:
     """Encode an `int`.
 
     Raises:
-        ValueError: it has more than 32 bits.
+        ValueError: the number has more than 32 bits.
     """
     return _INT[number]
 
@@ -205,7 +205,7 @@ def long(number: int) -> bytes:
     """Encode a `long`.
 
     Raises:
-        ValueError: it has more than 64 bits.
+        ValueError: the number has more than 64 bits.
     """
     # Times and offsets grow slowly, so their bits from the fourteenth up (8 ms, 8192 records) repeat. Repeated bits
     # take 0.18 us, and new bits take 0.7 us. A loop over the groups takes 0.9 us, and an event has three times.

@@ -1,7 +1,7 @@
 """The JSON Schema for JSON events, for consumers that validate what they receive.
 
 `python -m translator.codecs.json_schema` prints this schema, and docs/envelope.schema.json contains that output. The
-schema is derived from the Avro schema, so the fields are listed only once. Like version 1 itself, the JSON Schema
+JSON Schema is derived from the Avro schema, so the fields are listed only once. Like version 1 itself, the JSON Schema
 allows additional fields and values.
 """
 

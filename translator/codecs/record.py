@@ -71,7 +71,7 @@ RECORD_OVERHEAD = 512
 
 
 def record_size(record: Record) -> int:
-    """Return an upper bound for a record's size in a batch of its own, before compression."""
+    """Return an upper bound for the size of a record in its own batch, before compression."""
     size = len(record.key or b"") + len(record.value or b"") + RECORD_OVERHEAD
     for name, value in record.headers:
         size += len(name) + len(value or b"") + 10

@@ -44,8 +44,8 @@ def audit(
 ) -> None:
     """Report what happened to every raw record, based on the topics' contents and not on counters.
 
-    The command translates the records again. It does not join the consumer group and writes nothing. It exits with 1 if
-    a record was lost or an event has no raw record.
+    The command translates the records again. It does not join the consumer group and writes nothing. The exit code is 1
+    if a record was lost or an event has no raw record.
     """
     if partition is not None and topic is None:
         raise ConfigError("--partition requires --topic")

@@ -56,8 +56,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
 
     Settings that are valid but incomplete produce a warning, and the exit code is still 0. With --connect, the command
     prints one line for each check of the brokers and the registry. The exit code is 1 if any check is WRONG, for
-    example because all sampled records of a topic become dead letters. The command writes nothing to the brokers or the
-    registry.
+    example because all sampled records of a topic become dead letters. The command does not write anything.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

@@ -145,7 +145,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
 def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: int) -> None:
     """Show one dead letter, identified by its partition and offset in the dead-letter topic: reason, origin and form.
 
-    Values of the message are never shown. Its key, value and headers appear only as structure and lengths.
+    The message's values are never shown. Its key, value and headers appear only as structure and lengths.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.reader import LetterFilter, look
@@ -174,7 +174,7 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
 def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
     """Translate dead letters again, using the current configuration and the original coordinates.
 
-    Without --execute the command only reports what would happen. Letters that were already replayed are skipped. With
+    Without --execute, the command only reports what would happen. Letters that were already replayed are skipped. With
     --execute, the exit code is 1 if a table is still held because some of its letters have not been replayed.
     """
     settings = settings_module.load(config)
@@ -201,9 +201,9 @@ def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
 def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: Any) -> None:
     """Discard dead letters for a given reason: they stay in their topic but are no longer replayed.
 
-    Without --execute the command only lists them. Once all letters of a held table are replayed or discarded, the next
-    `dlq replay --execute` releases the table. Readers of the canonical topic never receive the changes in discarded
-    messages.
+    Without --execute, the command only lists the letters. Once all letters of a held table are replayed or discarded,
+    the next `dlq replay --execute` releases the table. Readers of the canonical topic never receive the changes in
+    discarded messages.
     """
     settings = settings_module.load(config)
     from translator.operations.dlq.discard import discard as discard_letters

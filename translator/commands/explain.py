@@ -1,4 +1,4 @@
-"""`translator explain`: show what the service makes of one raw record, and why."""
+"""`translator explain`: show how the service translates one raw record, and why."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from translator.translation.translate import Translator
 
 @click.command()
 @config_option
-@click.option("--values", is_flag=True, help="Print complete events as JSON. They contain row data.")
+@click.option("--values", is_flag=True, help="Print complete events as JSON, which contain row data.")
 @json_option
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
@@ -60,7 +60,7 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
 
 
 def _facts(message: Message, translator: Translator) -> dict[str, Any]:
-    """Print the parts of the record. Its row appears only as lengths."""
+    """Print the parts of the record. The row appears only as lengths."""
     return {
         "record": {
             "topic": message.topic,

@@ -32,7 +32,7 @@ _BROKER_WAIT_SECONDS = 20.0
     multiple=True,
     metavar="NAME=VALUE",
     help="Setting for the section kafka, such as bootstrap_servers=localhost:9092. Repeatable. ${NAME} is read from "
-    "the environment but is written to the file as ${NAME}. Use it for passwords.",
+    "the environment but is written to the file as ${NAME}. Use this form for passwords.",
 )
 @click.option(
     "--count", type=click.IntRange(2), default=200, show_default=True, help="Number of records to read per topic."

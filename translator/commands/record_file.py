@@ -125,7 +125,7 @@ def _form(text: bytes) -> Form:
     """Return whether a line is a record or a message, based on its fields.
 
     Raises:
-        ValueError: it is neither a record nor a message.
+        ValueError: the line is neither a record nor a message.
     """
     members = msgspec.json.decode(text, type=dict[str, msgspec.Raw] | None) or {}
     if not _VALUES.isdisjoint(members):

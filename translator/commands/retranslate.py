@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 def retranslate(config: Path, topic: str, partition: int, first: int, end: int, table: str | None, output: str) -> None:
     """Translate a range of a raw topic as the service does and write the events to a separate topic.
 
-    Dead letters are printed on standard error in the format of `translate`. They are not written to a topic.
+    Dead letters are not written to a topic but printed on standard error, in the format of `translate`.
     """
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.

@@ -30,7 +30,7 @@ from translator.errors import FatalError
 def send(config: Path, timeout: float, as_json: bool, topic: str, message: BinaryIO) -> None:
     """Write the message in a file to a raw topic and show how the running service translates it.
 
-    If FILE is `-`, the message comes from standard input. The message is treated like any other: consumers receive its
+    MESSAGE is the file, or `-` for standard input. The message in it is treated like any other: consumers receive its
     events, and a lakehouse receives its rows. To test a service that has consumers, send a message without a row, for
     example for a table in Canal's `heartbeat_tables`. The exit code is 1 for a dead letter, or if no result arrives in
     time.

@@ -47,7 +47,7 @@ from translator.translation.translate import Events
 )
 @click.option("--lines", is_flag=True, help="Treat each line of FILE as one message value, whatever it looks like.")
 @click.option("--raw", is_flag=True, help="Treat FILE as one message value.")
-@click.option("--strict", is_flag=True, help="Exit with 1 if there are dead letters.")
+@click.option("--strict", is_flag=True, help="Exit with 1 if any message became a dead letter.")
 @click.argument(
     "files",
     nargs=-1,
@@ -68,7 +68,7 @@ def translate(
 ) -> None:
     """Translate files of messages. Events go to standard output, dead letters and a summary to standard error.
 
-    A FILE (- is standard input) has one message per line. The first line determines the format of all lines:
+    A FILE (or - for standard input) has one message per line. The first line determines the format of all lines:
 
     \b
     messages  the JSON value of a message, as a console consumer prints it

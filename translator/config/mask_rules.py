@@ -1,8 +1,8 @@
 """Rules that mask columns (docs/masks.md): which columns a rule matches, by name and by type.
 
-When in doubt, a masking rule matches. It also compares names without regard to case, accents and invisible characters,
-and a name level that is missing on one side matches any name. A rule that keeps a column matches only the column's
-exact name.
+When in doubt, a masking rule matches. Such a rule also compares names without regard to case, accents and invisible
+characters, and a name level that is missing on one side matches any name. A rule that keeps a column matches only the
+column's exact name.
 """
 
 from __future__ import annotations

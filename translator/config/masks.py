@@ -50,19 +50,21 @@ class MaskSettings(Section):
 
 
 class MasksSettings(Section):
-    """Column masks. They apply to events and to everything else that is written or shown (docs/masks.md)."""
+    """Column masks, which apply to events and to everything else that is written or shown (docs/masks.md)."""
 
     key: SecretStr | None = Field(
         default=None,
         min_length=32,
-        description="Key for hashes: at least 32 random characters, as ${NAME}. Another key produces different hashes.",
+        description=(
+            "Key for hashes: at least 32 random characters, as ${NAME}. A different key produces different hashes."
+        ),
     )
     messages: Literal["leave_out", "keep"] = Field(
         default="leave_out",
         description=(
             "What to do with untranslatable messages of a source that has masks. leave_out: the dead letter contains "
-            "code and position, but neither the message nor anything from it. keep: the dead letter contains the "
-            "message, as for other sources."
+            "the error code and the position, but neither the message nor anything from it. keep: the dead letter "
+            "contains the message, as for other sources."
         ),
     )
     rules: tuple[MaskSettings, ...] = Field(default=(), description="Mask rules, tried in this order.")

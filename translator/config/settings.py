@@ -33,7 +33,7 @@ class TopicsSettings(Section):
     """Settings for creating the topics that the translator writes."""
 
     create: bool = Field(
-        default=True, description="Create missing topics. false: the translator does not start if one is missing."
+        default=True, description="Create missing topics. false: the translator does not start if a topic is missing."
     )
     partitions: int = Field(
         default=4,
@@ -167,7 +167,7 @@ class MetricsSettings(Section):
         default=100,
         ge=0,
         le=10_000,
-        description="Number of tables with their own metric series. The others share the series `other`.",
+        description="Number of tables that get their own metric series. All other tables share the series `other`.",
     )
     otlp: Otlp | None = Field(
         default=None,
@@ -176,7 +176,7 @@ class MetricsSettings(Section):
 
 
 class Timing(Section):
-    """Timeouts and intervals, in seconds. They must satisfy: delivery < rebalance < the grace period of the pod."""
+    """Timeouts and intervals, in seconds. Required: delivery < rebalance < the grace period of the pod."""
 
     session: float = Field(
         default=30,
@@ -198,8 +198,8 @@ class Timing(Section):
         default=60,
         gt=0,
         description=(
-            "Maximum time without progress before the process exits. It applies to the event loop, and to a delivery "
-            "or a rebalance that has already exceeded its own time limit."
+            "Maximum time without progress before the process exits. This limit applies to the event loop, and to a "
+            "delivery or a rebalance that has already exceeded its own time limit."
         ),
     )
     metadata_wait: float = Field(
@@ -213,7 +213,9 @@ class Timing(Section):
     broker_wait: float = Field(
         default=120, ge=0, description="How long to wait at startup for the brokers and the registry to respond."
     )
-    summary: float = Field(default=60, ge=0, description="Interval between summary lines in the log. 0 disables them.")
+    summary: float = Field(
+        default=60, ge=0, description="Interval between summary lines in the log. 0 disables the summary."
+    )
 
     @model_validator(mode="after")
     def _consistent(self) -> Timing:
@@ -237,8 +239,8 @@ class Bounds(Section):
         default=256 * 1024 * 1024,
         ge=1024,
         description=(
-            "Maximum bytes of raw records that are waiting for translation. The same limit applies separately to "
-            "records that are waiting for delivery."
+            "Maximum size, in bytes, of raw records that are waiting for translation. The same limit applies "
+            "separately to records that are waiting for delivery."
         ),
     )
 
@@ -246,7 +248,7 @@ class Bounds(Section):
 class InputLimits(Section):
     """Limits for all input; see message.Limits."""
 
-    value_bytes: int = Field(default=Limits().value_bytes, ge=1, description="Maximum bytes of a raw value.")
+    value_bytes: int = Field(default=Limits().value_bytes, ge=1, description="Maximum size of a raw value, in bytes.")
     json_depth: int = Field(default=Limits().json_depth, ge=1, le=500, description="Maximum nesting depth of JSON.")
     columns: int = Field(default=Limits().columns, ge=1, description="Maximum number of columns per row.")
     rows: int = Field(
@@ -278,8 +280,8 @@ class InputLimits(Section):
         default=Limits().metadata_bytes,
         ge=1,
         description=(
-            "Maximum bytes of the metadata documents that a source can learn. Further metadata messages become dead "
-            "letters."
+            "Maximum size, in bytes, of all metadata documents that a source can learn. Further metadata messages "
+            "become dead letters."
         ),
     )
     topics: int = Field(
@@ -305,7 +307,7 @@ class Settings(Section):
         default=None,
         description=(
             "Static membership: a name that is unique to this process and survives restarts, such as a StatefulSet's "
-            "pod name, ${POD_NAME}. After a restart within timing.session, it gets its partitions back."
+            "pod name, ${POD_NAME}. After a restart within timing.session, the process gets its partitions back."
         ),
     )
     kafka: Kafka
@@ -340,7 +342,7 @@ class Settings(Section):
         default="auto",
         description=(
             "auto: translate common messages on the native path if it was built. The output is byte-identical. The "
-            "environment variable CDC_NATIVE=off also turns it off."
+            "environment variable CDC_NATIVE=off also turns off the native path."
         ),
     )
     web: Web = Web()
@@ -382,14 +384,14 @@ class Settings(Section):
 
     @property
     def masked_sources(self) -> frozenset[str]:
-        """The sources with masks. Their original messages must not be written or shown."""
+        """The sources with masks, whose original messages must not be written or shown."""
         if self.masks.messages == "keep":
             return frozenset()
         return frozenset(source.name for source in self.sources if self.masks.rules_of(source.name))
 
     @property
     def digest(self) -> str:
-        """A digest that identifies this configuration. It does not cover secrets."""
+        """A digest that identifies this configuration. Secrets are not part of the digest."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:16]
 
     def codes(self, policy: str) -> frozenset[ErrorCode]:

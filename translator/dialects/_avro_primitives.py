@@ -94,7 +94,7 @@ def read_text(data: bytes, at: int) -> tuple[str, int]:
     """Read a string.
 
     Raises:
-        UnicodeDecodeError: it is not UTF-8.
+        UnicodeDecodeError: the string is not UTF-8.
     """
     length = data[at]
     if not length & 0x81:

@@ -112,8 +112,8 @@ def _too_deep(limits: Limits) -> str:
 
 _SYMBOL = re.compile(r"[A-Za-z_][A-Za-z0-9_]*\Z")
 
-# Logical type -> the types that it can annotate. It has no meaning on any other type (Avro specification, Logical
-# Types).
+# Each logical type, and the types that it can annotate. On any other type, it has no meaning (Avro specification,
+# Logical Types).
 _LOGICAL: Mapping[str, tuple[str, ...]] = {
     "decimal": ("bytes", "fixed"),
     "uuid": ("string",),

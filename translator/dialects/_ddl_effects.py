@@ -117,7 +117,7 @@ def is_row_statement(sql: str, grammar: str) -> bool:
 
 
 def _is_code(words: Sequence[Token]) -> bool:
-    """Return whether a procedure, trigger or block begins with these words. Its text runs later, or elsewhere."""
+    """Return whether a procedure, trigger or block begins with these words. Such code runs later, or elsewhere."""
     head = [token.text.upper() for token in words[:8] if token.kind == WORD]
     if head[:1] in (["BEGIN"], ["DECLARE"]):
         return head not in (["BEGIN"], ["BEGIN", "WORK"], ["BEGIN", "TRANSACTION"])

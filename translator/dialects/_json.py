@@ -60,7 +60,7 @@ def _is_sequence(value: bytes) -> bool:
 
 
 def parse_sequence(value: bytes, limits: Limits, rows: Rows = _NO_ROWS) -> list[Any]:
-    """Return all JSON values in a text. It can contain no value, one value per line, or several without separators."""
+    """Return all JSON values in a text, which can contain none, one value per line, or several without separators."""
     return _parse_all(_decoder.decode_lines, _json_members.decode_all, value, limits, rows)
 
 

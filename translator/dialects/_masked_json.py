@@ -26,7 +26,7 @@ def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Pa
     """Return the text with other row values. Several documents in one text are masked together.
 
     Raises:
-        Unmaskable: it is not JSON, so values cannot be distinguished from other text.
+        Unmaskable: the text is not JSON, so values cannot be distinguished from other text.
     """
     try:
         text = value.decode()
@@ -39,7 +39,7 @@ def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
     """Return a record's key with other values: the scalars in JSON, or else the whole text.
 
     Raises:
-        Unmaskable: it is not text.
+        Unmaskable: the key is not text.
     """
     if not key:
         return key

@@ -14,7 +14,7 @@ from translator.values import Assumed, Converter, Unrepresentable
 from translator.values.scalar import raw_text
 
 Converters: TypeAlias = Mapping[str, Converter | None]
-"""Column name -> its converter. None means that all possible values are already canonical, which saves the call."""
+"""Each column's converter. None means that all possible values are already canonical, which saves the call."""
 
 
 class ConvertersOr(dict[str, Converter | None]):
@@ -42,7 +42,8 @@ class Findings(Struct):
 def build_image(
     cells: Iterable[tuple[str, object]], converters: Converters, findings: Findings, limits: Limits
 ) -> Image:
-    """Return column name -> canonical value, in the order of `cells`. None stays null. `cells` may be iterated twice.
+    """Return the canonical value for each column, in the order of `cells`. None stays null. `cells` may be iterated
+    twice.
 
     A value without a faithful canonical form is left out and becomes an issue, with its raw text truncated to
     `limits.issue_raw_chars`. A value that was read under an assumption stays and gets the note `ASSUMPTION=column`.

@@ -67,7 +67,7 @@ class Partitions:
         """Return the range of all records that a partition contains now.
 
         Raises:
-            RetryableError: no broker responds for it.
+            RetryableError: no broker responds for the partition.
         """
         deadline = time.monotonic() + _TIMEOUT
         while True:
@@ -199,7 +199,7 @@ def places_of(topic: str, facts: TopicFacts, partition: int | None) -> list[Plac
     """Return a topic's partitions, or only the requested one.
 
     Raises:
-        ConfigError: it does not exist.
+        ConfigError: the requested partition does not exist.
     """
     if partition is not None and partition not in range(facts.partitions):
         raise ConfigError(f"topic {topic} has no partition {partition}; it has {facts.partitions}")

@@ -57,8 +57,8 @@ def transactional_config(config: Mapping[str, Any], transactional_id: str, secon
         **config,
         "transactional.id": transactional_id,
         "transaction.timeout.ms": max(1000, int(seconds * 1000)),
-        # After an outage of all brokers, librdkafka 2.16 forgets them and starts again ("rebootstrap"). It then sends
-        # offsets to the group coordinator over a connection that it has abandoned, until the request times out.
+        # After an outage of all brokers, librdkafka 2.16 forgets them and starts again ("rebootstrap"). librdkafka then
+        # sends offsets to the group coordinator over a connection that it has abandoned, until the request times out.
         "metadata.recovery.strategy": "none",
     }
 

@@ -66,8 +66,8 @@ class OfflineTranslator:
 
     @cached_property
     def _outputs(self) -> Outputs:
-        """The canonical topic and the other outputs. They are queried when the first message is translated, because
-        they exist by then.
+        """The canonical topic and the other outputs. The outputs are queried when the first message is translated,
+        because they exist by then.
         """
         output = self.settings.output
         names = (output.topic, output.schemas_topic, output.metadata_topic)
@@ -122,7 +122,7 @@ class OfflineTranslator:
         if isinstance(resolved, Needs):  # an event loop per message would take as long as translating the message
             resolved = self._loop.run(self._waits.resolve(resolver, translator, message, resolved))
         for key in resolved.schemas:
-            self.catalog.announced(key)  # there are no other processes to inform
+            self.catalog.announced(key)  # no other processes have to be informed
         return resolved
 
     def close(self) -> None:

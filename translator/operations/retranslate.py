@@ -113,7 +113,7 @@ _WORDS: tuple[tuple[type, str], ...] = ((DeadLetter, "dead"), (Skip, "skipped"),
 
 
 class _Writer:
-    """The separate topic. Its partitions are assigned by the same rule as in the canonical topic."""
+    """The separate topic. The partitions are assigned by the same rule as in the canonical topic."""
 
     def __init__(self, again: OfflineTranslator, wanted: Selection, to: OutputTopic) -> None:
         self._topic = to.topic

@@ -79,7 +79,7 @@ def build_masks(source: Source, settings: Settings, warn: Callable[[str], object
     """Return a source's masks, or None if no rule applies to it.
 
     Raises:
-        ConfigError: one of its rules is invalid.
+        ConfigError: one of the source's rules is invalid.
     """
     given = settings.masks
     rules = given.rules_of(source.name)

@@ -31,8 +31,8 @@ from translator.service.start_offsets import Partition, StartOffsets
 _PAUSED_SECONDS = 0.01
 
 # How long the broker may delay the response to an empty fetch. Each broker serves one fetch at a time, so an idle
-# partition would block busy ones for Faust's fixed 1.5 s. On a topic whose second partition was idle, the shorter delay
-# increased the rate from 3.2 to 9.7 thousand records a second.
+# partition would block busy partitions for Faust's fixed 1.5 s. On a topic whose second partition was idle, the shorter
+# delay increased the rate from 3.2 to 9.7 thousand records a second.
 FETCH_WAIT_MS = 50
 
 
@@ -144,7 +144,9 @@ class BatchConsumer(driver.Consumer):
         message.offset = offset
 
     def give_back(self, message: Any) -> None:
-        """Forget a batch that will not be completed. Its records are read again from the last committed offset."""
+        """Forget a batch that will not be completed. The records in the batch are read again from the last committed
+        offset.
+        """
         self._unacked_messages.discard(message)
         notify(self._waiting_for_ack)
 

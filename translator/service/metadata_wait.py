@@ -1,8 +1,8 @@
 """Messages that need metadata that has not arrived: how long they wait, and what happens to them afterwards.
 
-A wait blocks only its own partition (`partition_workers`). It ends when the metadata is learned, when time runs out, or
-when the partition is handed over. In the last case, nothing from the message has been written, and the partition's next
-owner waits instead.
+A wait blocks only its own partition (`partition_workers`). The wait ends when the metadata is learned, when time runs
+out, or when the partition is handed over. In the last case, nothing from the message has been written, and the
+partition's next owner waits instead.
 """
 
 from __future__ import annotations

@@ -186,7 +186,9 @@ class Pipeline:
         self._waits.cancel_all()
 
     def forget(self) -> None:
-        """Forget all state for the partitions. They were handed over, and the next records can begin anywhere."""
+        """Forget all state for the partitions. The partitions were handed over, and the next records can begin
+        anywhere.
+        """
         for guards in self._guards.values():
             guards.forget()
         self._holds.forget()
@@ -375,7 +377,7 @@ class Pipeline:
         await context.batch.send(to.topic, context.partition_in(to), [letter], on_stored)
 
     def _tell(self, message: Message, source: str, dead: DeadLetter, output: str | None) -> None:
-        """Log the first dead letter with a code in a minute. Its reason contains no row data."""
+        """Log the first dead letter with a code in a minute. The reason in a dead letter contains no row data."""
         fields = place_of(message) if output is None else {**place_of(message), "output": output}
         kind = source, dead.code, output
         self._letters_log.tell("dead letter", *kind, source=source, code=dead.code, **fields, reason=dead.reason)

@@ -1,4 +1,4 @@
-"""Follows the compacted topics and applies what other processes in the group write there."""
+"""Follow the compacted topics, and apply the records that other processes in the group write to these topics."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """Stop a process that hangs, because a supervisor restarts only processes that have ended.
 
-The watchdog is a separate thread, because a blocked event loop cannot watch itself. It counts its own iterations
-instead of seconds, because a process that was suspended as a whole (SIGSTOP, a suspended machine) is not hanging. Code
-that never releases the interpreter (a runaway regular expression, for example) also blocks this thread, so a second
-timer runs in C.
+The watchdog is a separate thread, because a blocked event loop cannot watch itself. The watchdog counts its own
+iterations instead of seconds, because a process that was suspended as a whole (SIGSTOP, a suspended machine) is not
+hanging. Code that never releases the interpreter (a runaway regular expression, for example) also blocks this thread,
+so a second timer runs in C.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Watched(Struct, frozen=True):
 
 
 class Watchdog:
-    """Checks the watched values once every `turn` seconds, and exits with code 1 if one stops changing.
+    """Checks the watched values every `turn` seconds, and exits with code 1 if a value stops changing.
 
     Args:
         hard: seconds after which the timer in C stops a process in which no other thread can run.

@@ -62,7 +62,7 @@ class HeldTable(Struct, frozen=True):
 
 
 class HoldMark(Struct, frozen=True):
-    """The reason why a table is held. This is the document stored in the hold's record."""
+    """The reason why a table is held, which is the document in the hold's record."""
 
     since: int
     """The offset of the message that could not be translated."""

@@ -72,7 +72,7 @@ class Letter(Struct, frozen=True):
     message: Message
     """The message's `topic_id` is `-` if the letter does not contain a topic id."""
     code: str
-    """The code from the release that wrote the letter. This release's ErrorCode may not include it."""
+    """The code from the release that wrote the letter. This release's ErrorCode may not include that code."""
     reason: str
     source: str
     version: str
@@ -94,8 +94,8 @@ def read_dead_letter(
 ) -> Letter | None:
     """Parse a record from `dead_letter_record`. Returns None for a record that the translator did not write.
 
-    A message can already contain our headers, because it was a dead letter before. The headers of this letter are the
-    last ones.
+    A message can already contain our headers, because it was a dead letter before. The last of these headers belong to
+    this letter.
     """
     begin = max((place for place, (name, _) in enumerate(headers) if name == _FIRST), default=None)
     if begin is None:

@@ -22,7 +22,7 @@ def masked_by(rule: MaskRule, key: bytes | None) -> Masked:
     """Return the function that applies a rule to values, or None for `drop`.
 
     Raises:
-        ConfigError: the rule requires a key, and none is set.
+        ConfigError: the rule requires a key, but no key is set.
     """
     return _MAKERS[rule.action](rule, key)
 

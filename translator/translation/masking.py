@@ -30,7 +30,7 @@ class SourceMasks:
         warn: called for each table whose key is masked.
 
     Raises:
-        ConfigError: a rule requires a key, but none is set; or a rule is for an unknown type.
+        ConfigError: a rule requires a key, but no key is set; or a rule is for an unknown type.
     """
 
     def __init__(

@@ -53,7 +53,7 @@ class MetadataCatalog:
         self._schemas[topic_key.partition("/")[0]].add(topic_key)
 
     def accept_schemas(self, source: str, topic_keys: Collection[str], allowed: int) -> None:
-        """Accept schemas to publish. Their names come from messages, and the schemas topic keeps every schema.
+        """Accept schemas to publish. Schema names come from messages, and the schemas topic keeps every schema.
 
         Raises:
             MessageError: LIMIT_EXCEEDED, and none of the schemas is accepted.

@@ -14,7 +14,7 @@ from translator.translation.translate import Events, Result
 
 
 class Guards:
-    """The guards for a dialect's partitions. They see every message in order, before anything from the message is
+    """The guards for a dialect's partitions. The guards see every message in order, before anything from the message is
     written.
 
     Args:
@@ -30,7 +30,7 @@ class Guards:
         """Inspect a partition's next message.
 
         Raises:
-            ContradictionError: this message and all later ones must not be written.
+            ContradictionError: this message and all later messages must not be written.
         """
         guard = self._guard_of(message)
         if guard is None:

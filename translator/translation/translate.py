@@ -202,8 +202,8 @@ class Translator:
 
     @staticmethod
     def unexpected(error: Exception) -> MessageError:
-        """Convert an unexpected exception to INTERNAL. Its text could quote row data, but its type and our line
-        cannot.
+        """Convert an unexpected exception to INTERNAL. The exception's text could quote row data, but its type and our
+        line cannot.
         """
         return MessageError(ErrorCode.INTERNAL, f"{type(error).__name__} in {our_line(error)}")
 

@@ -130,7 +130,7 @@ def to_decimal(value: object) -> str:
 
 
 def to_scaled_decimal(precision: int, scale: int, value: object) -> str:
-    """Return a decimal(p,s) with exactly `scale` fraction digits. Digits that do not fit are an issue. They are never
+    """Return a decimal(p,s) with exactly `scale` fraction digits. Digits that do not fit are an issue, and are never
     rounded.
     """
     whole, _, fraction = _plain(_decimal_of(value)).partition(".")

@@ -31,8 +31,8 @@ class Unrepresentable(Exception):
 
 
 class Assumed(Exception):
-    """Signals that a value was read under an assumption that the event must note. This is not an error. It is raised
-    rather than returned because it is rare.
+    """Signals that a value was read under an assumption that the event must note. This is not an error. Assumptions are
+    raised rather than returned because they are rare.
 
     `value` is the canonical scalar, and `note` identifies the assumption.
     """

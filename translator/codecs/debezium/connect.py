@@ -139,7 +139,7 @@ class TableTypes:
         """Return the block for a value with these `source` fields.
 
         Args:
-            columns: the columns in both images, or None for the table's columns if there is no image.
+            columns: the columns in both images, or None for the table's columns if the event has no image.
         """
         names = tuple(self._types) if columns is None else columns
         row = {**self._struct("Value", names, {**self._types, **dict(found)}), "optional": True}
@@ -172,7 +172,9 @@ def type_of(value: bytes) -> Type | None:
 
 
 def as_text(columns: Columns, found: Found) -> Columns:
-    """Return the image with text in every undeclared text column. Connect would read a number there as absent."""
+    """Return the image with text in every undeclared text column. Connect would read a number in a text column as
+    absent.
+    """
     text = {name for name, kind in found if kind == STRING}
     return {
         name: value if name not in text or bytes(value).startswith((b'"', b"n")) else msgspec.Raw(b'"' + value + b'"')

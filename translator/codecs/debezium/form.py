@@ -15,8 +15,7 @@ from translator.codecs.debezium.images import Columns
 _ENCODER = msgspec.json.Encoder()
 _NOTHING: frozenset[str] = frozenset()
 
-# Cache limits. Names come from messages, so there is no limit on the number of tables or on the column sets in partial
-# images.
+# Cache limits. Names come from messages, so the number of tables and of column sets in partial images is unlimited.
 _MAX_TABLES = 1024
 _MAX_BLOCK_BYTES = 64 * 1024
 
@@ -56,7 +55,7 @@ FormOf: TypeAlias = Callable[[ChangeEvent, TableSchema | None], Form]
 
 
 class Plain:
-    """The envelope without its schema. Its consumers have to know the types."""
+    """The envelope without its schema. Consumers of this format have to know the types."""
 
     def fit(self, columns: Columns) -> Set[str]:
         return _NOTHING

@@ -1,7 +1,7 @@
 """An event's row images, adapted to what Debezium consumers accept: completed, split in two, or rejected.
 
-No value is invented here. Each value was either sent in the event or taken from the other image, if the event says that
-the column did not change. Otherwise it stays absent.
+This module invents no values. Each value was either sent in the event or taken from the other image, if the event says
+that the column did not change. Otherwise it stays absent.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from translator.codecs.debezium.options import MissingBefore, Options, Truncate,
 from translator.errors import ErrorCode, MessageError
 
 Columns: TypeAlias = dict[str, msgspec.Raw]
-"""Column name -> JSON text of its value, in image order."""
+"""The JSON text of each column's value, by column name and in image order."""
 
 NEW_KEY = "__debezium.newkey"
 OLD_KEY = "__debezium.oldkey"

@@ -201,8 +201,8 @@ class ContinuityGuard:
     # -- changes that can be read in only one way
 
     def _decided(self, message: Message, change: RowEvidence) -> Finding | None:
-        """Use an image whose meaning is certain. It shows how its key's last update must be read, and which row
-        resulted.
+        """Use an image whose meaning is certain. Such an image shows how the key's last update must be read, and which
+        row resulted from that update.
         """
         finding = None
         key = change.key()

@@ -153,7 +153,7 @@ class Canal:
         """Return the tables in all of a record's messages.
 
         Raises:
-            MessageError: one of them cannot be parsed, or contains no table name.
+            MessageError: one of the messages cannot be parsed, or contains no table name.
         """
         value = message.value or b""
         parsed = parse_sequence(value, self._limits, _ROWS)
@@ -292,7 +292,7 @@ def _table_unknown(profile: str, topic: str) -> MessageError:
 
 
 def _watermark(head: Head) -> OtherChange:
-    """Return a watermark: TiCDC has sent everything committed before it (§5). It is progress, not data."""
+    """Return a watermark: TiCDC has sent everything committed before it (§5). A watermark is progress, not data."""
     if head.tidb is None or head.tidb.watermark_ts is None:
         reason = f"type {head.type} without the time up to which everything was sent"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$._tidb.watermarkTs")

@@ -1,7 +1,7 @@
 """Evidence for the continuity check: the key of each changed row, and hashes of its images.
 
-This comes either from a change decoded on the plain path, or from the parts of a row that the native path stored. A
-sparse before image is completed from the after image.
+The evidence comes either from a change decoded on the plain path, or from the parts of a row that the native path
+stored. A sparse before image is completed from the after image.
 """
 
 from __future__ import annotations

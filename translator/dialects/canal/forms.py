@@ -168,7 +168,7 @@ class DeclaredFormGuard:
 
 
 class UndeclaredFormGuard:
-    """The guard for a partition with `auto`. It only gives hints."""
+    """The guard for a partition with `auto`, which only gives hints."""
 
     def __init__(self) -> None:
         self._current: int | None = None

@@ -109,7 +109,7 @@ def read_types(body: JsonObject, limits: Limits) -> Types:
 
 
 def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
-    """Return `pkNames`. It is null if the table has no key or the key columns are not in the image (§2)."""
+    """Return `pkNames`, which is null if the table has no key or the key columns are not in the image (§2)."""
     names = field(body, "pkNames", list, "$", optional=True) or []
     for index, name in enumerate(names):
         if not isinstance(name, str):

@@ -44,7 +44,7 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
     """Return a statement's announcements, one for each table whose rows it changes, or the table's truncate.
 
     Raises:
-        MessageError: there is no SQL text.
+        MessageError: the message contains no SQL text.
     """
     if head.sql is None:
         raise MessageError(ErrorCode.MISSING_FIELD, f"type {head.type} without SQL text", path="$.sql")
@@ -54,7 +54,7 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
     effects = effects_of(head.sql, MYSQL)
     named = None if head.table is None else (head.table.table,)
     if head.type == QUERY and is_row_statement(head.sql, MYSQL):
-        # This is not the text of row events (`is_echo`): the server logged the text instead of rows, with a type that
+        # The text is not that of row events (`is_echo`): the server logged the text instead of rows, with a type that
         # canal does not know.
         effects = rows_changed_by(head.sql, MYSQL)
     elif head.type == "TRUNCATE" and all(effect.note != STATEMENT_NOT_APPLIED for effect in effects):
@@ -83,7 +83,7 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
     MIXED), so that the changed rows are unknown.
 
     Raises:
-        MessageError: there is neither a row nor a text, or the type is never logged this way.
+        MessageError: the message contains neither a row nor a text, or the type is never logged this way.
     """
     if head.sql is None:
         reason = f"type {head.type} without rows and without SQL"
@@ -170,7 +170,9 @@ def _names_another(read: Statement, table: TableName | None) -> bool:
 
 
 def _text(name: Name, read: Statement, head: Head) -> str:
-    """Return `db.table`, or the name as written: if there are several names, their missing database is unknown (§9)."""
+    """Return `db.table`, or the name as written: if the statement contains several names, their missing database is
+    unknown (§9).
+    """
     alone = len(read.tables) == 1 and len(name) == 1
     if alone and head.table is not None and head.table.db is not None and _agrees(name, head.table):
         return f"{head.table.db}.{head.table.table}"

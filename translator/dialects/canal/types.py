@@ -1,4 +1,4 @@
-"""MySQL column type -> canonical type, and the converter for the text that canal prints for it (§7.1)."""
+"""The canonical type for each MySQL column type, and the converter for the text that canal prints (§7.1)."""
 
 from __future__ import annotations
 

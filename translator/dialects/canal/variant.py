@@ -98,7 +98,7 @@ def era_spans(options: Options) -> tuple[EraSpan, ...]:
         return _always(legacy)
     if instance is None or instance.created >= FORM_CHANGED:
         return _always(_CURRENT)
-    # Only the first restart changes the format. Later ones change nothing.
+    # Only the first restart changes the format. Later restarts change nothing.
     switches = [restart for restart in instance.restarted if restart >= FORM_CHANGED]
     if not switches:
         return _always(legacy)
@@ -125,7 +125,7 @@ def _in_spans(spans: Sequence[EraSpan], ts: int | None) -> Era:
 
 
 def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
-    """Return a message's era. This takes into account the message's marks, which identify the writer or contradict the
+    """Return a message's era according to the message's marks, which can identify the writer or contradict the
     declaration.
     """
     if profile == "auto":

@@ -1,4 +1,4 @@
-"""Charset names used by the sources -> Python codecs that read the same bytes (§4.6)."""
+"""The Python codecs for charset names used by the sources. Each codec reads the same bytes (§4.6)."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ _MYSQL = {
     "cp852": "cp852",
     "cp866": "cp866",
     "koi8r": "koi8_r",
-    "koi8u": "koi8_u",  # the vendor's map contains KOI8-R, which is a bug there
+    "koi8u": "koi8_u",  # the vendor's map contains KOI8-R, which is a bug
     "tis620": "tis_620",
     "macce": "mac_latin2",
     "macroman": "mac_roman",
     "hp8": "hp_roman8",
 }
-# No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset. These are the names in those products
-# and in Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates, which fail here instead of being
-# misread.
+# No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset. The names below are those in the
+# products and in Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates, which fail here instead of
+# being misread.
 _ORACLE = {
     "al32utf8": "utf-8",
     "al16utf16": "utf-16-be",

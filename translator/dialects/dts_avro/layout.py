@@ -153,7 +153,7 @@ _INDEXES = msgspec.json.Decoder(dict[str, tuple[str, ...]])
 
 
 def _indexes(pk_uk_info: str | None, names: Sequence[str]) -> dict[str, tuple[str, ...]] | None:
-    """Return index name -> its columns, from the tag `pk_uk_info` (§6), or None if it is unusable."""
+    """Return each index's columns, by index name, from the tag `pk_uk_info` (§6), or None if the tag is unusable."""
     if not pk_uk_info:
         return {}
     try:

@@ -1,8 +1,8 @@
 """Read a record from bytes, strictly.
 
 The code is specific to the schema in `record.v3.avsc` and its field order. Reading takes a fifth of the time that
-fastavro would take together with the scan that it requires. Tests compare it with fastavro and the reference package
-`avro` for valid records, and with `scan` for invalid ones.
+fastavro would take together with the scan that it requires. Tests compare the results with fastavro and the reference
+package `avro` for valid records, and with `scan` for invalid records.
 """
 
 from __future__ import annotations

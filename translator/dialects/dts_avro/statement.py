@@ -55,7 +55,7 @@ def statement(record: DtsRecord, head: Head, *, whole_tables: bool) -> list[Chan
             and its truncate does not empty a table.
 
     Raises:
-        MessageError: there is no text, or objectName is invalid.
+        MessageError: the record contains no text, or objectName is invalid.
     """
     sql = _text(record)
     where = place(record.object_name)

@@ -47,7 +47,7 @@ class Headers(Struct, frozen=True):
 
 
 def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Headers:
-    """Return the headers in a message body. Unknown ones are ignored, because the writer adds new ones over time.
+    """Return the headers in a message body. Unknown headers are ignored, because the writer adds new ones over time.
 
     Raises:
         MessageError: UNKNOWN_OPERATION, MISSING_FIELD or INVALID_FIELD.
@@ -143,8 +143,8 @@ def _timestamp(headers: Mapping[str, Any], path: str, rules: HeaderRules, notes:
 
 
 def _numeric_timestamp(value: int | Decimal, path: str, rules: HeaderRules, notes: list[str]) -> int | None:
-    """Read a timestamp that is a number. Its unit is undocumented (the samples in michelin's README contain 1000), but
-    the operator can set the unit.
+    """Read a timestamp that is a number. The unit of such numbers is undocumented (the samples in michelin's README
+    contain 1000), but the operator can set it.
     """
     if rules.numeric_timestamp == "note":
         notes.append("TIMESTAMP_UNREADABLE")

@@ -60,7 +60,7 @@ class MaskedCopies:
         """Return a copy without headers.
 
         Raises:
-            Unmaskable: it cannot be read, or its metadata or schema is unknown.
+            Unmaskable: the message cannot be read, or its metadata or schema is unknown.
         """
         try:
             value = self._value(message.value) if message.value else message.value

@@ -89,7 +89,9 @@ def _no_data_record(schema: AvroType, lacks: str) -> MessageError:
 
 
 def _columns(schema: AvroType, rows: list[dict[str, AvroType]]) -> Mapping[str, AvroColumn]:
-    """Return the rows' columns, in the order of the first row. Both rows usually have the record type Data (§3a)."""
+    """Return the rows' columns, in the order of the first row. The rows before and after a change usually have the
+    record type Data (§3a).
+    """
     columns: dict[str, AvroColumn] = {}
     for row in rows:
         for name, type_ in row.items():

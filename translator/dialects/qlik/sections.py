@@ -48,7 +48,7 @@ class MessageFormat(Struct, frozen=True, forbid_unknown_fields=True):
     before_data: str = "beforeData/"
     headers: str = "headers/"
     header_names: dict[str, str] = field(default_factory=dict)
-    """Header -> its name in the task."""
+    """Each header's name in the task."""
 
 
 class Splitter:

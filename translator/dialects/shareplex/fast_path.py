@@ -1,7 +1,8 @@
 """Parse the common row message directly into types, so that fields need no type checks.
 
-This is a shortcut for speed. It declines any unusual or faulty message. The plain path (`decode.py`) then reads the
-message from the start and raises the appropriate error. A property test checks that both paths give the same rows.
+This is a shortcut for speed. The fast path declines any unusual or faulty message. The plain path (`decode.py`) then
+reads such a message from the start and raises the appropriate error. A property test checks that both paths give the
+same rows.
 """
 
 from __future__ import annotations

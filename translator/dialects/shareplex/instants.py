@@ -1,4 +1,4 @@
-"""`time` and `posttime` -> points in time, in UTC (§2)."""
+"""Convert `time` and `posttime` to points in time, in UTC (§2)."""
 
 from __future__ import annotations
 

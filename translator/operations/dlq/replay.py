@@ -276,8 +276,8 @@ class _Replay:
             self._components.contradictions.check()
 
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
-        """Return the pipeline to all outputs, or to the output from which the message is missing. It respects the given
-        holds.
+        """Return the pipeline to all outputs, or to the output from which the message is missing. The pipeline respects
+        these holds.
         """
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds

@@ -35,7 +35,7 @@ class Batch(Protocol):
     async def send(
         self, topic: str, partition: int, records: Sequence[Record], on_stored: OnStored | None = None
     ) -> None:
-        """Write the current message's records. Waits until there is room for these records.
+        """Write the current message's records. Waits until the delivery has room for these records.
 
         Raises:
             FatalError: the delivery has failed permanently.

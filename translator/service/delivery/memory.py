@@ -51,7 +51,7 @@ class _Batch(InFlight):
         """Do nothing: offsets are acknowledged for whole batches."""
 
     def abandon(self) -> None:
-        """Forget the batch. Its stored records remain."""
+        """Forget the batch. Records that were already stored remain."""
         self._delivery.forget(self)
 
 

@@ -64,7 +64,7 @@ class RecordWriter:
         """Process reports.
 
         Raises:
-            FatalError: the producer has failed permanently, or there was an earlier failure.
+            FatalError: the producer has failed permanently, or an earlier failure occurred.
         """
         self._check()
         try:
