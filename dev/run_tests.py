@@ -1,4 +1,4 @@
-"""Run the tests in parts, several at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
+"""Run the tests in parts, two at a time: `python -m dev.run_tests [--faults | --quick] [ARGUMENTS OF PYTEST]`.
 
 Tests mostly wait for brokers, Spark and processes. A free worker takes the next part, and the longest part comes first.
 When a part has ended, its output is printed, with its wall-clock time and its CPU time. The CPU time includes brokers
@@ -29,8 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 PYTEST = (sys.executable, "-m", "pytest")
 SUBREAPER = (sys.executable, "-S", str(Path(__file__).with_name("subreaper.py")))
-AT_ONCE = {"": 2, "--quick": 3, "--faults": 2}
-"""Number of parts at a time, for two processors. With brokers and Spark, three at a time take as long as two."""
+AT_ONCE = 2
+"""Number of parts at a time, for two processors. Three at a time were not faster."""
 NO_TESTS = 5
 
 # The longest part comes first. OTHERS is everything outside the other parts.
@@ -132,7 +132,7 @@ def main(arguments: Sequence[str]) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the same as Ctrl-C
     others, marks = _without_marks(arguments)
     runner = Runner(others)
-    with ThreadPoolExecutor(AT_ONCE[option]) as pool:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
             code = result(list(pool.map(runner.run, parts(option, marks))))
         except KeyboardInterrupt:

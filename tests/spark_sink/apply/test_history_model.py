@@ -16,12 +16,13 @@ from spark_sink.apply.history import build_versions, end_versions
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.schema.table_spec import Mode, TableSpec
 from spark_sink.tables.changes import Marker
+from tests.sizes import count
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.histories import COLUMNS, History, history
 from tests.spark_sink.memory import MemoryHistory, micros
 from tests.spark_sink.oracle_history import versions_after
 
-COUNT = int(os.environ.get("HISTORIES", "900"))
+COUNT = int(os.environ.get("HISTORIES") or count(9))
 PARTS = 3
 
 SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"})

@@ -18,12 +18,13 @@ from spark_sink.apply.mirror import fold_into_changes
 from spark_sink.model.event import Event
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.tables.changes import Marker
+from tests.sizes import count
 from tests.spark_sink.apply.test_model import PARTS
 from tests.spark_sink.changes import SCOPE, in_columns, schema_of
 from tests.spark_sink.key_shifts import Shifts, shifts
 from tests.spark_sink.memory import MemoryHistory, MemoryTable
 
-COUNT = int(os.environ.get("SHIFTS", "1500"))
+COUNT = int(os.environ.get("SHIFTS") or count(15))
 
 SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string"})
 PLAN: Plan = evolve(None, TableId.of(SCHEMA), [], SCHEMA)

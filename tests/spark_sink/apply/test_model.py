@@ -15,12 +15,13 @@ from spark_sink.apply.mirror import fold_into_changes
 from spark_sink.apply.truncate import truncate
 from spark_sink.schema.evolution import Plan, evolve
 from spark_sink.tables.changes import Marker
+from tests.sizes import count
 from tests.spark_sink.changes import schema_of
 from tests.spark_sink.histories import History, history
 from tests.spark_sink.memory import MemoryTable
 from tests.spark_sink.oracle import table_after
 
-COUNT = int(os.environ.get("HISTORIES", "900"))
+COUNT = int(os.environ.get("HISTORIES") or count(9))
 PARTS = 3
 
 SCHEMA = schema_of({"id": "int64", "a": "string", "b": "string", "c": "string"})

@@ -12,6 +12,7 @@ from cdc_core.table_id import TableId
 from spark_sink.apply.table_commits import DAY
 from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.evolution import evolve
+from tests.sizes import count
 from tests.spark_sink.apply.test_model import PLAN, SCHEMA, applied, difference
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.histories import History, history
@@ -20,7 +21,7 @@ from tests.spark_sink.memory import MemoryTable, MemoryTables
 from tests.spark_sink.oracle import table_after
 from tests.spark_sink.records import reports
 
-COUNT = int(os.environ.get("HISTORIES", "600"))
+COUNT = int(os.environ.get("HISTORIES") or count(6))
 SOFT = TableRules(soft_deletes=True, tombstone_days=1)
 
 

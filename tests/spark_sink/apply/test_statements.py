@@ -14,6 +14,7 @@ from spark_sink.config.table_rules import TableRules
 from spark_sink.schema.statement_rules import StatementRules
 from spark_sink.schema.table_spec import Mode
 from spark_sink.table_report import Done, Parked
+from tests.sizes import count
 from tests.spark_sink.changes import OTHER_SCOPE, change, schema_of, statement
 from tests.spark_sink.lake import Lake
 from translator.dialects import build
@@ -360,7 +361,7 @@ class TestMessages:
 class TestAnyHistory:
     """Random histories with statements, split into random batches and partly replayed, against a simple model."""
 
-    SEEDS = range(12)
+    SEEDS = range(count(0.12))
 
     @pytest.mark.parametrize("mode", [Mode.MIRROR, Mode.HISTORY])
     @pytest.mark.parametrize("seed", SEEDS)

@@ -54,7 +54,7 @@ def test_the_same_row_under_another_offset_is_an_event_of_its_own() -> None:
 def test_the_page_speaks_of_partitions() -> None:
     """The page explains the order that each policy keeps."""
     text = page("dialects/dts_avro.md")
-    for words in ("hash of primary key", "All to partition 0", "in no order with the rows"):
+    for words in ("hash of primary key", "All to partition 0", "not ordered relative to the rows"):
         assert words in text
 
 
