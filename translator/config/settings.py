@@ -288,8 +288,8 @@ class InputLimits(Section):
         default=Limits().topics,
         ge=1,
         description=(
-            "Maximum number of topics that a process writes for a projection whose topics are derived from table "
-            "names. Messages for a further topic become dead letters of that projection."
+            "Maximum number of topics that a process writes to if a projection derives topic names from table names. "
+            "Messages for a further topic become dead letters of that projection."
         ),
     )
 

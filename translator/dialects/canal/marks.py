@@ -90,7 +90,7 @@ class WriterMark(Struct, frozen=True):
 
     words: str
     seen: Callable[[str, JsonObject], bool]
-    """Returns whether a message, given with its type, has the mark."""
+    """Takes a message and its type, and returns whether the message has the mark."""
 
     excludes: tuple[str, ...]
     variant: str
