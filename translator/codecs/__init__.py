@@ -53,7 +53,7 @@ class Codec(Protocol):
             schema: the schema that the event refers to by `schema_id`.
 
         Raises:
-            MessageError: the options reject such an event.
+            MessageError: the codec's options reject the event.
         """
         ...
 

@@ -56,7 +56,8 @@ class AvroCodec:
         """Return the event in a record value.
 
         Raises:
-            ValueError: the header is a different one, or the rest is not a datum in this envelope version.
+            ValueError: the header is not the expected one, or the bytes after it are not a datum in this envelope
+                version.
         """
         header = value[: len(self._header)]
         if header != self._header:
@@ -72,7 +73,7 @@ class RoutedAvroCodec:
     """The codec for outputs whose topic depends on the event. The envelope is registered under one subject per topic.
 
     Args:
-        schemas: returns the id under a subject.
+        schemas: returns the envelope schema's id under a subject.
     """
 
     name = AvroCodec.name

@@ -51,7 +51,9 @@ SharedHeaders: TypeAlias = tuple[str, str | None, str | None, str | None, str | 
 
 
 def shared_headers(shared: SharedHeaders) -> tuple[Headers, Headers]:
-    """Return the headers before and after the one that differs between events: kind, op, table, source, schema id."""
+    """Return the shared headers (kind, op, table, source, schema id): those before the header that differs, and those
+    after.
+    """
     kind, op, db, schema, table, source, schema_id = shared
     name = ".".join(level for level in (db, schema, table) if level)
     first = [("cdc-kind", kind), ("cdc-op", op), ("cdc-table", name or None), ("cdc-source", source)]

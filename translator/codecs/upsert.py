@@ -70,7 +70,7 @@ class UpsertCodec:
         )
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]:
-        """Return one record, two for a changed key, or none for a row without a key.
+        """Return one record for a row, two for a changed key, or none for a row without a key.
 
         Raises:
             MessageError: an option rejects the event, or the format cannot express it faithfully.

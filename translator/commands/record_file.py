@@ -42,8 +42,8 @@ _HINT = (
     'a record is one line with {"value": ...}; --lines reads each line as one message value, --raw a whole file as one'
 )
 _VALUES = frozenset({"value", "value_base64"})
-"""Fields that identify a record. Every record has one of these fields. No dialect's messages have one, except for
-flattened Qlik columns.
+"""Fields that identify a record. Every record has one of these fields. No dialect's messages contain any of these
+fields, except that flattened Qlik columns can have these names.
 """
 
 _PLACE = frozenset({"topic", "partition", "offset", "timestamp", "key_base64", "headers_base64"})

@@ -71,7 +71,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
     @cached_property
     def _of_table(self) -> tuple[Matcher, list[tuple[int, Matcher]]]:
-        """Return a matcher for the pattern and one for each suffix after a dot, with the number of dots in each."""
+        """Return matchers for the pattern and for each of its suffixes after a dot, each with its number of dots."""
         return self._matcher(self.table), [(end.count("."), self._matcher(end)) for end in _ends(self.table)]
 
     @cached_property
@@ -87,7 +87,7 @@ class MaskRule(Struct, frozen=True, dict=True):
 
 
 def folded(name: str) -> str:
-    """Return the folded name. Names that a person or a database could mistake for each other have the same one."""
+    """Return the folded name. It is the same for names that a person or a database could mistake for each other."""
     text = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", name).casefold())
     # C stands for invisible characters, M for marks such as accents. Dotless i is the lower case of a Turkish I.
     kept = "".join(char for char in text if unicodedata.category(char)[0] not in "CM")

@@ -379,7 +379,7 @@ class Settings(Section):
         return [*self.event_topics, output.dead_letter_topic, output.schemas_topic, output.metadata_topic]
 
     def writes(self, topic: str) -> bool:
-        """Return whether a topic is written. Topics from templates count whether or not they exist."""
+        """Return whether a topic is written. This includes topics from templates, whether or not they exist yet."""
         return topic in self.written_topics or any(topic.startswith(one.prefix) for one in self.templates)
 
     @property
@@ -441,7 +441,7 @@ class Settings(Section):
         return self
 
     def _ambiguities(self) -> Iterator[tuple[tuple[int | str, ...], str]]:
-        """Yield each name that means two things, with the location of its second use."""
+        """Yield each name that is used for two different things, with the location of its second use."""
         names = [source.name for source in self.sources]
         for number, name in enumerate(names):
             if name in names[:number]:

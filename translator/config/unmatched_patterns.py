@@ -21,7 +21,7 @@ class _Entry(NamedTuple):
 
     Args:
         place: the entry's path in the configuration.
-        patterns: those of its patterns that do not match everything, as text.
+        patterns: the entry's patterns as text, without patterns that match everything.
         matches: whether the entry matches any of the tables and columns seen.
         of: the kind of thing that the entry selects.
     """

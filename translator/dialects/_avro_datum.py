@@ -79,8 +79,8 @@ def _boolean(data: bytes, at: int) -> int:
 
 
 def _varint(data: bytes, at: int, most: int, last: int, bits: int) -> int:
-    """Return the end of an integer with at most `most` bytes. If the integer has that many, its last byte must not be
-    greater than `last`.
+    """Return the end of an integer with at most `most` bytes. If the integer has exactly `most` bytes, its last byte
+    must not be greater than `last`.
     """
     for end in range(at, at + most - 1):
         if data[end] < 0x80:

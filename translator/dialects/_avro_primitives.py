@@ -16,7 +16,7 @@ Scan: TypeAlias = Callable[[bytes, int], int]
 
 
 class Damage(Exception):
-    """The bytes are not a datum with this schema. `names` lead to the position, innermost first."""
+    """The bytes are not a datum with this schema. `names` are the names on the path to the damage, innermost first."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -30,7 +30,7 @@ class Damage(Exception):
 
 
 class TooMany(Damage):
-    """An array has more items than the limit allows, or a map has more than the bytes can contain."""
+    """An array has more items than the limit allows, or a map has more entries than the bytes can contain."""
 
 
 TRUNCATED = "the bytes end inside a value"

@@ -2,8 +2,9 @@
 
 The classification looks at words instead of using a parser: `ALTER TABLE … DROP PARTITION` removes rows in any
 spelling. If the words leave doubt, the classification assumes that values could have changed. Other statements have no
-effect: an index, a comment or a storage option does not change rows. The manuals say which partition operations lose
-rows: MySQL's COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and MOVE keep every row.
+effect: an index, a comment or a storage option does not change rows. According to the manuals, some partition
+operations keep every row: MySQL's COALESCE, REORGANIZE, REBUILD and REMOVE PARTITIONING, and Oracle's SPLIT, MERGE and
+MOVE.
 """
 
 from __future__ import annotations
@@ -101,7 +102,8 @@ def effects_of(sql: str, grammar: str) -> tuple[Effect, ...]:
 def rows_changed_by(sql: str, grammar: str) -> tuple[Effect, ...]:
     """Return the effects of an INSERT, UPDATE, DELETE or REPLACE without row events. Never raises.
 
-    The names alone do not show which of several tables an UPDATE or DELETE changes. In that case, it can be any table.
+    If an UPDATE or DELETE names several tables, the names alone do not show which table it changes. Its effect then
+    names no table, because any table can have changed.
     """
     words = split(words_of(sql[:MAX_CHARS], grammar), ";")
     names = {_Statement(part, grammar).changed_table() for part in words} or {None}

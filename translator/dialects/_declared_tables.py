@@ -29,7 +29,7 @@ class DeclaredTables:
             _check(declared)
 
     def find(self, table: TableName) -> tuple[DeclaredTable | None, TableSchema | None]:
-        """Return the table's declaration and, if that lists columns, the schema that they form."""
+        """Return the table's declaration and, if the declaration lists columns, the schema with these columns."""
         found = self._found.get(table)
         if found is None:
             if len(self._found) >= _TABLES_CACHED:

@@ -95,7 +95,7 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
     except msgspec.ValidationError:
         # Only one error is still possible here: an integer has more than 4300 digits.
         raise _too_many_digits() from None
-    except UnicodeDecodeError:  # its own message gives the offset inside a string as the position
+    except UnicodeDecodeError:  # the error's own text gives an offset inside a string as the position
         raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a string in it is not UTF-8") from None
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise MessageError(ErrorCode.MALFORMED_JSON, f"not JSON: {error}") from None

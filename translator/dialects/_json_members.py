@@ -38,8 +38,8 @@ def decode_all(value: bytes) -> list[Any]:
 
 
 def check_surrogates(parsed: list[Any], rows: Rows) -> None:
-    """Reject lone surrogates outside the cells in `rows`. In a cell, one becomes an issue for the column. Names, SQL
-    text and all other parts of an event cannot be written if they contain lone surrogates.
+    """Reject lone surrogates outside the cells in `rows`. In a cell, a lone surrogate becomes an issue for the column.
+    Names, SQL text and all other parts of an event cannot be written if they contain lone surrogates.
 
     Raises:
         MessageError: INVALID_FIELD with the path.

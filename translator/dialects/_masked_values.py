@@ -82,7 +82,7 @@ def _stream(value: bytes, key: bytes) -> Iterator[int]:
 
 
 def _below(digits: str, chance: Callable[[int], int]) -> str:
-    """Return as many digits, with a value that is not greater. A power of ten becomes any smaller number."""
+    """Return the same number of digits, with a value that is not greater. A power of ten becomes any smaller number."""
     if len(digits) > _DIGITS:
         head, tail = digits[:_DIGITS], digits[_DIGITS:]
         masked = _below(head, chance).zfill(len(head))
@@ -125,7 +125,7 @@ def _moved(text: str, chance: Callable[[int], int]) -> str:
 
 
 def _is_hex(text: str) -> bool:
-    """Return whether a text is bytes in hex, a hex number or a UUID rather than a word that consists of these letters.
+    """Return whether a text is bytes in hex, a hex number or a UUID rather than a word with only the letters A to F.
 
     Bytes can consist of letters only. If other letters replaced them, the text would no longer be bytes.
     """

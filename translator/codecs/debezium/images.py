@@ -44,7 +44,7 @@ class ImageRow(Struct, frozen=True):
     before_state: str
     changed: Set[str] | None
     without_form: Set[str]
-    """Columns whose value cannot be written, because it is an issue or because the schema block cannot express it."""
+    """Columns whose value cannot be written, because the value is an issue or the schema block cannot express it."""
     withheld: Set[str]
     """The columns in `without_form`, plus those whose value the source did not send."""
     schema: TableSchema | None

@@ -4,8 +4,9 @@ An UPDATE with two full images does not show which of them is the before image. 
 show when it is wrong: the row before a change must be what the key's last change produced. The check does not change
 events.
 
-Some contradictions are only apparent: after a restart, DTS sends earlier messages again. Evidence therefore counts only
-if its message is later at the source than the message it is compared with, or is new in the same second.
+Some contradictions are only apparent: after a restart, DTS sends earlier messages again. Therefore, a message only
+counts as evidence if it is later at the source than the message with which it is compared, or if it is from the same
+second and was not seen before.
 """
 
 from __future__ import annotations
@@ -246,8 +247,8 @@ class ContinuityGuard:
 
     def _confirm(self, reading: str, offset: int) -> None:
         if reading == _DATA_BEFORE:
-            # Only an instance created before the swap writes this. An instance switches format only once, from legacy
-            # to current (C.1), so everything earlier is legacy.
+            # Only an instance created before the swap writes updates of this kind. An instance switches format only
+            # once, from legacy to current (C.1), so everything earlier is legacy.
             self._unconfirmed[reading].confirm_until(offset)
         elif reading:
             self._unconfirmed[reading].confirm(offset)

@@ -24,7 +24,9 @@ class KeyState(Struct, gc=False):
     offset: int
     commit: int | None
     if_wrong: int | None = None
-    """The resulting row if the last update was read the wrong way round. None if it cannot have been."""
+    """The row that would result if the last update was read the wrong way round. None if the update cannot have been
+    misread.
+    """
 
     reading: str = ""
     snapshot: bool = False

@@ -128,8 +128,9 @@ KEY_NAME_CASE = "KEY_NAME_CASE"
 
 
 def fit_key(pk_names: tuple[str, ...], row: Row) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the key columns as the row spells them, and notes. A name that is not a column represents the only column
-    whose name differs from it in nothing but case. If no column or several columns match, the name is not changed.
+    """Return the key columns as the row spells them, and notes. A name that is not a column is replaced by the name of
+    the only column whose name differs from it in letter case alone. If no column or several columns match, the name is
+    not changed.
     """
     if all(name in row for name in pk_names):
         return pk_names, ()

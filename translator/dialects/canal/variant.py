@@ -199,8 +199,8 @@ def notes_on_old(images: Images, era: Era, key: Sequence[str]) -> tuple[str, ...
 
     In a message's first row, canal lists only changed columns in `old`. A topic that is partitioned by key can split a
     message, and then the first row can list columns that changed in earlier rows (§4.3, §4.6). An unchanged column
-    therefore proves nothing, and neither does a full image of a row whose key changed. A listed key that did not
-    change, however, would require a statement that changes other rows' keys.
+    therefore proves nothing, and neither does a full image of a row whose key changed. However, if a key column is
+    listed although it did not change, a statement must have changed the keys of other rows.
 
     Args:
         key: the key columns. Without any, every unchanged column in a full image counts.
@@ -262,12 +262,12 @@ def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Ima
 
 
 def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
-    """canal up to 1.1.6, or MINIMAL row images. From a legacy instance, it would be the before image."""
+    """canal up to 1.1.6, or MINIMAL row images. From a legacy DTS instance, `data` would be the before image."""
     return _after_alone("an UPDATE has rows in data only", data, era)
 
 
 def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...] = ()) -> Images:
-    """`data` is the after image, and the before image is unknown. `met` is the reason in words."""
+    """`data` is the after image, and the before image is unknown. `met` describes what the message contains."""
     if era.data_is != "after":
         reason = f"{met}, and for its writer data may be the row before the change"
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
@@ -310,7 +310,7 @@ def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Im
 
 
 def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
-    """Return the rows in `old` if they are independent rows, so that none may be empty."""
+    """Return the rows in `old`, for messages in which these are complete rows. Therefore, none of them may be empty."""
     rows = [row for row in old if row]
     if len(rows) != len(old):
         raise MessageError(ErrorCode.INVALID_FIELD, "old contains rows, but one of them is empty", path="$.old")
@@ -318,7 +318,8 @@ def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
 
 
 def _conflict(era: Era, met: str) -> tuple[str, ...]:
-    """Return the note that a message contradicts the declaration, or none if the declaration left it open."""
+    """Return the note that a message contradicts the declaration, or no note if the declaration left the question open.
+    """
     declared = era.data_is is not None and era.basis != "inferred"
     conflict = declared and era.variant != met and VARIANT_CONFLICT not in era.notes
     return (VARIANT_CONFLICT,) if conflict else ()

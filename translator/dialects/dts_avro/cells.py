@@ -66,7 +66,7 @@ def _float(data: bytes, at: int) -> int:
     return int_end(data, int_end(data, at + 8))
 
 
-# Seconds of any size and micros with up to 28 bits; or seven times null or an int with up to 28 bits.
+# Seconds of any size and micros with up to 28 bits; or seven fields, each of them null or an int with up to 28 bits.
 _usual_timestamp = re.compile(rb"[\x80-\xff]{0,7}[\0-\x7f][\x80-\xff]{0,3}[\0-\x7f]").match
 _usual_date_time = re.compile(rb"(?:\0|\x02[\x80-\xff]{0,3}[\0-\x7f]){7}").match
 

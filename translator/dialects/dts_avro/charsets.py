@@ -51,9 +51,9 @@ _MYSQL = {
     "macroman": "mac_roman",
     "hp8": "hp_roman8",
 }
-# No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset. The names below are those in the
-# products and in Java. Oracle's UTF8 writes characters beyond the BMP as two surrogates, which fail here instead of
-# being misread.
+# No sample shows how Oracle, PostgreSQL and SQL Server sources spell a charset. The names below are the names that
+# these products and Java use. Oracle's UTF8 writes characters beyond the BMP as two surrogates, which fail here instead
+# of being misread.
 _ORACLE = {
     "al32utf8": "utf-8",
     "al16utf16": "utf-16-be",

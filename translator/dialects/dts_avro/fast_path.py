@@ -1,7 +1,8 @@
 """Convert the most common cells from bytes to canonical values in one step.
 
-These are shortcuts for speed. Each checks the bytes at the positions that they have in the usual spelling. Any other
-spelling, and any error, takes the plain path (`values`). Property tests check that both give the same result.
+These are shortcuts for speed. Each shortcut checks that the bytes are at the positions that they have in the usual
+spelling. Any other spelling, and any error, takes the plain path (`values`). Property tests check that both give the
+same result.
 """
 
 from __future__ import annotations
@@ -65,8 +66,8 @@ def _not_a_value(cell: Cell) -> Scalar:
 # -- numbers
 
 _MAX_DIGITS = 20
-"""Handles a precision that takes more than one byte, which shifts the length into the digits. Some values only look
-like this: more digits must follow.
+"""Texts with this many digits are left to the plain path. A precision of more than one byte shifts the length into the
+digits, so that a text can look like a number although more digits follow.
 """
 
 

@@ -18,15 +18,15 @@ from translator.values import Unrepresentable, date_text
 _THREE_THERE = b"\2\2\2"
 _NO_CLOCK = b"\0\0\0\0"
 _NO_FRACTION = (b"\2\0", b"\0")
-# Two digits by the number's byte, which is zigzag.
+# The two digits for each number, keyed by the number's zigzag byte.
 _SECONDS: Mapping[int, str] = {2 * number: f"{number:02d}" for number in range(60)}
 _MINUTES: Mapping[int, str] = {byte: f"{digits}:" for byte, digits in _SECONDS.items()}
 _HOURS: Mapping[int, str] = {2 * number: f"{number:02d}:" for number in range(24)}
 
 
 class _Days(dict[bytes, str]):
-    """Dates by the seven bytes for year, month and day. Each date is computed once. KeyError: another spelling, or not
-    a date.
+    """Dates, keyed by the seven bytes for year, month and day. Each date is computed once. A look-up raises KeyError
+    for another spelling, or if no such date exists.
     """
 
     def __missing__(self, parts: bytes) -> str:
@@ -48,8 +48,8 @@ _DAYS = _Days()
 
 
 def _fraction(digits: int) -> Callable[[bytes], str | None]:
-    """Return a function from the last component's bytes to `.f…`, to nothing for zero, or to None if the fraction must
-    be checked.
+    """Return a function that converts the last component's bytes to `.f…`. The function returns empty text for zero,
+    and None if the fraction must be checked.
     """
     text = f".%0{digits}d"
     limit = 10**digits
@@ -59,7 +59,7 @@ def _fraction(digits: int) -> Callable[[bytes], str | None]:
             return ""
         if parts[0] != _THERE:
             return None
-        if len(parts) == _MICROS_BYTES:  # for most numbers of micros
+        if len(parts) == _MICROS_BYTES:  # the usual length for micros
             number = parts[1] & 0x7F | (parts[2] & 0x7F) << 7 | parts[3] << 14
             number = -number if number & 1 else number >> 1
         else:

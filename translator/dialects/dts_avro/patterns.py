@@ -37,8 +37,8 @@ def _length(number: int) -> bytes:
 
 
 def _sized(one: bytes, longest: int) -> bytes:
-    """Return a pattern for a length and its text, with up to this many bytes that match `one`. Every length has its
-    own.
+    """Return a pattern for a length and its text, with up to `longest` bytes that match `one`. Each length is an
+    alternative of its own.
     """
     return b"(?:" + b"|".join(re.escape(_length(size)) + one + b"{%d}" % size for size in range(longest + 1)) + b")"
 
@@ -126,7 +126,7 @@ def _up_to(longest: int, characters: bytes) -> list[tuple[int, bytes]]:
 
 _NEXT_CELL = rb"[\0-\x18]"
 _PRECISION = rb"[\0-\x2c]"
-"""Not a character in a number, and small enough for every database."""
+"""A byte for a precision: never a character in a number, and up to the maximum of every database."""
 
 _NINETEEN = rb"(?:[1-8][0-9]|9[01])[0-9]{17}"
 _SIXTY_FOUR_BITS = [*_up_to(18, rb"[-0-9]"), (19, _NINETEEN), (19, rb"-[0-9]{18}"), (20, rb"-" + _NINETEEN)]

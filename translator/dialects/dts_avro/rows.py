@@ -169,8 +169,8 @@ class RowReader:
         return physical, ()
 
     def _fraction_digits(self, record: DtsRecord) -> int:
-        """Return the number of fraction digits (§4.4): nanos, except for MySQL and PostgreSQL, whose physical-log
-        reader (`<->`) nevertheless writes nanos.
+        """Return the number of fraction digits (§4.4): 6 (micros) for MySQL and PostgreSQL, and 9 (nanos) for other
+        sources. A source position with `<->`, from a physical-log reader, always means nanos.
         """
         if self._options.fraction_unit != "auto":
             return _DIGITS[self._options.fraction_unit]

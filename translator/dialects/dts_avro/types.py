@@ -148,7 +148,9 @@ MONGODB = "MongoDB"
 MONGODB_ID = "_id"
 """The column that contains a document's id."""
 MONGODB_COLUMNS = Fields(b"", (("_value", 0), (MONGODB_ID, 1)))
-"""A document has no columns; its images contain these two (§3). The numbers are ours."""
+"""A document has no columns; its images contain these two (§3). The type numbers are defined here and not by the
+vendor.
+"""
 
 MYSQL_FAMILY = frozenset({"MySQL", "DRDS"})
 MICROSECOND_SOURCES = frozenset({"MySQL", "PostgreSQL"})

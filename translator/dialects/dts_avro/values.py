@@ -69,7 +69,7 @@ def plain_readers(canonical_type: str, reading: Reading) -> dict[int, CellReader
 
 
 def _unless_nanos(read: CellReader, read_as_nanos: CellReader) -> CellReader:
-    """Return a reader that reads a fraction of a million or more as nanos, because it cannot be micros."""
+    """Return a reader that interprets fractions of 1,000,000 or more as nanos, because they cannot be micros."""
 
     def read_cell(cell: Cell) -> Scalar:
         parts = payload(cell)

@@ -64,7 +64,7 @@ class RowSchema:
         because both can be large.
         """
         self.basis = "certain" if self.splitter is None else "declared" if reading.splitter else "inferred"
-        """The basis for the knowledge about the sections' structure."""
+        """The reason why the structure of the sections is known: certain, declared by the operator, or inferred."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
         """Return the record in the same form as a JSON message's body, except for its cells.

@@ -206,8 +206,8 @@ def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
 
 
 def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) -> list[str]:
-    """Return the columns whose values the source withheld, according to a columnMask with gaps. Without a mask, none
-    are known.
+    """Return the columns whose values the source withheld, according to a columnMask with gaps. Without a mask, no
+    withheld columns are known.
     """
     if gaps is None:
         # A full load has no mask and sends every column. Otherwise, a null can mean "not captured".
@@ -220,8 +220,8 @@ def _unavailable(op: str, row: JsonObject, gaps: Gaps | None, notes: list[str]) 
 
 
 def _has_disproved_null(before: Image, after: Image, masks: Masks, table: Table) -> bool:
-    """Return whether the old row has a null in a column that now has a value although, by its changeMask, it did not
-    change.
+    """Return whether the old row has a null in a column that now has a value, although the column did not change
+    according to the changeMask.
 
     LOB columns have no bit in the mask (§5).
     """

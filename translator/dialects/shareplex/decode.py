@@ -60,8 +60,8 @@ class SharePlex:
         """Return a message's changes: one for each object in the value, after the two halves of an update are joined.
 
         Raises:
-            MessageError: the message becomes a dead letter. If the value contains several objects, `$[n]` in its path
-                is the invalid object.
+            MessageError: the message becomes a dead letter. If the value contains several objects, `$[n]` in the
+                error's path identifies the invalid object.
         """
         change = self._quick.read(message.value) if message.value else None
         return Changes([change]) if change is not None else self.decode_plainly(message)

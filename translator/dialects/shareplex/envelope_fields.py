@@ -45,7 +45,7 @@ class Meta(Struct):
             raise MessageError(ErrorCode.INVALID_FIELD, "a lone surrogate in text that is kept", path=name) from None
 
     def note(self, text: str) -> None:
-        """Note a decision, once."""
+        """Add a note about a decision, unless the note already exists."""
         if text not in self.notes:
             self.notes.append(text)
 
@@ -203,8 +203,8 @@ def _count(name: str, value: Any) -> int:
 
 
 def _transaction(meta: _Reading, sent: JsonObject) -> None:
-    """Read `idx`, which is `seq/size`. Each of the two numbers supplies what the corresponding separate field lacks.
-    Without `trans`, the two numbers count nothing.
+    """Read `idx`, which is `seq/size`. Each of the two numbers is used if the corresponding separate field is missing.
+    Without `trans`, the two numbers have no meaning.
     """
     if meta.trans is not None:
         meta.tx = Tx(meta.trans)
