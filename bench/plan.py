@@ -101,7 +101,7 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     elif name != "canal":
         readers = [reader for reader in readers if "projection" not in reader]
     cases = [BenchCase("contestants", name, reader, columns) for reader in readers]
-    # Java peers are warm only after as many messages as other contestants process in the whole measurement.
+    # Peers in Java need a longer warm-up: as many messages as other contestants process in the whole measurement.
     total = _total(profile, columns) * (2 if profile.name == FULL.name and name == "canal" else 1)
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
 

@@ -31,7 +31,7 @@ def number(pos: str) -> int:
 
 
 def has_native(pos: str) -> bool:
-    """Return whether the position has a native part. A snapshot row's position has none."""
+    """Return whether the position has a native part. A snapshot row's position has no native part."""
     return pos[_NATIVE] != _NO_NATIVE
 
 

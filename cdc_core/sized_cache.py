@@ -32,7 +32,7 @@ class SizedMap(dict[K, V]):
     """A dictionary that `keep` clears when it is full.
 
     Args:
-        most, longest: sizes as `size_of` computes them.
+        most, longest: the maximum sizes of all keys together and of one key, as computed by `size_of`.
     """
 
     def __init__(self, most: int = MOST, longest: int = LONGEST) -> None:

@@ -174,7 +174,8 @@ class Skip(Struct, frozen=True):
 class Learned(Struct, frozen=True):
     """The message describes other messages. It is written to the metadata topic under `key`, and the catalog learns it.
 
-    `announces` contains what consumers also learn from the message: a changed structure is a `schema` event.
+    `announces` contains the changes that consumers also learn from the message: a changed structure becomes a `schema`
+    event.
     """
 
     key: str

@@ -30,7 +30,7 @@ class Proposal(Struct, frozen=True):
 
 
 class ReadMessage(Struct, frozen=True):
-    """A message that the dialect reads, and its changes. A message that cannot be translated has none."""
+    """A message that the dialect reads, and its changes. A message that cannot be translated has no changes."""
 
     message: Message
     changes: Sequence[Change]

@@ -44,8 +44,8 @@ _JVM = (
 
 @dataclass(frozen=True)
 class FlinkSql:
-    """A typed table for the raw topic and another one for the output, with at-least-once delivery and a parallelism of
-    1.
+    """A typed table for the raw topic and another table for the output, with at-least-once delivery and a parallelism
+    of 1.
     """
 
     name: str = "Flink SQL"

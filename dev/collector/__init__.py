@@ -33,7 +33,7 @@ _SOURCES = ("main.go", "go.mod")
 
 
 class CollectorError(ServerError):
-    """Raised if the collector was not built or does not run."""
+    """Raised if the collector was not built or is not running."""
 
 
 class Collector(Server):

@@ -18,7 +18,7 @@ SOURCE = Path(__file__).with_name("HiveMetastoreServer.java")
 
 
 class HiveMetastoreError(ServerError):
-    """Raised if the metastore does not run."""
+    """Raised if the metastore is not running."""
 
 
 class HiveMetastore(JavaProgram):

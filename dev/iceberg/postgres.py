@@ -33,7 +33,7 @@ _ACCOUNT = "postgres"
 
 
 class PostgresError(ServerError):
-    """Raised if the database is not installed or does not run."""
+    """Raised if the database is not installed or is not running."""
 
 
 def programs() -> Path | None:

@@ -25,7 +25,7 @@ TOKEN = "cdc-token-of-the-tests"  # noqa: S105 - of a server of the tests
 
 
 class RestCatalogError(ServerError):
-    """Raised if the catalog does not run."""
+    """Raised if the catalog is not running."""
 
 
 class RestCatalogServer(JavaProgram):

@@ -50,7 +50,7 @@ def _lines(stack: Stack, tables: Sequence[SourceTable]) -> Iterator[str]:
 
 
 class ConnectError(ServerError):
-    """Raised if the Kafka Connect worker does not run."""
+    """Raised if the Kafka Connect worker is not running."""
 
 
 class ConnectWorker(Server):

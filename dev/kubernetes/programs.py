@@ -31,7 +31,7 @@ MISSING = f"the API server was not built. It needs Go, Debian's apt-get, and up 
 
 
 class KubernetesError(ServerError):
-    """Raised if the programs do not exist or the cluster does not run."""
+    """Raised if the programs do not exist or the cluster is not running."""
 
 
 def kubernetes() -> Path:

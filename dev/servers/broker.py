@@ -90,7 +90,7 @@ PLAIN = Extra({}, {})
 
 
 class BrokerError(ServerError):
-    """Raised if the broker does not run."""
+    """Raised if the broker is not running."""
 
 
 class PortTakenError(BrokerError):

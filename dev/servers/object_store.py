@@ -41,7 +41,7 @@ _HEALTH = "/health"
 
 
 class ObjectStoreError(ServerError):
-    """Raised if the object store was not built or does not run."""
+    """Raised if the object store was not built or is not running."""
 
 
 class ObjectStore(Server):

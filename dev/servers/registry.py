@@ -53,7 +53,7 @@ _LISTENING = re.compile(rf"Listening on: http://{re.escape(LOOPBACK)}:(\d+)")
 
 
 class RegistryError(ServerError):
-    """Raised if the registry does not run."""
+    """Raised if the registry is not running."""
 
 
 class RegistryServer(Server):

@@ -37,7 +37,7 @@ _DAEMON = {
 
 
 class SparkClusterError(ServerError):
-    """Raised if the master or a worker does not run."""
+    """Raised if the master or a worker is not running."""
 
 
 class _Daemon(Server):

@@ -36,10 +36,10 @@ from dev.servers.small_spark import SMALL_SPARK
 CANONICAL = "cdc.canonical"
 DEAD_LETTERS = f"{CANONICAL}.dlq"
 STOP_SECONDS = 60.0
-ANSWER_SECONDS = 120.0  # a timeout for a running broker, which only a broker that hangs exceeds
+ANSWER_SECONDS = 120.0  # a timeout that a running broker exceeds only if it hangs
 
 Account = dict[tuple[str, int], Counter[str]]
-"""For each raw topic and partition, the number of records that were in, translated, dead, skipped and learned."""
+"""For each raw topic and partition, the number of records per counter: in, translated, dead, skipped and learned."""
 
 _ACCOUNTS = {
     "cdc_records_in": "in",

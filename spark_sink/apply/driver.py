@@ -54,7 +54,7 @@ log = structlog.get_logger()
 # The table label that metrics use for a statement that affects several tables.
 _ALL = "all"
 
-# A table change mostly waits for storage.
+# Most of the time that a table change takes is spent waiting for storage.
 DDL_THREADS = 8
 
 Records = TypeVar("Records", contravariant=True)

@@ -15,7 +15,7 @@ from spark_sink.schema.table_spec import TableSpec, match_rule
 from spark_sink.tables.changes import LastSeen
 from spark_sink.tables.protocols import OpenTable
 
-# Opening a table mostly waits for storage.
+# Most of the time that it takes to open a table is spent waiting for storage.
 _THREADS = 16
 
 

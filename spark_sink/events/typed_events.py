@@ -31,8 +31,8 @@ def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, st
     """Return the events with the values in their after images, by column.
 
     Args:
-        partly: whether to apply an event without the values that do not fit, as if the event had withheld them. If
-            false, the whole event is omitted. The event is rejected in both cases.
+        partly: whether to apply an event without the values that do not fit, as if the event had omitted them. If
+            false, the whole event is omitted. In both cases, the event is also listed as rejected.
     """
     kept: list[tuple[Event, Mapping[str, Any]]] = []
     rejected: list[Rejected] = []

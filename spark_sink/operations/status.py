@@ -21,7 +21,7 @@ from spark_sink.schema.table_naming import TablePattern
 from spark_sink.tables.delta.control_tables import ParkedTables, rows_of
 from spark_sink.tables.formats import FormatTables
 
-# Opening a table mostly waits for storage.
+# Most of the time that it takes to open a table is spent waiting for storage.
 _LOOKS = 8
 
 

@@ -1,6 +1,7 @@
 """Delete the rows that were missing from a reload. They are remembered as deleted (docs/sink-design.md, R15).
 
-The rows are selected by time (rows that were not written since then) or by position (rows with a lower position).
+The rows are selected either by time (rows that were not written since a given time) or by position (rows with a
+position lower than a given position).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from spark_sink.tables.protocols import MirrorTable
 # An epoch, or a complete position (docs/design.md §4.4).
 _POSITION = re.compile(r"\d{4}(\.\d{38}\.\d{19}\.\d{6})?")
 
-# A position with this appended sorts just before the next position, because all positions have the same width.
+# A position with this suffix sorts just before the next position, because all positions have the same width.
 _JUST_AFTER = "+"
 
 

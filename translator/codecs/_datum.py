@@ -19,7 +19,7 @@ FINGERPRINT = "1aa4b45bd6db449a"
 
 _NULL = b"\x00"
 _SOME = b"\x02"
-"""Index of the second branch of a union; the first is always null."""
+"""Index of a union's second branch. The first branch is always null."""
 _END = b"\x00"
 _BOOLEAN: Mapping[bool, bytes] = {False: b"\x00", True: b"\x01"}
 
@@ -162,7 +162,7 @@ def _names(names: tuple[str, ...]) -> bytes:
 
 
 def _block(count: int, items: Iterable[bytes]) -> bytes:
-    """Encode an array or map: one block unless it is empty, then the end marker."""
+    """Encode an array or map: one block with all items, if any, and then the end marker."""
     return _INT[count] + b"".join(items) + _END if count else _END
 
 
@@ -188,7 +188,9 @@ def maybe_text(value: str | None) -> bytes:
 _PAIRS = [bytes((low | 0x80, high | 0x80)) for high in range(128) for low in range(128)]
 """Every 14-bit value, encoded as two groups that further groups must follow."""
 _LOW = _PAIRS[::2]
-"""The lowest thirteen bits of a non-negative number. Zig-zag encoding doubles the number."""
+"""The lowest thirteen bits of each non-negative number, encoded. Zig-zag encoding doubles a number, so only every other
+pair occurs.
+"""
 _SOME_LOW = [_SOME + low for low in _LOW]
 
 

@@ -129,7 +129,7 @@ class DebeziumAvroCodec:
 
 def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
     """Reject a key change that also changes the key type. A single schema cannot describe both keys, so one of the two
-    would differ from every earlier key of the row.
+    keys would differ from every earlier key of its row.
 
     Raises:
         MessageError: a key column has a different type than before.

@@ -105,7 +105,9 @@ def _state(after: Columns, sent: Columns | None, schema: TableSchema | None, sta
 
 
 def _known_of(half: ChangeEvent, image: Columns | None) -> ChangeEvent:
-    """Return one half without notes and issues about values in its image, which referred to the other half."""
+    """Return one half of the key change, without notes and issues about values that its own image contains. Those notes
+    and issues refer to the other half.
+    """
     there = image or {}
     withheld = [name for name in half.unavailable or () if name not in there]
     issues = [issue for issue in half.issues or () if issue.col not in there]

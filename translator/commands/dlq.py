@@ -52,8 +52,8 @@ class _Time(click.ParamType):
 
 
 class _Place(click.IntRange):
-    """A partition or offset in the dead-letter topic. Operators also know the letter's origin, which must not be used
-    here.
+    """A partition or offset in the dead-letter topic. Operators also know the position of the letter's original
+    message, but that position must not be used here.
     """
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:

@@ -102,7 +102,7 @@ def check_templates(projections: Sequence[Projection], written: Sequence[str], *
     """Check that topics that begin with a template's prefix can only come from that template.
 
     Args:
-        written: the topics that are written in addition to those from templates.
+        written: the topics that are written in addition to the topics from templates.
         sources: the number of sources.
 
     Raises:

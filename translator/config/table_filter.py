@@ -47,7 +47,9 @@ class TableFilter:
         self._found: dict[tuple[str, str | None, str | None, str | None], bool] = {}
 
     def takes(self, source: str, db: str | None, schema: str | None, table: str | None) -> bool:
-        """Return whether a table's events are selected or, without `table`, whether events without a table are."""
+        """Return whether a table's events are selected. Without `table`, return whether events without a table are
+        selected.
+        """
         names = source, db, schema, table
         found = self._found.get(names)
         if found is None:

@@ -23,7 +23,7 @@ class _Entry(NamedTuple):
         place: the entry's path in the configuration.
         patterns: the entry's patterns as text, without patterns that match everything.
         matches: whether the entry matches any of the tables and columns seen.
-        of: the kind of thing that the entry selects.
+        of: what the entry selects, in words.
     """
 
     place: str

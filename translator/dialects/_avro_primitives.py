@@ -115,7 +115,9 @@ def read_index(data: bytes, at: int, count: int) -> tuple[int, int]:
 
 
 def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | None]:
-    """Return the number of items in a block, the start of the items and, if the block contains it, their end."""
+    """Return the number of items in a block, the start of the items and, if the block states its size, the end of the
+    items.
+    """
     count, at = read_long(data, at)
     end = None
     if count < 0:

@@ -13,7 +13,7 @@ from sqlglot.dialects.dialect import Dialect
 from sqlglot.errors import ErrorLevel, ParseError
 
 Name: TypeAlias = tuple[str, ...]
-"""The parts of a table name as written, without quotes. The last one is the table."""
+"""The parts of a table name as written, without quotes. The last part is the table."""
 
 MAX_CHARS = 16_384
 """Longer texts are not parsed. Parsing a text of this length takes up to 150 ms, and longer texts are rarely DDL."""

@@ -18,7 +18,7 @@ Converters: TypeAlias = Mapping[str, Converter | None]
 
 
 class ConvertersOr(dict[str, Converter | None]):
-    """Converters, with a default for every other column."""
+    """Converters for known columns, with a default for all other columns."""
 
     def __init__(self, known: Mapping[str, Converter | None], other: Converter | None) -> None:
         super().__init__(known)

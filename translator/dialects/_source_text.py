@@ -25,8 +25,8 @@ class SentJson:
         self._spans: dict[int, tuple[int, int]] | None = None
 
     def text(self, cell: object) -> str | None:
-        """Return a parsed value's original text, or None if it has only one possible spelling or comes from another
-        text.
+        """Return a parsed value's original text, or None if the value has only one possible spelling or comes from
+        another text.
         """
         if type(cell) not in _KEPT:
             return None

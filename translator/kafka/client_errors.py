@@ -136,7 +136,7 @@ class ClientErrors:
 
 def _hangs(server: str) -> bool:
     """Return whether a server accepts a connection but then neither responds nor closes it. A broker that expects
-    another protocol would do one of the two.
+    another protocol would either respond or close it.
     """
     host, _, port = server.rpartition(":")
     try:

@@ -16,5 +16,5 @@ def output_place(topic: str, partition: int) -> int:
 
 
 def output_partition(topic: str, partition: int, partitions: int) -> int:
-    """Return the partition, out of this many, for everything from a raw partition."""
+    """Return the partition for everything from a raw partition, in a topic that has `partitions` partitions."""
     return output_place(topic, partition) % partitions

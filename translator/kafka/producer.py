@@ -1,4 +1,4 @@
-"""The idempotent producer: its settings, and its errors in our wording and as our error classes."""
+"""The idempotent producer: its settings, and the conversion of its errors to our wording and error classes."""
 
 from __future__ import annotations
 

@@ -105,7 +105,7 @@ class SchemaRegistry:
             raise _no_registry() from None
 
     def wait_for_id(self, subject: str, schema_text: str, seconds: float, say: Callable[[str], None]) -> int:
-        """Call `schema_id`, and retry for this long while the registry does not respond."""
+        """Call `schema_id`, and retry for up to `seconds` while the registry does not respond."""
         return retry_until("schema registry", lambda _: self.schema_id(subject, schema_text), seconds, say)
 
 

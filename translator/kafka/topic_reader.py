@@ -27,7 +27,8 @@ class TopicReader:
     """A reader for whole topics.
 
     Args:
-        after: offsets at which to begin instead, for partitions in which an earlier reader has `reached` these offsets.
+        after: offsets at which to begin, instead of at the beginning, in partitions in which an earlier reader has
+            `reached` these offsets.
         follows: whether the reader continues after the end. If so, it polls the broker less often from `to_end` on.
     """
 
@@ -73,8 +74,8 @@ class TopicReader:
         self._follows = False
 
     def _end(self, topic: str, partition: int) -> float:
-        """Return a partition's current end, or infinity if its leader cannot report the end. In that case, reading must
-        find it.
+        """Return a partition's current end, or infinity if its leader cannot report the end. In that case, only reading
+        the partition shows where it ends.
         """
         try:
             return self._consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=SOON_SECONDS)[1]

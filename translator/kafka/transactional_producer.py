@@ -1,5 +1,5 @@
-"""The producer that writes transactions: its settings, its calls, and its errors in our wording and as our error
-classes.
+"""The producer that writes transactions: its settings, its calls, and the conversion of its errors to our wording and
+error classes.
 
 Every call blocks and passes its timeout in seconds on to librdkafka.
 """
@@ -75,7 +75,9 @@ def group_metadata(group: str, generation: int, member: str) -> bytes:
 
 
 class TransactionalProducer(RecordProducer):
-    """A producer that always has an open transaction after `open`. For the broker, empty transactions do not exist."""
+    """A producer that always has an open transaction once `open` was called. The broker does not see an empty
+    transaction.
+    """
 
     def open(self, seconds: float) -> None:
         """Finish the transaction that an earlier process with the same transactional.id left open.

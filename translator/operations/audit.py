@@ -61,9 +61,7 @@ class Account(Struct):
     different: int = 0
     """Events that differ from a new translation, because the release or the configuration is different."""
     misplaced: int = 0
-    """Records whose events are in a canonical partition other than the one that the current number of partitions
-    requires.
-    """
+    """Records whose events are in a different canonical partition than the current number of partitions requires."""
     revived: int = 0
     """Records that were translated but also have a dead letter, because they were replayed."""
     compacted: int = 0
@@ -176,7 +174,7 @@ def _ranges(
 def _parts(
     again: OfflineTranslator, partitions: Partitions, written: str, ranges: Iterable[Range], *, everything: bool
 ) -> list[Range]:
-    """Return a written topic's partitions that contain records for the ranges. A full audit reads all of them."""
+    """Return a written topic's partitions that contain records for the ranges. A full audit reads all partitions."""
     numbers = {again.partition_in(written, *range_.place) for range_ in ranges}
     if everything:
         numbers = set(range(again.facts(written).partitions))

@@ -166,7 +166,7 @@ def _event(form: EventRecord) -> ChangeEvent:
 
 
 def _decoded(value: bytes) -> ChangeEvent:
-    """Return the event in a value from either codec, which the first byte identifies."""
+    """Return the event in a value. Its first byte shows which of the two codecs wrote it."""
     if value.startswith(b"{"):
         return JsonCodec().decode(value)
     if value.startswith(MARKER):

@@ -66,8 +66,8 @@ class OfflineTranslator:
 
     @cached_property
     def _outputs(self) -> Outputs:
-        """The canonical topic and the other outputs. The outputs are queried when the first message is translated,
-        because they exist by then.
+        """The canonical topic and the other outputs. The broker is queried about the outputs when the first message is
+        translated, because the outputs exist by then.
         """
         output = self.settings.output
         names = (output.topic, output.schemas_topic, output.metadata_topic)

@@ -154,7 +154,7 @@ def _tables(topics: Group) -> Iterator[str]:
 
 
 def _comment(text: str, indent: int = 0) -> Iterator[str]:
-    """Return a comment that its text cannot end early, because topic, table and column names come from outside."""
+    """Return a comment that no text can end early, because topic, table and column names come from outside."""
     printable = "".join(char if char.isprintable() else "?" for char in text)
     margin = f"{' ' * indent}# "
     hanging = " " * (len(printable) - len(printable.lstrip()))

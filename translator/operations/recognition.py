@@ -122,7 +122,7 @@ def recognise(samples: Mapping[str, Sequence[Message]]) -> list[TopicFinding]:
 
 
 class _Trial:
-    """A dialect with one set of options that has learned from all messages."""
+    """A dialect with one set of options, after it has learned from all messages."""
 
     def __init__(self, dialect: str, options: Mapping[str, str | bool], messages: Iterable[Message]) -> None:
         self._options = options

@@ -1,5 +1,5 @@
-"""Translate a range of a raw topic again into a separate topic. The bytes are the same as the service would write, but
-its topics do not change.
+"""Translate a range of a raw topic again into a separate topic. The bytes are those that the service would write, but
+the service's topics do not change.
 """
 
 from __future__ import annotations

@@ -129,7 +129,8 @@ Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
 """The result for a message in a run."""
 
 TAKEN = "taken"
-"""The outcome for a message that the native path translated, or the reason why it did not."""
+"""The native path's outcome for a message that it translated. For any other message, the outcome is the reason why not.
+"""
 
 
 class Resolver:
@@ -252,8 +253,8 @@ class Resolver:
         return Translation(learned, learned, announced, encoded, schemas, record if newest else None)
 
     def _encode(self, translator: Translator, message: Message, events: Events) -> Encoded | Needs:
-        """Return all records for all events, by output, before the first record is written, or the metadata that is
-        missing to encode them.
+        """Return all records for all events, by output, before the first record is written, or the missing metadata
+        without which the events cannot be encoded.
         """
         try:
             return [self._records(translator, message, events, output) for output in self._outputs.events]

@@ -86,7 +86,7 @@ class Drain(NamedTuple):
     In-flight records then have `seconds` to be delivered. This time must be less than `broker_rebalance_timeout`, or
     the broker reassigns the partitions while we are still delivering. If time runs out, `failed` is called, which stops
     the process. `given_up` is called once we no longer own the partitions. If `dead` returns true, nothing is delivered
-    any more, so nothing is waited for.
+    any more, so the handover does not wait.
     """
 
     seconds: float

@@ -95,7 +95,7 @@ class MetadataWaiter:
     async def resolve(
         self, resolver: Resolver, translator: Translator, message: Message, result: Result | None = None
     ) -> Translation:
-        """Resolve a message once the metadata that it needs is available, or is no longer waited for.
+        """Resolve a message once the metadata that it needs is available, or the wait for the metadata has ended.
 
         Raises:
             WaitCancelled: the wait was cancelled before that.

@@ -42,7 +42,9 @@ def _is_settled(translation: Any) -> bool:
 def inspect(
     guards: Guards, messages: Sequence[Message], found: Sequence[Settled]
 ) -> tuple[int, ContradictionError | None]:
-    """Pass a part to its partition's guard. Returns how many messages may be written, and why the next one may not."""
+    """Pass a part to its partition's guard. Returns how many messages may be written, and why the next message may not
+    be written.
+    """
     if isinstance(found[0], Translation):
         return guards.inspect_run(messages, [one.read for one in found])  # type: ignore[union-attr]  # of one way
     return guards.inspect_taken(messages, found)  # type: ignore[arg-type]  # of one way

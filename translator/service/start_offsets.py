@@ -31,8 +31,8 @@ GAP_PREFIX = "!gap/"
 """Key prefix for accepted gaps in the metadata topic. No source name begins with it."""
 
 _NOTE = "topic="
-# librdkafka returns an offset's metadata without a terminator, so the metadata itself contains one. The terminator is
-# not a zero byte, as in commits from earlier versions, because librdkafka, which commits in transactions, cannot write
+# librdkafka returns an offset's metadata without a terminator, so the metadata itself contains one. Earlier versions
+# used a zero byte. The terminator is a different byte, because librdkafka, which commits in transactions, cannot write
 # a zero byte.
 _NOTE_END = ";"
 _PATIENCE = 20.0

@@ -1,4 +1,4 @@
-"""Stop the process: in order and in time, or immediately after an error."""
+"""Stop the process, either in an orderly way and within a time limit, or immediately after an error."""
 
 from __future__ import annotations
 

@@ -29,8 +29,8 @@ class Watched(Struct, frozen=True):
 
     Args:
         seconds: maximum time without a change.
-        state: None while nothing has to be waited for; otherwise a value that changes on progress.
-        said: what is wrong if the value does not change.
+        state: returns None while no progress is expected; otherwise a value that changes with progress.
+        said: describes what is wrong if the value does not change.
     """
 
     seconds: float

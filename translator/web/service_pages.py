@@ -166,7 +166,7 @@ def joined(schema: TableSchema) -> str:
 
 
 def _inside(path: str) -> str:
-    """Return a path if it belongs to these pages. Any other path is replaced by that of the letters."""
+    """Return a path if it belongs to these pages. Any other path is replaced by the path of the letters page."""
     return path if path.startswith("/letters/") and path.isprintable() and "//" not in path else "/letters"
 
 

@@ -1,7 +1,7 @@
 """Create and extend Delta tables on the driver through deltalake, without a Spark job.
 
 The log is equal to the log that Spark would write (`tests/spark_sink/tables/test_ddl_contract.py`). Wherever the two
-would differ, Spark changes the table.
+logs would differ, Spark changes the table.
 """
 
 from __future__ import annotations

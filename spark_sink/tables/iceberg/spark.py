@@ -59,8 +59,8 @@ class IcebergInSpark:
 
     @cached_property
     def _appends(self) -> bool:
-        """Return whether new rows are appended. They are if the catalog shows commits before the newest snapshot.
-        Otherwise, it is impossible to see whether another writer has added the rows.
+        """Return whether new rows are appended. Rows are appended if the catalog shows commits before the newest
+        snapshot. Otherwise, it is impossible to see whether another writer has added the rows.
         """
         return self._traits().keeps_snapshots
 

@@ -205,7 +205,7 @@ class Canal:
             reason = f"the message is a JSON {json_type(body)}, not an object or an array of objects"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
         check_writer(body, self._profile)
-        tidb = read_tidb(body)  # checked first, because a row stored elsewhere can have no other field
+        tidb = read_tidb(body)  # checked first, because all other fields can be missing if the row is stored elsewhere
         type_ = _type(body)
         head = read_head(type_, body, tidb, self._era_of, self._profile)
         if type_ in OPERATIONS:

@@ -103,7 +103,7 @@ _UNQUOTED: Mapping[str, Callable[[str], str]] = {
 
 
 def _name(tokens: list[Token]) -> tuple[str, list[Token]]:
-    """Return the words that name the type, and the rest."""
+    """Return the words that name the type, and the remaining tokens."""
     if not tokens or tokens[0][0] != "word":
         raise _Malformed
     words = tuple(text for _, text in tokens[:3])
@@ -112,7 +112,7 @@ def _name(tokens: list[Token]) -> tuple[str, list[Token]]:
 
 
 def _arguments(tokens: list[Token]) -> tuple[list[Token], list[Token]]:
-    """Return the bracketed, comma-separated arguments, and the rest."""
+    """Return the bracketed, comma-separated arguments, and the remaining tokens."""
     if not tokens or tokens[0] != ("mark", "("):
         return [], tokens
     if ("mark", ")") not in tokens:

@@ -100,7 +100,7 @@ def check_declared(options: Mapping[str, Any]) -> None:
 
 
 def check(options: Options) -> None:
-    """Reject combinations that the types alone allow.
+    """Reject combinations of options that the types alone would allow.
 
     Raises:
         ConfigError: an unknown profile, an option that belongs to another one, or an unknown time zone.

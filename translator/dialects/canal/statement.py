@@ -54,7 +54,7 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
     effects = effects_of(head.sql, MYSQL)
     named = None if head.table is None else (head.table.table,)
     if head.type == QUERY and is_row_statement(head.sql, MYSQL):
-        # The text is not that of row events (`is_echo`): the server logged the text instead of rows, with a type that
+        # The text does not belong to row events (`is_echo`). The server logged it instead of rows, under a type that
         # canal does not know.
         effects = rows_changed_by(head.sql, MYSQL)
     elif head.type == "TRUNCATE" and all(effect.note != STATEMENT_NOT_APPLIED for effect in effects):

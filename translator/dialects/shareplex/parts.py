@@ -33,7 +33,7 @@ class Part(Struct, frozen=True):
 
 
 def joined(parts: Sequence[Part]) -> list[Part]:
-    """Return the parts in order. A pair takes the place of its second half.
+    """Return the parts in order. A joined pair has the position of its second half.
 
     Raises:
         MessageError: UNSUPPORTED_SHAPE, because a half has no counterpart. The path begins with the number of that
@@ -71,7 +71,7 @@ def _in_transaction(part: Part) -> tuple[str, ...]:
 
 
 def _seq(part: Part) -> str | None:
-    """Return the position in the transaction: `seq`, or its part in `idx` (§2)."""
+    """Return the position in the transaction: `seq`, or else the first number in `idx` (§2)."""
     seq, idx = part.meta.get("seq"), part.meta.get("idx")
     if seq is None and isinstance(idx, str):
         seq = idx.partition("/")[0]

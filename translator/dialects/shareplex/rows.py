@@ -36,8 +36,8 @@ class RowContext(Struct):
 
 
 def insert(row: RowContext, data: Cells) -> RowChange:
-    """Return the change for a new row, which is in `data`. Native Post leaves NULL columns out, which only a declared
-    schema reveals.
+    """Return the change for a new row, which is in `data`. Native Post leaves NULL columns out, and only a declared
+    schema shows which columns are missing.
     """
     schema, image = _schema(row, data), data.image
     if schema is not None and len(data.names) < len(row.table.columns):
@@ -115,7 +115,8 @@ def _is_key(key: Cells, changed: list[str]) -> bool:
     """Return whether the columns in `key` can only be the key.
 
     A wide image (if all columns are logged, or no unique index exists) also contains the old value of a changed column,
-    or a null. So does the key itself when it changes. Only `tables:` can show which of the two it is.
+    or a null. So does the key itself when it changes. Only `tables:` can show whether such a `key` is a wide image or
+    the key.
     """
     return bool(key.names) and key.names.keys().isdisjoint(changed) and None not in key.names.values()
 

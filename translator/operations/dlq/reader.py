@@ -116,7 +116,7 @@ def look(
     Args:
         pending: find only letters that were not replayed; only these count towards `limit`.
         beside: codes of additional letters to find, even if the filter does not select them.
-        before: the result of an earlier pass. Only newer letters are read, and none of these is known to be replayed.
+        before: the result of an earlier pass. Only newer letters are read, and all of them count as not yet replayed.
 
     Raises:
         ConfigError: the topic does not exist, or one of a dialect's options is invalid.

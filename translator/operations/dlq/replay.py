@@ -112,8 +112,8 @@ def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None],
         ContradictionError: a source is stopped because of a contradiction, or a letter proves one.
         FatalError: something could not be read or written.
     """
-    # The metadata topic is read to the end before messages are translated, and is not followed afterwards, so nothing
-    # has to be waited for.
+    # The metadata topic is read to the end before messages are translated, and is not followed afterwards, so no
+    # message waits for metadata.
     timing = settings.timing.model_copy(update={"metadata_wait": 0.0})
     components = connect(settings.model_copy(update={"timing": timing}))
     components.contradictions.check()
@@ -261,7 +261,9 @@ class _Replay:
                 await self._blocks.skip(found, translator, impossible=reason is not None)
 
     async def _process_message(self, found: StoredLetter, twins: Sequence[StoredLetter]) -> None:
-        """Translate a letter's message. `twins` are the message's other letters, which are done afterwards, too."""
+        """Translate a letter's message. `twins` are the message's other letters, which are finished together with this
+        letter.
+        """
         for twin in twins:
             self.report.group(twin).repeated += 1
         letter, message = found.letter, found.letter.message
@@ -277,7 +279,7 @@ class _Replay:
 
     def _pipeline(self, output: str | None, holds: Holds | None) -> Pipeline:
         """Return the pipeline to all outputs, or to the output from which the message is missing. The pipeline respects
-        these holds.
+        the given holds.
         """
         if (output, holds) not in self._pipelines:
             codes = frozenset() if holds is None else self._components.target.holds

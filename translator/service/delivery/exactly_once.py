@@ -34,8 +34,8 @@ from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 
 TRANSACTION_SECONDS = 0.08
-"""Seconds for which a transaction accepts records, unless so much is in flight that reading waits for the transaction
-to end.
+"""Seconds for which a transaction accepts records, unless so much is in flight that the reader has to wait until the
+transaction ends.
 
 Consumers notice this delay. With a lower value, the cost of transaction markers would exceed the benefit of the shorter
 delay.
@@ -43,17 +43,17 @@ delay.
 _LONGEST_SECONDS = 0.2
 _OPEN_BY_END = 4
 
-# A commit also waits for records. If a topic cannot be written, the reports for the topic's records arrive first and
-# contain the reason.
+# A commit also waits for outstanding records. If a topic cannot be written, the reports for the topic's records arrive
+# first and contain the reason.
 _MORE_SECONDS = 5.0
 # The time by which a call can exceed its timeout because of thread scheduling on a busy machine.
 _OVERSTAY_SECONDS = 2.0
-# This is less time than a failing process has (stopping._FATAL_EXIT_SECONDS). If we do not abort the transaction, the
-# broker does.
+# This is less time than a failing process has to exit (stopping._FATAL_EXIT_SECONDS). If we do not abort the
+# transaction, the broker does.
 _ABORT_SECONDS = 5.0
 
-# If one record in the transaction fails, librdkafka drops queued records and can report these first. In any case, the
-# transaction cannot be committed.
+# If one record in the transaction fails, librdkafka drops queued records, and can report the dropped records before the
+# failed record. In any case, the transaction cannot be committed.
 _DROPPED = frozenset((KafkaError._PURGE_QUEUE, KafkaError._PURGE_INFLIGHT))
 
 _OVERSTAYED = (
@@ -216,7 +216,7 @@ class ExactlyOnceDelivery:
         self._offsets[batch.account.topic, batch.account.partition] = offset + 1
 
     def _takes(self, membership: bytes) -> bool:
-        """Return whether the current transaction can take a message. A message from another generation ends the
+        """Return whether the current transaction accepts a message. A message from another generation ends the
         transaction early.
         """
         if self._writer.stopped or self._closing or self._ending is not None:

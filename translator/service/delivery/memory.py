@@ -139,7 +139,7 @@ class InMemoryDelivery:
         self._queues.remove(batch)
 
     async def until_running(self) -> None:
-        """Return immediately, but do not return after `fail_stop`."""
+        """Return immediately or, after `fail_stop`, never."""
         if self._stopped:
             await never()
 
