@@ -129,7 +129,9 @@ def _alone(profile: BenchProfile, case: BenchCase) -> Heat:
 
 
 def _total(profile: BenchProfile, columns: int) -> int:
-    """Return the number of messages for a number of columns. Within limits, each total size is about the same."""
+    """Return the number of messages for a number of columns. Within limits, the total size of the messages is about the
+    same for any number of columns.
+    """
     return min(profile.messages, max(_LEAST_MESSAGES, profile.messages * COLUMNS // columns))
 
 

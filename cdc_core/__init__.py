@@ -1,1 +1,1 @@
-"""Code shared by the translator and the sink. This package imports neither of them."""
+"""Code shared by the translator and the sink. This package imports neither program."""

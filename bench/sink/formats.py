@@ -26,7 +26,7 @@ from spark_sink.tables.iceberg.catalogs import FolderCatalog, quoted
 def formats(
     spark: SparkSession, bootstrap: str, folder: Path, size: HistorySize, apart: int, *, pattern: bool
 ) -> Iterator[str]:
-    """Yield the report lines. Each part of the history is written to one format after the other.
+    """Yield the report lines. Each part of the history is written to all formats, one format at a time.
 
     Args:
         apart: the broker's process, which is not measured.

@@ -183,7 +183,7 @@ _READERS = {"counter": _counter, "gauge": _gauge, "histogram": _histogram, "summ
 
 
 def _created(family: Family) -> Mapping[tuple[tuple[str, str], ...], int]:
-    """Return the start time of each series that has one."""
+    """Return the start times of all series that have a start time."""
     return {
         _key(sample.labels): int(sample.value * _BILLION)
         for sample in family.samples

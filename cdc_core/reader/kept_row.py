@@ -5,7 +5,7 @@ Within a scope, the position decides. If a scope delivers a row's changes in ord
 was already applied. If the scope does not guarantee this order (`native:`), a row consists of a reset and patches. The
 reset is the last change that set all of the row's columns. Each column that a later patch wrote has its own position.
 The later position wins, regardless of the order of arrival. Between scopes, the order of arrival decides: when another
-scope writes, its values replace earlier ones.
+scope writes, its values replace earlier values.
 """
 
 from __future__ import annotations

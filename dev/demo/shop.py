@@ -89,7 +89,7 @@ class Shop:
         self.rows = {shape.name: {} for shape in self.tables}
 
     def history(self, changes: int, new_column_at: int | None = None) -> Iterator[ShopChange]:
-        """Yield this many changes. The first tenth is the initial load. A column can be added halfway."""
+        """Yield the requested number of changes. The first tenth is the initial load. A column can be added halfway."""
         for number in range(changes):
             self._now += timedelta(microseconds=self._random.choice((0, 1_000_000, 1_234_567, 250_000)))
             if number == new_column_at:

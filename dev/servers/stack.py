@@ -52,8 +52,8 @@ _ACCOUNTS = {
 _READER: dict[str, str | int | float | bool] = {
     "group.id": "unused",
     "enable.auto.commit": False,
-    # The client reports the end of a partition, because transaction markers can follow the last record. It cannot do so
-    # while the topic is written continuously.
+    # The client reports the end of a partition, because transaction markers can follow the last record. The client
+    # cannot report the end while the topic is written continuously.
     "enable.partition.eof": True,
     # The broker should not wait for more records at the end of a partition.
     "fetch.wait.max.ms": 10,

@@ -195,8 +195,8 @@ class Applier(Generic[Records]):
     def _park_all(self, batch: int, reports: Sequence[TableReport]) -> None:
         """Park all tables affected by a statement on a whole database or source.
 
-        At this point the batch's events are already in the tables. The marker is the last one in the batch, so a
-        repeated batch neither parks the tables twice nor applies its events again.
+        At this point the batch's events are already in the tables. The marker for this step is the batch's last marker,
+        so a repeated batch neither parks the tables twice nor applies its events again.
         """
         for report in reports:
             for wide in report.wide:

@@ -225,7 +225,7 @@ class _Timelines:
         same = taken.transaction.includes(event.transaction) if taken is not None and is_open else False
         if taken is not None and last is not None and same is not False:
             under = line.before(last.turn, event.scope, taken.pos)
-            # If all values equal those of the older row, both are the same row, and its insert was sent twice.
+            # If the newer and the older row have equal values, both are the same row, and its insert was sent twice.
             if taken.inserted and under is not None and _told(under) == _told(last):
                 same = False
         if taken is not None and last is not None and same:

@@ -1,8 +1,8 @@
 """Fold mirrors column by column: find each row's last reset, then the last value in each column since that reset.
 
-The result equals that of `mirror.fold_one_by_one`, which is the specification; test_mirror_columns.py compares the two.
-Rows that need more than this are folded one by one: rows with a key change, a scope change, or events from scopes that
-do not guarantee an order.
+The result equals the result of `mirror.fold_one_by_one`, which is the specification; test_mirror_columns.py compares
+the two. Rows that need more than this are folded one by one: rows with a key change, a scope change, or events from
+scopes that do not guarantee an order.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class RejectedEvents:
 
     def was_parked_by_this_batch(self) -> bool:
         """Return whether an earlier attempt at this batch parked the table. In that case, the events up to that point
-        are in the table, and the rest are parked.
+        are in the table, and all later events are parked.
         """
         if self.table is None or self.parking is None or not (self.parking.again or self.name in self.parking.held):
             return False

@@ -25,8 +25,8 @@ def truncate(
     """Delete the rows that were written before the truncate, and return the number of commits.
 
     First the floors are stored, and then the rows below the floors are deleted. After a crash between the two steps,
-    the repeated batch finds the floors and deletes the rest. A repeated truncate deletes nothing, because its own floor
-    covers it.
+    the repeated batch finds the floors and deletes the remaining rows. A repeated truncate deletes nothing, because its
+    own floor covers it.
 
     Args:
         now: the time of writing (microseconds, UTC).

@@ -13,7 +13,7 @@ from cdc_core.wire_format import DATUM_SQL
 from spark_sink.config.settings import Settings
 from spark_sink.events.wire_format import NEEDED, PLAIN_FIELDS, reader_schema_text, writer_schema_text
 
-# Tables are hashed into this many buckets. Buckets are assigned to tasks by their number of events: see
+# The number of buckets into which tables are hashed. Buckets are assigned to tasks by their number of events: see
 # apply/spark_runner.py.
 BUCKETS = 512
 

@@ -28,7 +28,7 @@ def _without_small_integers(canonical: str) -> str:
     return "int" if sql in ("tinyint", "smallint") else sql
 
 
-# org.apache.iceberg.MetadataColumns. With some of these names, a MERGE fails, and columns with the other names are read
+# org.apache.iceberg.MetadataColumns. For some of these names, a MERGE fails. For all others, the column is read
 # incorrectly.
 _OF_ICEBERG = frozenset(
     {

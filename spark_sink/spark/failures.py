@@ -107,7 +107,7 @@ def _in_python(text: str, frames: list[re.Match[str]]) -> str:
 
 
 def _further_lines(text: str) -> Iterator[str]:
-    """Return the rest of a message that deltalake splits into lines, from general to specific."""
+    """Return the later lines of a message that deltalake splits into lines, from general to specific."""
     return (line.strip() for line in takewhile(lambda line: line.strip(), text.splitlines()))
 
 

@@ -70,7 +70,9 @@ class MirrorTable(OpenTable, Protocol):
         """Return, for every scope, the greatest position in the stored rows."""
 
     def written(self) -> dict[Key, tuple[str, str]]:
-        """For every row that is not deleted, return the scope that wrote it last and its position there."""
+        """For every row that is not deleted, return the scope that wrote the row last, and the row's position in that
+        scope.
+        """
 
     def rows_spanning_floor(self, scope: str) -> set[Key]:
         """Return the rows whose last reset is at or below the scope's floor, and that have later patches."""
@@ -80,7 +82,7 @@ class MirrorTable(OpenTable, Protocol):
     def raise_floors(self, floors: Mapping[str, str]) -> None: ...
 
     def clear(self, marker: Marker) -> bool:
-        """Remove the rows at or below the floors. Return whether there were such rows, and therefore a commit."""
+        """Remove the rows at or below the floors. Return whether any rows were removed, which needs a commit."""
 
     def soft_delete_below_floor(self, deletion: Deletion, marker: Marker) -> bool:
         """Mark the rows at or below the floors as deleted, and keep their values."""
@@ -143,8 +145,8 @@ class HistoryTable(OpenTable, Protocol):
         """Replace `taken_keys`. Call this before writing the versions it refers to."""
 
     def close(self, truncate: Truncate, marker: Marker) -> bool:
-        """End the current versions that began before the truncate. Return whether there were such versions, and
-        therefore a commit.
+        """End the current versions that began before the truncate. Return whether any versions were ended, which needs
+        a commit.
         """
 
 

@@ -21,8 +21,8 @@ class Memo(dict[K, V]):
     cached.
     """
 
-    # This is a dict because a hit is one subscript and no call, which takes 0.03 us. functools.lru_cache takes 0.06 us
-    # and limits only the number of entries.
+    # The cache is a dict, because a hit then needs a subscript (0.03 us) and no call. functools.lru_cache takes 0.06 us
+    # per hit, and limits only the number of entries.
 
     __slots__ = ("_make",)
 

@@ -16,7 +16,7 @@ from translator.message import Message
 
 
 class BadRecordFile(CdcError):
-    """A line does not match the rest of its file. The run fails with exit code 1, because its counts would be
+    """A line does not match the other lines in its file. The run fails with exit code 1, because its counts would be
     meaningless.
     """
 

@@ -1,4 +1,4 @@
-"""The four input formats. To add another one, write a module, add a line to each of these dictionaries, and add test
+"""The four input formats. To add another format, write a module, add a line to each of these dictionaries, and add test
 cases.
 """
 

@@ -61,7 +61,7 @@ def read_long(data: bytes, at: int) -> tuple[int, int]:
 
 
 def read_int(data: bytes, at: int) -> tuple[int, int]:
-    """Read a varint with at most 32 bits. Avro's own readers accept longer ones."""
+    """Read a varint with at most 32 bits. Avro's own readers accept longer varints."""
     number, end = read_long(data, at)
     if not -(2**31) <= number < 2**31:
         raise Damage("an int has more than 32 bits")

@@ -177,7 +177,9 @@ def _is_temporary(tree: exp.Expr) -> bool:
 
 
 def _rows(tree: exp.Expr) -> Statement | None:
-    """INSERT, UPDATE and DELETE on one table. With several tables, the names do not show which of them change."""
+    """INSERT, UPDATE and DELETE on one table. If a statement has several tables, their names do not show which tables
+    change.
+    """
     several = tree.args.get("tables") or tree.args.get("using")
     return None if several else _statement([_name(tree.this, _NAME_PARTS | {"alias"})])
 

@@ -429,7 +429,7 @@ class _Statement:
         return token
 
     def _accept(self, *words: str) -> bool:
-        """Skip the words if all of them come next."""
+        """Skip these words if they are the next words."""
         ahead = self._words[self._at : self._at + len(words)]
         if len(ahead) < len(words) or not all(token.is_word(word) for token, word in zip(ahead, words, strict=True)):
             return False
@@ -556,8 +556,8 @@ def _arguments(words: Sequence[Token]) -> str:
 
 
 class _Rest:
-    """Parse the rest of a column definition after the type: whether values are computed, whether NULL is allowed, and
-    the default.
+    """Parse the part of a column definition that follows the type: whether values are computed, whether NULL is
+    allowed, and the default.
     """
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:

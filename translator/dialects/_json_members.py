@@ -132,7 +132,7 @@ def _distinct(members: list[tuple[str, Any]]) -> None:
         seen.add(name)
 
 
-# Numbers stay text, because their values do not matter here and int() rejects very long ones.
+# Numbers are left as text, because their values do not matter here, and int() rejects very long numbers.
 _names_only = json.JSONDecoder(object_pairs_hook=_distinct, parse_int=str, parse_float=str)
 
 # -- several values, one per line or without separators

@@ -1,4 +1,4 @@
-"""Masked copies of JSON messages: the text stays as it was written, except for row values."""
+"""Masked copies of JSON messages: the text is unchanged except for the row values."""
 
 from __future__ import annotations
 

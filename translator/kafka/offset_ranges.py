@@ -114,7 +114,7 @@ class Partitions:
                     if record.offset() >= wanted.end - 1:
                         return
                 elif error.code() == KafkaError._PARTITION_EOF:
-                    return  # the rest of the range has no records
+                    return  # the remaining offsets in the range have no records
                 elif error.fatal() or not error.retriable():
                     raise FatalError(f"cannot read {wanted.topic}: {error.str()}")
             if records:

@@ -10,7 +10,7 @@ def output_place(topic: str, partition: int) -> int:
     topic.
 
     The number is Kafka's hash of the raw topic name, made positive as in Kafka, plus the raw partition number. The
-    partitions of a raw topic therefore map to different partitions if the output topic has enough of them.
+    partitions of a raw topic therefore map to different partitions of an output topic that has enough partitions.
     """
     return (int(murmur2(topic.encode())) & 0x7FFFFFFF) + partition
 

@@ -14,8 +14,8 @@ from translator.kafka.client_errors import ClientErrors
 
 
 def next_records(consumer: Consumer, seconds: float) -> list[Any]:
-    """Return available records and end-of-partition events, at most a thousand. Waits this many seconds for the first
-    one.
+    """Return available records and end-of-partition events, at most a thousand. Waits up to `seconds` for the first of
+    these.
 
     Calling only `Consumer.consume` would always wait the full time for that many records, even at the end of the topic.
     """
@@ -87,7 +87,7 @@ class TopicReader:
         return self._reached.get((topic, partition), 0)
 
     def poll(self, seconds: float) -> Iterator[Message]:
-        """Return records that arrived since the last call. Waits at most this many seconds for the first one.
+        """Return records that arrived since the last call. Waits up to `seconds` for the first record.
 
         Raises:
             FatalError: a topic cannot be read, or the brokers now reject this client.

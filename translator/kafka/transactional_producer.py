@@ -43,7 +43,7 @@ _REFUSALS: Mapping[int, str] = {
 
 
 class PartitionsMovedError(FatalError):
-    """The group has reassigned a transaction's partitions to another process, or is about to."""
+    """The group has reassigned a transaction's partitions to another process, or is about to reassign them."""
 
 
 def transactional_config(config: Mapping[str, Any], transactional_id: str, seconds: float) -> dict[str, Any]:

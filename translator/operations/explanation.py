@@ -18,7 +18,7 @@ _EVENT_FACTS = (
     *("id", "op", "variant", "variant_basis", "dbms", "server", "task", "pos", "pos_scope", "pos_native"),
     *("key_kind", "before_state", "after_state", "changed", "unavailable", "schema_id", "notes"),
 )
-"""The event fields that are printed. None of them comes from a row."""
+"""The event fields that are printed. No such field comes from a row."""
 
 _IMAGES = ("before", "after")
 

@@ -1,8 +1,8 @@
 """Fill a projection with the history from the canonical topic, in the projection's format.
 
-Events keep their order per raw partition, and their records are the ones that the service would have written. Every
-record in the projection must come from this command. If the history were appended after records from the service, rows
-would change in the wrong order. The command therefore begins with an empty projection, resumes where its last run
+Events keep their order per raw partition, and each record is exactly the record that the service would have written.
+Every record in the projection must come from this command. If the history were appended after records from the service,
+rows would change in the wrong order. The command therefore begins with an empty projection, resumes where its last run
 ended, and rejects anything else.
 """
 

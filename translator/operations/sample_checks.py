@@ -83,7 +83,9 @@ def _columns(change: RowChange) -> dict[str, str | None]:
 
 
 def _is_unreadable(verdict: Verdict, *, registry: bool) -> bool:
-    """Return whether the topic has messages and none of them can be read, now or with metadata from earlier records."""
+    """Return whether the topic has messages, but no message can be read, either now or with metadata from earlier
+    records.
+    """
     pending = verdict.waiting + (verdict.unregistered if registry else 0)
     return not verdict.understood and not pending and bool(verdict.unregistered + verdict.rejected)
 

@@ -45,7 +45,7 @@ def build_translators(
         warn: called with a warning for each masked key.
 
     Raises:
-        ConfigError: invalid dialects, options or masks. The error lists all of them.
+        ConfigError: invalid dialects, options or masks. The error lists all mistakes.
     """
     built: dict[str, Translator] = {}
     wrong: list[tuple[tuple[int | str, ...], ConfigError]] = []

@@ -1,4 +1,4 @@
-"""Resolve a message to its final result: the records to write, or the reason why it has none.
+"""Resolve a message to its final result: the records to write, or the reason why the message has no records.
 
 The service, `audit`, `explain`, `retranslate`, `dlq replay` and `translator translate` all use this single path. A
 check that used a different path would only test a copy of the service. This module neither writes nor waits.
@@ -59,13 +59,15 @@ class Outputs(Struct, frozen=True):
 
 
 Encoded: TypeAlias = Sequence[list[Record] | DeadLetter]
-"""A message's records for each output in `Outputs.events`, or the dead letter that explains why it has none."""
+"""A message's records for each output in `Outputs.events`, or the dead letter that explains why the message has no
+records.
+"""
 
 _NO_SCHEMAS: Mapping[str, Record] = {}
 
 
 class Translation(Struct, frozen=True, gc=False):
-    """The result for one message: its records for every output, or the reason why it has none."""
+    """The result for one message: its records for every output, or the reason why the message has no records."""
 
     read: Events | DeadLetter | Skip | Learned
     """The dialect's result, which guards inspect."""
@@ -104,7 +106,7 @@ class Translation(Struct, frozen=True, gc=False):
         return frozenset(range(len(self.events.events))) - self.by_event.keys()
 
     def by_table(self, output: int) -> Iterator[tuple[Levels, Sequence[Record]]]:
-        """Yield the records for the output with this number, with the table of each record."""
+        """Yield the records for the output with this number, each with its table."""
         records = self.outputs[output] if self.outputs else []
         events = self.events.events if self.events is not None else ()
         if isinstance(records, DeadLetter):
@@ -137,7 +139,7 @@ class Resolver:
     """Resolves messages for one set of outputs. The catalog learns from metadata messages.
 
     Args:
-        native: the native path to the canonical topic, for each source that has one.
+        native: the native path to the canonical topic, for each source that has a native path.
     """
 
     def __init__(

@@ -27,7 +27,7 @@ log = structlog.get_logger("translator")
 def build_native_paths(
     settings: Settings, translators: Mapping[str, Translator], outputs: Outputs, metrics: Metrics
 ) -> dict[str, NativePath]:
-    """Return the native path for each source that has one, and log why other sources have none."""
+    """Return the native path for each source that has such a path, and log why the other sources do not have it."""
     wanted = [(output.codec, output.to.max_bytes) for output in outputs.events]
     paths = {}
     for source, translator in translators.items():

@@ -63,7 +63,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
 
 
 def checked(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Check setting names, because Faust silently ignores unknown ones."""
+    """Check setting names, because Faust silently ignores unknown settings."""
     unknown = set(given) - faust.Settings.setting_names() - {"env"}
     if unknown:
         raise TypeError(f"Faust has no setting {', '.join(sorted(unknown))}")

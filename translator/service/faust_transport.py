@@ -122,7 +122,7 @@ class BatchConsumer(driver.Consumer):
 
     @property
     def placed(self) -> Mapping[Partition, int]:
-        """The assigned partitions, and the offset at which we started to read each of them."""
+        """The assigned partitions, each with the offset at which we started to read it."""
         return {(tp.topic, tp.partition): offset for tp, offset in self._placed.items()}
 
     # -- offsets
@@ -207,8 +207,8 @@ class BatchConsumer(driver.Consumer):
         """Set the start positions for assigned partitions. Upstream calls this after each assignment, before passing on
         records.
 
-        A partition without a committed offset first gets one, so that its start position is determined only once. If a
-        position cannot be determined, the process stops.
+        For a partition without a committed offset, an offset is committed first, so that its start position is
+        determined only once. If a position cannot be determined, the process stops.
         """
         assigned = self.assignment()
         if not assigned:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 
 class FetchedRecord(Struct, gc=False):
-    """A `RawRecord` plus its timestamp type. The record's partition is that of the batch."""
+    """A `RawRecord` plus its timestamp type. The record's partition is the partition of its batch."""
 
     offset: int
     timestamp: int

@@ -27,8 +27,8 @@ LOOK_SECONDS = 5.0
 """Seconds between checks."""
 
 _KNOWN_SECONDS = 4 * LOOK_SECONDS
-"""A result older than this many seconds no longer shows the lag, for example while a check waits for a broker that
-hangs.
+"""The number of seconds after which a result is too old to show the lag, for example because a check waits for a broker
+that hangs.
 """
 
 

@@ -33,8 +33,9 @@ _FIRST_PAUSE = 0.5
 _LONGEST_PAUSE = 10.0
 
 MISSES, MISSES_SECONDS = 3, 600.0
-"""If a source has waited in vain this often within this many seconds, its messages do not wait for other metadata. The
-keys come from messages, so anyone who writes a message could otherwise stop its partition again and again.
+"""The maximum number of unsuccessful waits for a source, and the period in seconds. After that, the source's messages
+do not wait for other metadata. The keys come from messages, so anyone who writes a message could otherwise stop its
+partition again and again.
 """
 
 ASK_AGAIN = 10.0

@@ -9,7 +9,7 @@ from typing import Any, Generic, TypeVar
 P = TypeVar("P")  # partition
 B = TypeVar("B")  # batch
 
-# Fetching for a queue pauses when this many batches are pending, and resumes when the queue is empty.
+# The number of pending batches at which fetching for a queue pauses. Fetching resumes when the queue is empty.
 PAUSE_AT = 2
 # This limit applies to all workers together.
 MAX_WAITING = 256

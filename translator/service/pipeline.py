@@ -385,8 +385,8 @@ class Pipeline:
     async def _write(self, context: MessageContext, translation: Translation) -> None:
         """Write all of a message's events, after the schemas that they refer to.
 
-        This is done separately for each output. An output that cannot take the events gets none of them, and a dead
-        letter gives the reason.
+        This is done separately for each output. An output that cannot accept the message's events gets no events, and a
+        dead letter gives the reason.
         """
         if self._target.stops:
             for records in translation.outputs:

@@ -14,7 +14,7 @@ def check_web_port(web: Web) -> None:
     group.
 
     Raises:
-        ConfigError: another process listens there, or the address is not available.
+        ConfigError: another process listens on the port, or the address is not available.
     """
     try:
         addresses = socket.getaddrinfo(web.host, web.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)

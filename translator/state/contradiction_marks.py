@@ -44,7 +44,7 @@ class Contradictions:
         return Record(f"{PREFIX}{source}".encode(), msgspec.json.encode(mark), [])
 
     def apply(self, key: str, document: bytes) -> str | None:
-        """Note a mark. Marks that were made under options other than the current ones are ignored.
+        """Note a mark. Marks that were made under different options are ignored.
 
         Returns:
             The source, if this process did not know about the contradiction yet.

@@ -1,4 +1,5 @@
-"""Stopped partitions: a message may be neither written nor skipped, so nothing after it in the partition is processed.
+"""Stopped partitions. A partition stops at a message that must not be written and must not be skipped, so no later
+message is processed.
 
 The stop itself needs no state, because the next process reads the same message and stops again. The mark in the
 metadata topic only informs `translator status`.

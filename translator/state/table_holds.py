@@ -35,8 +35,8 @@ PATIENCE = 10.0
 """
 
 TABLES = 1_000
-"""Maximum number of held tables per partition, because messages determine their number. Beyond it, the whole partition
-is held.
+"""Maximum number of held tables per partition, because messages determine their number. When the limit is exceeded, the
+whole partition is held.
 """
 
 Partition: TypeAlias = tuple[str, int]

@@ -38,8 +38,8 @@ def dead_letter_record(
 
     `output` is a projection's topic if the message is missing only from that projection. If the value does not fit, its
     SHA-256 and size replace it. If the record still does not fit, the key and the original headers are dropped, too.
-    The original stays in its raw topic. If a message is left out because of masks, only its size is stored. With its
-    hash, anyone who knows the rest of the message could find a masked value by trial and error.
+    The original message remains in its raw topic. If a message is left out because of masks, only its size is stored.
+    With its hash, anyone who knows the rest of the message could find a masked value by trial and error.
     """
     ours: Headers = [
         (_FIRST, dead.code.encode()),

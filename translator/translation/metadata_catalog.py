@@ -155,7 +155,9 @@ def remember(known: dict[Named, V], name: Named, value: V) -> None:
 
 
 def _disagree(known: object, learned: object) -> bool:
-    """Return whether two documents contradict each other. Documents without versions do so if their bytes differ."""
+    """Return whether two documents contradict each other. Documents without versions contradict each other if their
+    bytes differ.
+    """
     if isinstance(known, Versioned) and isinstance(learned, Versioned):
         return known.content != learned.content
     return True

@@ -64,7 +64,7 @@ def native_kind(canonical_type: str, convert: Converter | None) -> NativeKind:
 
 
 def with_fraction(kind: NativeKind, digits: int) -> NativeKind:
-    """Return the kind for cells in which the fraction of a second is a number instead of text, with at most this many
+    """Return the kind for cells in which the fraction of a second is a number instead of text, with at most `digits`
     digits.
     """
     name, first, _ = kind

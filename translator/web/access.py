@@ -17,7 +17,7 @@ _COOKIE = "cdc_desk"
 
 _SESSION_SECONDS = 12 * 60 * 60
 _SESSIONS = 1000
-"""Maximum number of sessions. Beyond it, the oldest session ends."""
+"""Maximum number of sessions. When the limit is exceeded, the oldest session ends."""
 
 _FAILURE_SECONDS = 1.0
 """Pause after a wrong token, for everyone who logs in. Otherwise, parallel requests could guess at any speed."""

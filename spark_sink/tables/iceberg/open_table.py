@@ -76,7 +76,7 @@ def shape_of(metadata: TableMetadata) -> TableShape:
 
 
 def ancestors(metadata: TableMetadata) -> Iterator[Snapshot]:
-    """Return the newest snapshot and those of its ancestors that still exist."""
+    """Return the newest snapshot, and all of its ancestors that still exist."""
     snapshot = metadata.current_snapshot()
     while snapshot is not None:
         yield snapshot

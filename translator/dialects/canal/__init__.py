@@ -1,7 +1,7 @@
 """Canal JSON ("flat message"): open-source canal, and Alibaba DTS both before and since March 2022
 (docs/formats/canal.md).
 
-The message identifies neither its writer nor a version, and writers give different meanings to the same shape. The
+A message identifies neither its writer nor a version, and writers give different meanings to the same shape. The
 operator therefore declares the writer (`profile`), and a message that contradicts this declaration becomes a dead
 letter.
 """

@@ -1,4 +1,4 @@
-"""The continuity check: all updates in a partition, as read so far, must be consistent with each other (§6.5, C and D).
+"""The continuity check: all updates that were read from a partition must be consistent with each other (§6.5, C and D).
 
 An UPDATE with two full images does not show which of them is the before image. The declaration decides, and the rows
 show when it is wrong: the row before a change must be what the key's last change produced. The check does not change

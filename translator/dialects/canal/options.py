@@ -28,7 +28,7 @@ class Continuity(Struct, frozen=True, forbid_unknown_fields=True):
     """The check that compares updates with two full images to what is known about their rows (continuity.py)."""
 
     keys: Annotated[int, Meta(ge=1)] = 10_000
-    """Number of rows to remember per partition: the most recently changed ones."""
+    """Number of rows to remember per partition. These are the rows that changed most recently."""
 
     action: Literal["stop", "warn", "off"] = "stop"
 
@@ -103,7 +103,7 @@ def check(options: Options) -> None:
     """Reject combinations of options that the types alone would allow.
 
     Raises:
-        ConfigError: an unknown profile, an option that belongs to another one, or an unknown time zone.
+        ConfigError: an unknown profile, an option that belongs to another profile, or an unknown time zone.
     """
     if options.profile not in PROFILES:
         raise ConfigError(f"canal: {unknown('profile', options.profile, PROFILES)}")

@@ -23,7 +23,9 @@ from translator.message import Change, OtherChange, RowChange, TableName
 STATEMENTS = frozenset(
     {"CREATE", "ALTER", "ERASE", "TRUNCATE", "RENAME", "CINDEX", "DINDEX", "QUERY", "DDL", "INIT_DDL"}
 )
-"""Types with SQL text. Alibaba DTS uses DDL for all of them, and Huawei uses INIT_DDL in a full load (§3.1)."""
+"""Types with SQL text. Alibaba DTS uses the type DDL for all statements, and Huawei uses INIT_DDL in a full load
+(§3.1).
+"""
 
 QUERY = "QUERY"
 
@@ -83,7 +85,7 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
     MIXED), so that the changed rows are unknown.
 
     Raises:
-        MessageError: the message contains neither a row nor a text, or the type is never logged this way.
+        MessageError: the message contains neither a row nor a text, or the database never logs this type as text.
     """
     if head.sql is None:
         reason = f"type {head.type} without rows and without SQL"

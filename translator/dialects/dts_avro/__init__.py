@@ -3,8 +3,8 @@
 `reader` (with `front`, `tables`, `patterns`, `cells`) turns bytes into a `record`, whose values are still bytes.
 `refusal` (with `scan`, `schema`) describes bytes that are not a record. `decode` distinguishes the record types: rows
 (`rows`), statements (`statement`) and markers. `layout` determines for each table how to read each column (`types`,
-`kinds`). `fast_path`, `fast_times` and `bare` read the usual values, and `values`, `times`, `wkb` and `charsets` read
-all of them. `native_rows` supports the native path.
+`kinds`). `fast_path`, `fast_times` and `bare` read the usual values, and `values`, `times`, `wkb` and `charsets` can
+read every value. `native_rows` supports the native path.
 """
 
 from translator.dialects.dts_avro.decode import DtsAvro

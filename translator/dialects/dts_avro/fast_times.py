@@ -1,5 +1,5 @@
 """Dates and times in their usual spelling, read like the cells in `fast_path`: each component follows the byte 02 that
-selects its union branch. The year takes two bytes, and the others take one.
+selects its union branch. The year takes two bytes, and each other component takes one byte.
 """
 
 from __future__ import annotations

@@ -2,9 +2,9 @@
 (`types.TEXT_OR_BYTES`).
 
 Such a column has the type that its number suggests (253 string, 252 bytes), unless a value in the message contradicts
-it. In that case, it has the other type. A column that is never null therefore always has the same type. If a nullable
-column contradicts its number (such as a nullable VARBINARY), it alternates between two schema ids until `tables:`
-declares it, but no value is misread.
+it. In that case, the column has the other type. A column that is never null therefore always has the same type. If a
+nullable column contradicts its number (such as a nullable VARBINARY), it alternates between two schema ids until
+`tables:` declares it, but no value is misread.
 """
 
 from __future__ import annotations

@@ -212,7 +212,7 @@ class _Raw:
 
 
 def _components(parts: Parts) -> str:
-    """Return all components from year to fraction, with `-` for absent ones."""
+    """Return all components from year to fraction, with `-` for each absent component."""
     return " ".join("-" if parts[name] is None else str(parts[name]) for name in _COMPONENTS)
 
 

@@ -135,7 +135,7 @@ _POSTGRESQL = _table(
 # No sample shows how a document and its id are sent.
 _MONGODB = _table({0: ("document", "unknown"), 1: ("id", "unknown")})
 
-# For the other source types, no map has ever been published (§5.4).
+# For all other source types, no list of the type numbers has ever been published (§5.4).
 _TABLES: Mapping[str, Mapping[int, NativeType]] = {
     "MySQL": _MYSQL,
     "DRDS": _MYSQL,

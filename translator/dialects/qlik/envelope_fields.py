@@ -33,7 +33,7 @@ class HeaderRules(Struct, frozen=True):
 
 
 class Headers(Struct, frozen=True):
-    """A message's headers. Null, missing and `""` mean the same in each of them (§4)."""
+    """A message's headers. For every header, null, `""` and a missing header mean the same (§4)."""
 
     path: str
     op: str
@@ -47,7 +47,8 @@ class Headers(Struct, frozen=True):
 
 
 def read_headers(body: Mapping[str, Any], path: str, rules: HeaderRules) -> Headers:
-    """Return the headers in a message body. Unknown headers are ignored, because the writer adds new ones over time.
+    """Return the headers in a message body. Unknown headers are ignored, because new versions of the writer add
+    headers.
 
     Raises:
         MessageError: UNKNOWN_OPERATION, MISSING_FIELD or INVALID_FIELD.

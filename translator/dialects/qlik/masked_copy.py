@@ -168,12 +168,13 @@ def _cell(cell: Any, type_: AvroType, masked: MaskedValues) -> Any:
         case bytes():
             return _bytes(cell, masked, types)
         case _:
-            # An enum symbol is part of the schema, and a schema has only a few of them.
+            # An enum symbol is part of the schema, and a schema has only a few symbols.
             return cell if any(found.kind == "enum" for found in types) else masked.text(cell)
 
 
 def _bytes(cell: bytes, masked: MaskedValues, types: list[AvroType]) -> bytes:
-    """Return as many bytes: a smaller number for a decimal, otherwise letters in place of letters."""
+    """Return the same number of bytes: a smaller number for a decimal, or else other letters in place of the letters.
+    """
     if any(found.logical == "decimal" for found in types):
         number = masked.number(str(int.from_bytes(cell, "big", signed=True)))
         return int(number).to_bytes(len(cell), "big", signed=True)

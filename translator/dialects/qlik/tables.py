@@ -28,7 +28,7 @@ from translator.values import Converter, bytes_from_hex, converter
 UNKNOWN = converter("unknown")
 
 CACHED = 4096
-"""Maximum number of tables to cache. Beyond it, the least recently used one is dropped."""
+"""Maximum number of tables to cache. When the limit is exceeded, the least recently used table is dropped."""
 CACHED_OF_SCHEMA = 16
 """Maximum number of tables to cache per Avro schema. A schema usually belongs to only one table."""
 

@@ -86,7 +86,8 @@ class MetaReader:
         self._instants = instants
 
     def read(self, sent: JsonObject) -> Meta:
-        """Read the fields: the known fields in the order of `_READERS`, then the others as they were sent.
+        """Read the fields: the known fields in the order of `_READERS`, then all other fields in the order in which
+        they were sent.
 
         Raises:
             MessageError: INVALID_FIELD, unless the preset is lenient. With a lenient preset, the field is kept in `ext`

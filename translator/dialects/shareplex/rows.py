@@ -56,8 +56,8 @@ def delete(row: RowContext, data: Cells) -> RowChange:
 
 
 def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool) -> RowChange:
-    """Return the change for an update. `data` contains the changed columns, and `key` contains old values: those of the
-    key, or a wide image.
+    """Return the change for an update. `data` contains the changed columns, and `key` contains old values: either the
+    old key, or a wide image.
 
     Raises:
         MessageError: KEY_MISSING, because nothing identifies the row.

@@ -37,7 +37,7 @@ class LetterFilter(Struct, frozen=True):
     until_ms: int | None = None
     """Exclusive. Both times are compared with the time at which the letter was written, according to its record."""
     limit: int | None = None
-    """Maximum number of letters: the first ones in replay order."""
+    """Maximum number of letters. The first letters in replay order are selected."""
 
 
 class StoredLetter(Struct, frozen=True):

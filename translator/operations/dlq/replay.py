@@ -40,8 +40,8 @@ from translator.state.table_holds import HeldTable, HoldMark, Holds, caught_up, 
 from translator.translation.dead_letter import DeadLetter
 
 AT_ONCE = 500
-"""Maximum number of messages delivered before marks are written. After a crash, up to this many messages can be
-replayed again.
+"""Maximum number of messages delivered before marks are written. It is also the maximum number of messages that can be
+replayed again after a crash.
 """
 
 SILENCE = 5.0

@@ -44,7 +44,8 @@ class ReplayOrder:
 
         Args:
             translator: the translator for the letter's message; None if the message cannot be read.
-            impossible: the letter can never be replayed, so an operator without `hold_table` has given up on it.
+            impossible: the letter can never be replayed. If no code has the policy `hold_table`, the letter blocks no
+                other letters.
         """
         holds, letter = self.holds(found), found.letter
         is_held = letter.code == ErrorCode.HELD and (bool(self._codes) or not impossible)

@@ -55,7 +55,7 @@ class _Batch(InFlight):
         """Do nothing: offsets are committed for whole batches."""
 
     def abandon(self) -> None:
-        """Forget the batch. Records that were already sent from it are sent again later."""
+        """Forget the batch. Its records that were already sent are sent again later."""
         self._delivery.forget(self)
 
     @property

@@ -13,7 +13,8 @@ from translator.errors import FatalError
 from translator.kafka.producer import RecordProducer, Report
 from translator.service.delivery.base import PAUSE_SECONDS, OnStored, never
 
-# One poll processes all available reports. Polling once per this many records is enough to keep reports from piling up.
+# One poll processes all available reports. Polling once per `_POLL_EVERY` records is enough to keep reports from piling
+# up.
 _POLL_EVERY = 256
 
 
