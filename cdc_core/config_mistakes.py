@@ -161,8 +161,7 @@ def _one_of(context: Mapping[str, Any]) -> str:
 
 
 def _length(count: int, context: Mapping[str, Any]) -> str:
-    """Return a length with its unit. Pydantic reports the length of a secret in the same way as the length of a list.
-    """
+    """Return a length with its unit. Pydantic reports the length of a secret like the length of a list."""
     one, many = ("entry", "entries") if context["field_type"] in _COLLECTIONS else ("character", "characters")
     return f"{count} {one if count == 1 else many}"
 

@@ -27,8 +27,7 @@ LOG_TAIL_LINES = 30
 
 
 class ServerError(Exception):
-    """Raised if the server is not running. The message has the end of the server's log, and the path to the whole log.
-    """
+    """Raised if the server is not running. The message has the end of the server's log, and the log's path."""
 
 
 class Server(ABC):

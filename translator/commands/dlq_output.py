@@ -56,8 +56,7 @@ def _reason(found: StoredLetter, *, masked: bool) -> str | None:
 
 
 def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -> None:
-    """Print the letters in groups. Then print the reason for one letter per group, with its arguments for `dlq show`.
-    """
+    """Print the letters in groups. Then print one letter's reason per group, with its arguments for `dlq show`."""
     groups: dict[tuple[str, str, str, str], list[StoredLetter]] = {}
     for found in letters:
         letter = found.letter

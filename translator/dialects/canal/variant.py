@@ -318,7 +318,7 @@ def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
 
 
 def _conflict(era: Era, met: str) -> tuple[str, ...]:
-    """Return the note that a message contradicts the declaration, or no note if the declaration left the question open.
+    """Return the note that a message contradicts the declaration, or no note if the declaration leaves the point open.
     """
     declared = era.data_is is not None and era.basis != "inferred"
     conflict = declared and era.variant != met and VARIANT_CONFLICT not in era.notes
