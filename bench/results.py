@@ -46,7 +46,7 @@ class RunFigures(Struct, frozen=True):
 
 
 class LatencyFigures(Struct, frozen=True):
-    """Time from a raw message to its record at a `read_committed` consumer."""
+    """Time from sending a raw message until a `read_committed` consumer receives its record."""
 
     rate: float
     """Messages fed per second: half of the contestant's rate."""

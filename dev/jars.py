@@ -25,7 +25,7 @@ HERE = Path(__file__).parent
 WANTED = HERE / "jars.xml"
 CHECKSUMS = HERE / "jars.sha256"
 
-# The configurations in jars.xml. Each configuration is a folder in the cache and a class path in use.
+# The configurations in jars.xml. Each configuration has a folder in the cache, whose jars form one class path.
 CONFIGURATIONS = ("spark", "s3", "broker")
 
 # The file with the last verified state: each jar's size and time, and the list's hash.

@@ -2,7 +2,7 @@
 
 Each change to the limit restarts the query. Therefore, the limit changes by factors, and there is a gap between "too
 much" and "little": half of too much is never "little", and twice a little is never "too much". If costs are constant,
-the limit settles.
+the limit eventually stops changing.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class MirrorChanges:
     """The rows that a segment changes in a mirror, and the events that the mirror rejects.
 
     Args:
-        stale: the number of events without effect, by reason; `late` counts events that arrived after a later one.
+        stale: the number of events without effect, by reason; `late` counts events that arrived after a later event.
         scope_changes: the number of times a row moved to another scope.
         deleted: the number of deleted rows.
         undecided: see `Folded`.
@@ -134,7 +134,7 @@ def fold_one_by_one(
     invalid event is reduced to the values that fit, which marks its row as incomplete, and the segment is folded again.
 
     Args:
-        reached: the position that each scope has reached. Events for other rows count.
+        reached: the position that each scope has reached. Events for other rows are included.
         soft: deleted rows keep their values.
 
     Raises:
@@ -312,7 +312,7 @@ def _is_repeat(reader: ImageReader, shape: TableShape, table: MirrorTable) -> Is
         try:
             return _values(row, reader, shape, bases) == _values(aside, reader, shape, bases)
         except (Unreadable, ValueError):
-            return False  # the write detects it
+            return False  # writing the row detects the invalid value
 
     return is_repeat
 
@@ -325,7 +325,7 @@ def _meta_columns(
             for name in shape.key:
                 content.columns.pop(name, None)
     rows_and_contents = zip(rows, contents, strict=True)
-    # A deleted row's columns have no positions. Any values that the row still shows are from before the delete.
+    # A deleted row's columns have no positions. Any values that the row still contains are from before the delete.
     marks = [
         row.mark(content.columns if row.exists else {}, asides.get(key)) for (key, row), content in rows_and_contents
     ]
@@ -365,7 +365,7 @@ def _filled(array: pa.Array, stored: Mapping[int, Any]) -> pa.Array:
 
 
 def _suspects(events: Sequence[Event], keys: Mapping[str, Key], folded: Folded, unfit: set[Key]) -> list[Event]:
-    """Return every event that can be the cause: events for these rows, and events for rows that moved to their keys."""
+    """Return every event that can have caused an unfit row: events for the row, and for rows that moved to its key."""
     found = [folded.rows[key] for key in unfit]
     asides = [row.aside.row for row in found if row.aside is not None]
     rows = [*found, *(row.last for row in found if row.last is not None), *asides]

@@ -199,7 +199,7 @@ class _Timeline:
         return pc.if_else(pc.greater_equal(reached, self.first), reached, None)
 
     def without_duplicates(self) -> _Timeline:
-        """Return the timeline without events that are not newer than all that is known about their row."""
+        """Return the timeline with only those events that are newer than everything known about their row."""
         if not len(self):
             return self
         positions = self.events["pos"]
@@ -278,7 +278,7 @@ def _values(
     alive: _Timeline, begun: _Begun, images: pa.BinaryArray, stays: pa.BooleanArray, plan: Plan
 ) -> tuple[dict[str, pa.Array], dict[str, pa.Array]]:
     """Return the values to write by column, without the key columns. For columns that some rows leave unchanged, also
-    return the rows that write them.
+    return the rows that write these columns.
 
     Args:
         images: each event's image; a delete's image has no effect.

@@ -23,7 +23,7 @@ TOTAL = "total"
 
 
 class Stopwatch:
-    """Measures the phases of a batch. Exactly one phase is running at any time; the first one starts immediately.
+    """Measures the phases of a batch. Exactly one phase is running at any time. The first phase starts immediately.
 
     Args:
         clock: returns seconds.

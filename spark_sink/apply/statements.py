@@ -50,7 +50,8 @@ def answered(
     """Replace each statement with its result.
 
     Args:
-        replayed: the events were parked until the operator resumed the table, which settles the cause of the parking.
+        replayed: the events were parked until the operator resumed the table, so the reason for parking no longer
+            applies.
     """
     found: list[Event] = []
     schemas: dict[str, TableSchema] = {}

@@ -287,7 +287,9 @@ class Row:
                 self.gap = max(self.gap, event.pos)
 
     def become(self, old: Row, event: Event) -> None:
-        """Replace this row by the row `old` with the event's columns on top. No later event may be known."""
+        """Replace this row by the row `old` with the event's columns on top. This is only valid if no later event is
+        known.
+        """
         self._cut(event.pos)
         self.stored, self.whole, self.held, self.held_turn = old.stored, old.whole, old.held, old.held_turn
         self.known = old.known

@@ -274,7 +274,7 @@ class Actions:
         return [] if table is None else [TableReport(target, target, 0, Done(), TableCounters(), version=table.version)]
 
     def park_changed(self) -> None:
-        """Park the tables that were rolled back to a state before the one in the manifest. This runs before the first
+        """Park the tables that were rolled back to a state before the state in the manifest. This runs before the first
         batch.
 
         A removed table is parked only by the first event that would create it again, because the table may no longer

@@ -81,7 +81,7 @@ def resume(
         work = DriverWork.of(ends)
         refused = next((end.outcome.refusal for end in ends if isinstance(end.outcome, Parked)), None)
         if refused is not None:
-            # The turns before this one are done. This turn is repeated completely.
+            # All turns before this turn are done. This turn is repeated completely.
             reached = merge_reports(runs)
             through = max((int(report.route) for report in reached if int(report.route) < first), default=None)
             return Resumed(reached, through, True, refused)

@@ -19,7 +19,9 @@ ID_FILE = "_sink_id"
 
 
 def checkpoint_id(spark: SparkSession, checkpoint: str) -> str:
-    """Return a checkpoint folder's id. The id is written on first use, and replaced while the folder has no batch."""
+    """Return a checkpoint folder's id. The id is written on first use. As long as the folder has no batch, each start
+    replaces the id.
+    """
     jvm: Any = spark._jvm
     folder = jvm.org.apache.hadoop.fs.Path(checkpoint)
     path = folder.suffix(f"/{ID_FILE}")
@@ -120,7 +122,8 @@ def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None
         )
 
 
-# True in both cases, because positions prevent events that are already in the tables from counting twice.
+# This advice is right in both cases, because positions prevent events that are already in the tables from counting
+# twice.
 _EMPTY_CHECKPOINT = (
     "Move the checkpoint folder away and restart the sink: it continues from the end of _cdc.batches, and nothing "
     "counts twice"

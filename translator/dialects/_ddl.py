@@ -33,7 +33,7 @@ class Statement(Struct, frozen=True):
     """The tables whose structure or rows the statement changes, each listed once, in text order."""
 
     truncates: bool = False
-    """The statement only empties its tables."""
+    """True if the statement only empties its tables."""
 
 
 @lru_cache(maxsize=_CACHED)

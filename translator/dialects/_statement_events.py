@@ -39,8 +39,8 @@ def announced(
     """Return one event for each table whose rows the statement changes, in text order.
 
     Args:
-        change: the event without effects. If the table names in the statement differ from the one in the message, the
-            task may have renamed the table. In that case, the message's table is also affected.
+        change: the event without effects. If the table names in the statement differ from the table name in the
+            message, the task may have renamed the table. In that case, the message's table is also affected.
     """
     found: dict[ConcernedTables, list[Effect]] = {}
     for effect in effects:

@@ -303,7 +303,7 @@ class TopicAdmin:
         """Return partition offsets. If no record exists at or after the given time, the offset is -1.
 
         Args:
-            at: a time in milliseconds, or one of the ends.
+            at: a time in milliseconds, `earliest` or `latest`.
             stable: `latest` is the last offset that a consumer of committed records can see now.
 
         Raises:

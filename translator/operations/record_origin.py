@@ -21,7 +21,7 @@ class RecordOrigin(Struct, frozen=True):
     content: bytes
     """An event's digest, or a dead letter's code."""
     refused: bool = False
-    """The dead letter is for a message that is missing only from a projection."""
+    """True if the dead letter is for a message that is missing only from a projection."""
 
 
 def of_event(record: Any) -> RecordOrigin | None:

@@ -40,8 +40,8 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "consumer_auto_offset_reset": "none",  # the library would skip records silently (start_offsets)
         "broker_session_timeout": timing.session,
         "broker_heartbeat_interval": timing.session / 10,
-        # After this time, Faust continues without partition positions, so it must be longer than finding the positions
-        # takes.
+        # After this time, Faust continues without partition positions, so it must be longer than the time that it takes
+        # to find the positions.
         "broker_request_timeout": max(60.0, timing.session, offset_lookup_timeout(settings) + 5),
         "broker_rebalance_timeout": timing.rebalance,
         "broker_max_poll_interval": 300.0,

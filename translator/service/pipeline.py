@@ -60,7 +60,9 @@ class Target(Struct, frozen=True):
     holds: frozenset[ErrorCode] = frozenset()
     """Codes whose dead letters hold later messages for the same table until the letters are replayed (`on_error`)."""
     holds_contradictions: bool = False
-    """A message that contradicts its source's options holds its partition instead of stopping the source."""
+    """True if a message that contradicts its source's options holds only its own partition, and does not stop the
+    source.
+    """
     repeats_letters: bool = True
     """False during a replay, because dead letters for whole messages are already in the topic. Only a projection's dead
     letters are new.

@@ -44,7 +44,7 @@ class BoundedStopApp(faust.App):
 
 
 class FailStop:
-    """After an error, nothing is produced, acknowledged or committed, and the process exits with code 1."""
+    """Handles a fatal error: nothing more is produced, acknowledged or committed, and the process exits with code 1."""
 
     def __init__(self, app: BoundedStopApp, delivery: Delivery) -> None:
         self._app = app

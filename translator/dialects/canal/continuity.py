@@ -97,7 +97,7 @@ class ContinuityGuard:
         findings: list[Finding | None] = []
         undecided = False
         if message.offset == 0:
-            self._anew = False  # no message in the partition was left out
+            self._anew = False  # no earlier message in the partition was missed
         for n, change in enumerate(changes):
             if isinstance(change, OtherChange):
                 self._announced(change)

@@ -62,10 +62,10 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """The format of bytes. Defaults to the profile's usual format."""
 
     newline_batches: bool = False
-    """A record can contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
+    """True if a record can contain several messages, one per line, as from TiCDC's storage sinks (§10)."""
 
     object_rows: bool = False
-    """`data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
+    """True if `data` and `old` can be an object instead of an array, as from SeaTunnel's sink (§1)."""
 
     handle_key_only: Literal["dead_letter", "unavailable"] = "dead_letter"
     """The policy for rows whose key is all that TiCDC sent (§10): reject the rows, or translate them with all other

@@ -18,24 +18,24 @@ class Profile(Struct, frozen=True):
     """A declared writer. `auto` represents all writers and allows everything that any of them writes."""
 
     alibaba: bool = False
-    """The writer is Alibaba DTS. Its `gtid` identifies the transaction, while canal's `gtid` is the set of all executed
-    transactions (§1). The message format depends on the history of the DTS instance.
+    """True if the writer is Alibaba DTS. Its `gtid` identifies the transaction, while canal's `gtid` is the set of all
+    executed transactions (§1). The message format depends on the history of the DTS instance.
     """
 
     tidb: bool = False
-    """The writer can send the field `_tidb` and watermarks."""
+    """True if the writer can send the field `_tidb` and watermarks."""
 
     native_cells: bool = False
-    """Cells can have any JSON type. Otherwise, they are text or null."""
+    """True if cells can have any JSON type. If false, cells are text or null."""
 
     deleted_in: Literal["data", "old", "either"] = "data"
     """The field that contains a DELETE's row, unless the history of an Alibaba instance determines it."""
 
     changed_alone: bool = False
-    """In the first row of a message, an UPDATE's `old` lists only the changed columns."""
+    """True if an UPDATE's `old` lists only the changed columns in the first row of a message."""
 
     epoch_timestamps: bool = False
-    """TIMESTAMP is printed as seconds since 1970, with a fraction."""
+    """True if a TIMESTAMP is printed as seconds since 1970, with a fraction."""
 
     labels: Labels = "index"
     binary: Binary = "latin1"

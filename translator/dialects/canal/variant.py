@@ -54,7 +54,7 @@ class Era(Struct, frozen=True):
     notes: tuple[str, ...] = ()
     no_dts: bool = False
     deleted_in_old: bool = False
-    """The declared writer, which is not Alibaba DTS, puts a DELETE's row into `old`."""
+    """True if the declared writer is not Alibaba DTS and puts a DELETE's row into `old`."""
 
 
 class EraSpan(Struct, frozen=True):
@@ -318,8 +318,7 @@ def _complete(old: Sequence[OldRow]) -> Sequence[Row]:
 
 
 def _conflict(era: Era, met: str) -> tuple[str, ...]:
-    """Return the note that a message contradicts the declaration, or no note if the declaration leaves the point open.
-    """
+    """Return the note that a message contradicts the declaration, or no note if the declaration leaves this open."""
     declared = era.data_is is not None and era.basis != "inferred"
     conflict = declared and era.variant != met and VARIANT_CONFLICT not in era.notes
     return (VARIANT_CONFLICT,) if conflict else ()

@@ -15,7 +15,8 @@ from translator.values.numbers import INTEGER_BOUNDS
 def bare_reader(kind: int, canonical_type: str, readers: Sequence[CellReader]) -> CellReader:
     """Return the reader for a column's bare values. `readers` are its cell readers.
 
-    Raises (the reader): UnicodeDecodeError, and whatever cell readers raise. In that case, the cell must be read.
+    The returned reader raises UnicodeDecodeError, and any error that cell readers raise. In that case, the cell must be
+    read.
     """
     found = _BARE_READERS.get((kind, canonical_type))
     if found is not None:

@@ -57,8 +57,8 @@ class Layout(Struct):
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
     contradicted: bool = False
-    """A message had values with the other type, and later messages probably will as well. Values are therefore checked
-    first.
+    """True if a message had values with the other type. Later messages probably have such values as well, so values are
+    checked first.
     """
     _bare: tuple[tuple[int, ...], Sequence[CellReader]] = ((), ())
 
@@ -90,7 +90,9 @@ class Layouts:
         return layout
 
     def for_row(self, layout: Layout, images: Sequence[Image]) -> Layout:
-        """Return the layout for a message with these images: `layout`, or the one that its contradictions require."""
+        """Return the layout for a message with these images: `layout`, or another layout if the message's
+        contradictions require it.
+        """
         contrary = _contrary(layout, images)
         return self.of(msgspec.structs.replace(layout.shape, contrary=contrary)) if contrary else layout
 

@@ -19,6 +19,6 @@ class Options(Struct, frozen=True):
     names.
     """
     transactions: bool = False
-    """Write the beginning and end of each transaction as `tx` events. Otherwise, these are skipped and counted."""
+    """Write the beginning and end of each transaction as `tx` events. If false, the markers are skipped and counted."""
     extras: bool = False
     """Keep the record's id, transaction id, recovery position and all tags in the event's `ext`."""

@@ -48,7 +48,7 @@ class Reading(Struct, frozen=True):
     digits: int
     """6 or 9: whether `DateTime.millis` are micros or nanos (§4.4)."""
     declared_unit: bool = False
-    """True if the operator configured the unit. Otherwise, values that cannot be micros are read as nanos (§11)."""
+    """True if the operator configured the unit. If false, values that cannot be micros are read as nanos (§11)."""
     timestamp_digits: int = 6
     """The same as `digits`, for `Timestamp.millis`, which are micros for every source."""
 

@@ -43,9 +43,9 @@ class Masks(Struct, frozen=True):
     highest: int
     """The highest ordinal, or 0 without any."""
     column_exceeds: bool = False
-    """The columnMask had bits above the highest ordinal."""
+    """True if the columnMask had bits above the highest ordinal."""
     change_exceeds: bool = False
-    """The changeMask had bits above the highest ordinal."""
+    """True if the changeMask had bits above the highest ordinal."""
 
     @classmethod
     def over(cls, column: int | None, change: int | None, ordinals: Ordinals) -> Masks:

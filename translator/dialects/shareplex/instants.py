@@ -26,7 +26,7 @@ class Instant(Struct, frozen=True):
     """Microseconds since 1970 in UTC, or None if no zone is known."""
 
     exact: bool
-    """The number contains all the information in the text. Otherwise, the text is kept, too."""
+    """True if the number contains all the information in the text. If false, the text is kept, too."""
 
     zone_note: str | None = None
     """The note about the assumed zone, or that no zone is known. None if the text contains its zone."""

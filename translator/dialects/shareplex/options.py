@@ -40,17 +40,20 @@ class Preset(Struct, frozen=True):
     """The way a writer fills the common structure."""
 
     key_is_key: bool
-    """An update's `key` contains only the key columns, not a wide old image (§4)."""
+    """True if an update's `key` contains only the key columns, and not a wide old image (§4)."""
 
     timezone: str | None
     """The zone for `time` and `posttime` values without a zone. None if this zone is unknown (§2)."""
 
     decimal_scn: bool
-    """`scn` consists of decimal digits, as in Oracle. Otherwise, any text is accepted as the source's own token (§6).
+    """True if `scn` consists of decimal digits, as in Oracle. If false, any text is accepted as the source's own token
+    (§6).
     """
 
     strict: bool
-    """A message with invalid optional metadata is rejected. Otherwise, such metadata is kept as text with a note."""
+    """True if a message with invalid optional metadata is rejected. If false, such metadata is kept as text with a
+    note.
+    """
 
 
 PRESETS: Mapping[str, Preset] = {

@@ -82,7 +82,7 @@ class Dead(Struct):
     held: dict[HeldTable, HoldMark] = field(default_factory=dict)
     """Tables that the service holds. Some of the letters can belong to these tables."""
     cut: bool = False
-    """The filter selects more letters than `limit`."""
+    """True if the filter selects more letters than `limit`."""
     read: dict[tuple[str, int], int] = field(default_factory=dict)
     """The offset of the next letter, by partition of the dead-letter topic."""
 

@@ -65,8 +65,8 @@ _OVERSTAYED = (
 def open_seconds(end_seconds: float) -> float:
     """Return for how long a transaction accepts records, given how long it took to end the last transaction.
 
-    Nothing is written while a transaction ends. If ending a transaction takes long, as with distant brokers, fewer
-    transactions are made.
+    Nothing is written while a transaction ends. If it takes long to end a transaction, as with distant brokers, each
+    transaction accepts records for longer, so that there are fewer transactions.
     """
     return max(TRANSACTION_SECONDS, min(_OPEN_BY_END * end_seconds, _LONGEST_SECONDS))
 
