@@ -69,7 +69,7 @@ class TablesSettings(_Section):
     warehouse: Location = Field(description="Folder or object store URL for the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern for table names. A part that the source table lacks is omitted, together with the text "
+        description="Pattern for table names. If the source table lacks a part, that part is omitted, with the text "
         "before it.",
     )
 

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     required=True,
     help="Topic from which to read the events: the canonical topic.",
 )
-@click.option("--topic", required=True, help="The projection, identified by its setting `topic`.")
+@click.option("--topic", required=True, help="The projection, identified by its `topic` setting.")
 def project(config: Path, of: str, topic: str) -> None:
     """Copy the events of the canonical topic to a projection that the service does not write yet.
 

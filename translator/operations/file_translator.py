@@ -23,7 +23,7 @@ class _Tables(msgspec.Struct, frozen=True):
 
 
 class FileTranslator:
-    """One source's translator, with what it has learned, its guards, and JSON as its output.
+    """The translator for one source, with its learned metadata and its guards. The output is JSON.
 
     Args:
         catalog: the translator's catalog.

@@ -203,7 +203,7 @@ def _labelled(read: Callable[[Sequence[str], str, object], str], type_: MysqlTyp
 
 
 def _no_labels(canonical: str, spelling: Spelling) -> Coding:
-    """A number represents a label that the declaration cannot contain."""
+    """For labels that the declaration cannot contain, the messages have numbers."""
     return plain(canonical) if spelling.labels == "text" else Coding(canonical, without_labels)
 
 

@@ -1,4 +1,4 @@
-"""Decode one message: determine the type of its record, and handle each type."""
+"""Decode one message: determine its record type, and handle the record accordingly."""
 
 from __future__ import annotations
 
