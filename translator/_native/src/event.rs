@@ -70,7 +70,7 @@ pub fn datum(
     out.extend_from_slice(&operation.names);
     avro::long(&mut out, POSITION_LENGTH);
     out.extend_from_slice(ARRIVAL);
-    out.extend_from_slice(format!("{:019}.{:06}", head.offset, row.index).as_bytes());
+    out.extend_from_slice(row.place_in(head).as_bytes());
     out.extend_from_slice(&place.pos_scope);
     avro::maybe_text(&mut out, head.native);
     avro::maybe_long(&mut out, head.commit_us);

@@ -75,7 +75,7 @@ impl Classes {
 
 /// The `pos` of an event.
 fn position(head: &Head<'_>, row: &Row<'_>) -> String {
-    format!("{}{:019}.{:06}", String::from_utf8_lossy(ARRIVAL), head.offset, row.index)
+    String::from_utf8_lossy(ARRIVAL).into_owned() + &row.place_in(head)
 }
 
 fn none(py: Python<'_>) -> Bound<'_, PyAny> {

@@ -196,12 +196,20 @@ impl Place {
     /// Appends scope and position of an event, an array as JSON in a text of JSON.
     pub fn sequence(&self, out: &mut Vec<u8>, head: &Head<'_>, row: &Row<'_>) {
         out.extend_from_slice(&self.sequence);
-        out.extend_from_slice(format!("{:019}.{:06}\\\"]\"", head.offset, row.index).as_bytes());
+        out.extend_from_slice(row.place_in(head).as_bytes());
+        out.extend_from_slice(b"\\\"]\"");
     }
 
     /// The `id` of an event.
     pub fn id(&self, head: &Head<'_>, row: &Row<'_>) -> Vec<u8> {
         [&self.id_prefix[..], format!("{}/{}", head.offset, row.index).as_bytes()].concat()
+    }
+}
+
+impl Row<'_> {
+    /// The last two parts of its `pos`: the offset of its message, and its number in the message.
+    pub fn place_in(&self, head: &Head<'_>) -> String {
+        format!("{:019}.{:06}", head.offset, self.index)
     }
 }
 
