@@ -28,7 +28,7 @@ from spark_sink.schema.table_spec import Format, match_rule
 from spark_sink.tables.changes import Marker
 from spark_sink.tables.formats import FormatDdl, FormatTables
 from spark_sink.tables.iceberg.ddl import bucket_column, creation_properties
-from spark_sink.tables.iceberg.open_table import commit_properties, types_of
+from spark_sink.tables.iceberg.open_table import commit_properties, stored_type, types_of
 from spark_sink.tables.meta_columns import (
     COMMIT_TS,
     CURRENT,
@@ -67,8 +67,6 @@ _FORMAT_VERSION = 2
 # pyiceberg does not delete single rows of a file.
 _WHOLE_FILES = {"write.delete.mode": "copy-on-write"}
 
-_LISTS: Mapping[str, pa.DataType] = {"array<string>": pa.list_(pa.string())}
-
 Row = dict[str, Any]
 
 
@@ -95,7 +93,7 @@ class LocalCreation:
         for parts in range(len(spaces)):
             self._catalog.create_namespace_if_not_exists(tuple(spaces[: parts + 1]))
         columns = {**shape.types, **OWN_COLUMNS[shape.mode]}
-        schema = pa.schema([(column, _LISTS.get(sql) or arrow_type(sql)) for column, sql in columns.items()])
+        schema = pa.schema([(column, stored_type(sql)) for column, sql in columns.items()])
         table = self._catalog.create_table(
             known.path(name)[1:],
             schema,
@@ -128,8 +126,7 @@ class LocalCreation:
                 update.union_by_name(pa.schema([(column.name, arrow_type(column.type))]))
 
     def set_properties(self, name: str, properties: Mapping[str, str]) -> None:
-        with _loaded(self._tables, name).transaction() as transaction:
-            transaction.set_properties(dict(properties))
+        _set(_loaded(self._tables, name), properties)
 
     @property
     def _catalog(self) -> Catalog:
@@ -225,7 +222,7 @@ def _set(table: Table, properties: Mapping[str, str]) -> None:
 
 
 def _rewrite(table: Table, markers: Sequence[Marker], change: Callable[[Row], Row | None]) -> None:
-    """Replace each row by the result for it, or remove the row if that is None."""
+    """Replace each row with the result of the change, or remove the row if the result is None."""
     changed = map(change, table.scan().to_arrow().to_pylist())
     _commit(table, [row for row in changed if row is not None], markers, {})
 

@@ -65,6 +65,11 @@ def types_of(metadata: TableMetadata) -> dict[str, str]:
     return {field.name: _sql(field.field_type) for field in metadata.schema().fields}
 
 
+def stored_type(sql: str) -> pa.DataType:
+    """Return the Arrow type for a column's Spark SQL type, which can be a type that no event can have."""
+    return _LISTS.get(sql) or arrow_type(sql)
+
+
 def _sql(type: IcebergType) -> str:
     if isinstance(type, DecimalType):
         return f"decimal({type.precision},{type.scale})"
@@ -168,7 +173,7 @@ class IcebergOpened:
     def _read(self, names: Sequence[str], rows: BooleanExpression = AlwaysTrue()) -> Iterator[pa.RecordBatch]:  # noqa: B008 - a constant
         """Return these columns, with the table's types, for all requested rows and possibly for other rows."""
         types = {**self.shape.types, **OWN_COLUMNS[self.shape.mode]}
-        fields = [(name, _LISTS.get(types[name]) or arrow_type(types[name])) for name in names]
+        fields = [(name, stored_type(types[name])) for name in names]
         scan = self._table.scan(rows, tuple(dict.fromkeys(names)), snapshot_id=self._snapshot)
         for batch in scan.to_arrow_batch_reader():
             columns = [batch.column(name).cast(type) for name, type in fields]
