@@ -200,7 +200,8 @@ class ProjectedOperation(Struct, frozen=True):
     changes: tuple[tuple[ProjectedChange, ...] | None, ...]
     """Indexed by before image (none, with gaps, complete), then by whether the row has a key.
 
-    Rows whose entry is None are left to the plain path. """
+    Rows whose entry is None are left to the plain path.
+    """
 
     columns: tuple[ProjectedColumn, ...]
     """The columns in the schema to which the events refer."""
