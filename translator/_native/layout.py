@@ -267,11 +267,13 @@ class RowImages(Protocol):
     """A translated row's images, for a guard: as JSON, with columns sorted by name.
 
     If only part of `before` was sent, it was completed; otherwise, the images are `whole`. `key` is None if the table
-    has no key.
+    has no key. `key_old` is None unless the key changed.
     """
 
     @property
     def key(self) -> bytes | None: ...
+    @property
+    def key_old(self) -> bytes | None: ...
     @property
     def before(self) -> bytes | None: ...
     @property

@@ -20,6 +20,7 @@ SEAM: int
 
 class RowImages:
     key: bytes | None
+    key_old: bytes | None
     before: bytes | None
     after: bytes | None
     whole: bool

@@ -85,7 +85,7 @@ def test_both_ways_agree_on_mutants(options: str, declared: str) -> None:
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_common_messages_are_taken(options: str) -> None:
-    """Exceptions are messages with missing metadata or a changed key."""
+    """Exceptions are messages with missing metadata or a NULL in the key."""
     chance = Random(options)
     translator, path, _, _ = taught(DECLARED["key"], **OPTIONS[options])
     found: Counter[tuple[bool, str]] = Counter()

@@ -13,7 +13,8 @@ use crate::canal_members::{MemberReader, Members};
 use crate::event::RowImages;
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
-use crate::row::{key_of, Before, Head, Images, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
+use crate::row::{Before, Head, Images, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
+use crate::row_key::Key;
 use crate::run::{self, Raw};
 use crate::scan::{Cell, Rows, Token};
 use crate::table::{compiled, Operation, Table, KEPT, KEPT_BYTES};
@@ -165,19 +166,28 @@ impl CanalRows {
             if paired {
                 writer.before(rows.row(index), others.row(index), images, sent)?;
                 let is_whole = images.has_before == Before::Whole;
-                // The key did not change: `old` lists an unchanged column, which canal never does in a first row.
-                let unchanged =
-                    !table.key.is_empty() || usize::try_from(images.changed_count) != Ok(table.columns.len());
+                // `old` lists an unchanged column, or the key did not change: canal never writes this in a first row.
+                let unchanged = if table.key.is_empty() {
+                    usize::try_from(images.changed_count) != Ok(table.columns.len())
+                } else {
+                    !images.names_key
+                };
                 let is_foreign = self.options.changed_alone && index == 0 && is_whole && unchanged;
                 if is_foreign || (era.data_is_before && !is_whole) {
                     return Err(Reason::Shape);
                 }
             }
-            let key = key_of(&table.key_names, |at| Some(images.value(table.key[at])))?;
-            let row = described(table, operation, images, key.as_deref(), kind == DELETE, index);
+            let new_at = |at: usize| Some(images.value(table.key[at]));
+            let key = match images.has_before {
+                Before::Absent => Key::of(&table.key_names, new_at)?,
+                _ => Key::updated(&table.key_names, new_at, |at| Some(images.old_value(table.key[at])))?,
+            };
+            let mut row = described(table, operation, images, kind == DELETE, index);
+            let mut notes = vec![];
+            key.describe(&mut row, &mut notes);
             records.add(&row)?;
             if self.options.keeps_images {
-                let images = RowImages::new(py, table, images, key.as_deref(), kind == DELETE);
+                let images = RowImages::new(py, table, images, &key, kind == DELETE);
                 kept.append(images).map_err(|_| Reason::Panic)?;
             }
         }
@@ -301,6 +311,7 @@ impl RowWriter<'_> {
         images.before_spans.resize(columns.len(), None);
         images.changed.clear();
         images.changed_count = 0;
+        images.names_key = false;
         let whole = before.len() == columns.len();
         let mut expected = 0;
         for cell in before {
@@ -312,12 +323,10 @@ impl RowWriter<'_> {
             sent[index] = Some(cell.value);
             let (old, new) = (cell.value, after[index].value);
             if old.of(self.value) != new.of(self.value) {
-                if self.table.key.contains(&index) {
-                    return Err(Reason::Key);
-                }
                 if old.odd || new.odd {
                     return Err(Reason::Cell);
                 }
+                images.names_key |= self.table.key.contains(&index);
                 images.changed_count += 1;
                 images.changed.extend_from_slice(&columns[index].avro_name);
             }
@@ -352,7 +361,6 @@ fn described<'a>(
     table: &'a Table,
     operation: &'a Operation,
     images: &'a Images,
-    key: Option<&'a [u8]>,
     is_delete: bool,
     index: usize,
 ) -> Row<'a> {
@@ -361,7 +369,8 @@ fn described<'a>(
     let row = Row {
         index,
         record_key: &table.record_key,
-        key,
+        key: None,
+        key_old: None,
         key_kind: &table.key_kind,
         before: has_before.then_some(&images.before),
         after: Some(&images.row),

@@ -17,6 +17,12 @@ use crate::scan::Scanner;
 /// The text around a schema block.
 const SCHEMA: &[u8] = b"{\"schema\":";
 const PAYLOAD: &[u8] = b",\"payload\":";
+/// Operations, as JSON.
+const CREATE: &[u8] = b"\"c\"";
+const DELETE: &[u8] = b"\"d\"";
+/// The headers that connect the two events of a key change.
+const NEW_KEY: &str = "__debezium.newkey";
+const OLD_KEY: &str = "__debezium.oldkey";
 
 /// A projection of one source.
 #[derive(FromPyObject)]
@@ -63,6 +69,19 @@ enum Before {
     Whole,
 }
 
+/// One Debezium event of a row, before it is written.
+struct Part<'a> {
+    /// As JSON.
+    op: &'a [u8],
+    key: Option<&'a [u8]>,
+    before: Option<&'a [u8]>,
+    after: Option<&'a [u8]>,
+    /// 1 for the second of two events, otherwise 0.
+    number: i64,
+    /// If the key changed: the header that refers to the other event, and the key of that event.
+    other_key: Option<(&'static str, &'a [u8])>,
+}
+
 /// A comparison of a row's two images.
 struct Images<'a> {
     before: Before,
@@ -76,12 +95,14 @@ pub struct Event {
     pub value: Vec<u8>,
     /// The columns without a value, as JSON, if there are any.
     pub unavailable: Option<Vec<u8>>,
+    /// If the key changed: the header that refers to the other event, and its value.
+    pub other_key: Option<(&'static str, Vec<u8>)>,
     /// A tombstone with the same key follows.
     pub has_tombstone: bool,
 }
 
 impl Projection {
-    /// Returns the events of a row: one, or none if the projection leaves such rows out.
+    /// Returns the events of a row: none if the projection leaves such rows out, and two if the key changed.
     pub fn events(
         &self,
         py: Python<'_>,
@@ -100,17 +121,59 @@ impl Projection {
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
             return Err(Reason::Projection);
         }
-        let case = images.before as usize * 2 + usize::from(row.key.is_some());
-        let changes = projected.changes.get(case).and_then(Option::as_ref).ok_or(Reason::Projection)?;
-        let event = |change: &Change| {
+        let unavailable = (!images.missing.is_empty()).then(|| list(&images.missing));
+        let key_of = |key: &[u8]| projected.key(py, key);
+        let event = |part: Part<'_>| {
             Ok(Event {
-                key: row.key.map(|key| projected.key(py, key)).transpose()?,
-                value: projected.value(py, place, head, row, change)?,
-                unavailable: (!images.missing.is_empty()).then(|| list(&images.missing)),
-                has_tombstone: self.tombstones && change.op == b"\"d\"" && row.key.is_some(),
+                key: part.key.map(key_of).transpose()?,
+                value: projected.value(py, place, head, row, &part)?,
+                unavailable: unavailable.clone(),
+                other_key: part.other_key.map(|(header, key)| Ok((header, key_of(key)?))).transpose()?,
+                has_tombstone: self.tombstones && part.op == DELETE && part.key.is_some(),
             })
         };
-        changes.iter().map(event).collect()
+        if let (Some(key_old), Some(key)) = (row.key_old, row.key) {
+            return moved(row, &images, key_old, key)?.map(event).into_iter().collect();
+        }
+        let case = images.before as usize * 2 + usize::from(row.key.is_some());
+        let changes = projected.changes.get(case).and_then(Option::as_ref).ok_or(Reason::Projection)?;
+        changes.iter().map(|change| event(change.part(row))).collect()
+    }
+}
+
+/// Returns the events of a row whose key changed. Both images must be complete, so that no value is lost.
+fn moved<'a>(row: &Row<'a>, images: &Images<'_>, key_old: &'a [u8], key: &'a [u8]) -> Read<[Part<'a>; 2]> {
+    if !matches!(images.before, Before::Whole) || !images.missing.is_empty() {
+        return Err(Reason::Projection);
+    }
+    let gone = Part {
+        op: DELETE,
+        key: Some(key_old),
+        before: row.before,
+        after: None,
+        number: 0,
+        other_key: Some((NEW_KEY, key)),
+    };
+    let made = Part {
+        op: CREATE,
+        key: Some(key),
+        before: None,
+        after: row.after,
+        number: 1,
+        other_key: Some((OLD_KEY, key_old)),
+    };
+    Ok([gone, made])
+}
+
+impl Change {
+    /// Returns the event of a row with this change.
+    fn part<'a>(&'a self, row: &Row<'a>) -> Part<'a> {
+        let before = match &self.before[..] {
+            "none" => None,
+            "sent" => row.before,
+            _ => row.key,
+        };
+        Part { op: &self.op, key: row.key, before, after: row.after, number: 0, other_key: None }
     }
 }
 
@@ -126,22 +189,17 @@ impl Projected {
         Ok(out)
     }
 
-    fn value(&self, py: Python<'_>, place: &Place, head: &Head<'_>, row: &Row<'_>, change: &Change) -> Read<Vec<u8>> {
-        let images = row.before.map_or(0, <[u8]>::len) + row.after.map_or(0, <[u8]>::len);
+    fn value(&self, py: Python<'_>, place: &Place, head: &Head<'_>, row: &Row<'_>, part: &Part<'_>) -> Read<Vec<u8>> {
+        let images = part.before.map_or(0, <[u8]>::len) + part.after.map_or(0, <[u8]>::len);
         let mut out = Vec::with_capacity(images + 768);
-        let before = match &change.before[..] {
-            "none" => None,
-            "sent" => row.before,
-            _ => row.key,
-        };
         let Some(blocks) = &self.blocks else {
-            self.write_payload(&mut out, place, head, row, change, before)?;
+            self.write_payload(&mut out, place, head, row, part)?;
             return Ok(out);
         };
         out.extend_from_slice(SCHEMA);
-        blocks.write_value(py, &self.columns, (before, row.after), head.commit_us, &mut out)?;
+        blocks.write_value(py, &self.columns, (part.before, part.after), head.commit_us, &mut out)?;
         out.extend_from_slice(PAYLOAD);
-        self.write_payload(&mut out, place, head, row, change, before)?;
+        self.write_payload(&mut out, place, head, row, part)?;
         out.push(b'}');
         Ok(out)
     }
@@ -152,18 +210,17 @@ impl Projected {
         place: &Place,
         head: &Head<'_>,
         row: &Row<'_>,
-        change: &Change,
-        before: Option<&[u8]>,
+        part: &Part<'_>,
     ) -> Read<()> {
         out.extend_from_slice(b"{\"before\":");
-        out.extend_from_slice(before.unwrap_or(b"null"));
+        out.extend_from_slice(part.before.unwrap_or(b"null"));
         out.extend_from_slice(b",\"after\":");
-        out.extend_from_slice(row.after.unwrap_or(b"null"));
+        out.extend_from_slice(part.after.unwrap_or(b"null"));
         out.extend_from_slice(b",\"source\":");
         out.extend_from_slice(&self.source);
         out.extend_from_slice(b"\"sequence\":");
         place.sequence(out, head, row);
-        number(out, ",\"lsn\":", (head.offset << 21) | ((row.index as i64) << 1));
+        number(out, ",\"lsn\":", (head.offset << 21) | ((row.index as i64) << 1) | part.number);
         if let Some(commit_us) = head.commit_us {
             times(out, commit_us);
         }
@@ -171,9 +228,9 @@ impl Projected {
         out.extend_from_slice(b",\"transaction\":");
         write_transaction(out, head.tx.as_ref());
         out.extend_from_slice(b",\"op\":");
-        out.extend_from_slice(&change.op);
+        out.extend_from_slice(part.op);
         times(out, head.capture_us.unwrap_or(head.timestamp_ms * 1000));
-        if let Some(key) = row.key {
+        if let Some(key) = part.key {
             out.extend_from_slice(b",\"pkNames\":");
             out.extend_from_slice(&list(&names(key)?));
         }

@@ -11,7 +11,8 @@ use crate::dts_cells::{Cell, CellWriter};
 use crate::dts_record::{Bounds, Record};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
-use crate::row::{key_of, Head, Image, Place, Row, STATE_KEY, STATE_NONE, STATE_PARTIAL};
+use crate::row::{Head, Image, Place, Row, STATE_KEY, STATE_NONE, STATE_PARTIAL};
+use crate::row_key::Key;
 use crate::run::{self, Raw};
 use crate::table::{Operation, Table, Tables};
 
@@ -122,11 +123,13 @@ impl DtsAvroRows {
         let old = if has_before { &*before } else { &*after };
         let (sent, new) = if kind == DELETE { (&record.before, &*before) } else { (&record.after, &*after) };
         let key = key(table, old, new)?;
+        let ext = options.ext(&record);
         let unavailable = find_withheld(table, sent.as_deref().unwrap_or_default(), withheld);
-        let row = Row {
+        let mut row = Row {
             index: 0,
             record_key: &table.record_key,
-            key: key.as_deref(),
+            key: None,
+            key_old: None,
             key_kind: &table.key_kind,
             before: record.before.is_some().then_some(&before.json),
             after: record.after.is_some().then_some(&after.json),
@@ -135,8 +138,10 @@ impl DtsAvroRows {
             changed: None,
             unavailable: (unavailable > 0).then_some((unavailable, withheld)),
             notes: &operation.notes,
-            ext: &options.ext(&record),
+            ext: &ext,
         };
+        let mut notes = vec![];
+        key.describe(&mut row, &mut notes);
         let head = head(&record, raw);
         let records = self.form.records(py, place, &head, operation);
         records.add(&row)?;
@@ -256,10 +261,11 @@ fn state<'a>(table: &Table, operation: &'a Operation, cells: Option<&[Cell<'_>]>
     }
 }
 
-/// Returns the key of a row as JSON. A key that changed, or can be hidden by an image, is left to the plain path.
-fn key(table: &Table, before: &Image, row: &Image) -> Read<Option<Vec<u8>>> {
-    if table.key.iter().any(|index| before.value(*index) != row.value(*index)) {
+/// Returns the key of a row. A withheld key column is left to the plain path.
+fn key(table: &Table, before: &Image, row: &Image) -> Read<Key> {
+    if table.key.iter().any(|index| before.value(*index).is_empty()) {
         return Err(Reason::Key);
     }
-    key_of(&table.key_names, |at| Some(row.value(table.key[at])).filter(|value| !value.is_empty()))
+    let new_at = |at: usize| Some(row.value(table.key[at])).filter(|value| !value.is_empty());
+    Key::updated(&table.key_names, new_at, |at| Some(before.value(table.key[at])))
 }

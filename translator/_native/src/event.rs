@@ -5,6 +5,7 @@ use pyo3::types::PyBytes;
 
 use crate::avro;
 use crate::row::{Before, Head, Images, Place, Row, ARRIVAL};
+use crate::row_key::Key;
 use crate::table::{Operation, Table};
 
 const POSITION_LENGTH: i64 = 44 + 19 + 1 + 6;
@@ -16,6 +17,8 @@ pub const ENVELOPE_VERSION: i64 = 1;
 pub struct RowImages {
     /// The key as JSON.
     key: Option<Py<PyBytes>>,
+    /// The key before the change as JSON, if it changed.
+    key_old: Option<Py<PyBytes>>,
     /// The before image, completed if only part of it was sent.
     before: Option<Py<PyBytes>>,
     /// The after image.
@@ -26,17 +29,14 @@ pub struct RowImages {
 
 impl RowImages {
     /// The images of one row.
-    pub fn new(py: Python<'_>, table: &Table, images: &Images, key: Option<&[u8]>, is_delete: bool) -> Self {
+    pub fn new(py: Python<'_>, table: &Table, images: &Images, key: &Key, is_delete: bool) -> Self {
         let bytes = |json: &[u8]| PyBytes::new(py, json).unbind();
         let row = bytes(&sorted(table, |index| images.value(index)));
-        let before = (images.has_before != Before::Absent).then(|| {
-            bytes(&sorted(table, |index| match images.before_spans[index] {
-                Some((start, end)) => &images.before[start..end],
-                None => images.value(index),
-            }))
-        });
+        let before =
+            (images.has_before != Before::Absent).then(|| bytes(&sorted(table, |index| images.old_value(index))));
         let (before, after) = if is_delete { (Some(row), None) } else { (before, Some(row)) };
-        Self { key: key.map(bytes), before, after, whole: images.has_before == Before::Whole }
+        let (key, key_old) = (key.now.as_deref().map(bytes), key.old.as_deref().map(bytes));
+        Self { key, key_old, before, after, whole: images.has_before == Before::Whole }
     }
 }
 
@@ -77,7 +77,7 @@ pub fn datum(
     avro::maybe_long(&mut out, head.capture_us);
     avro::long(&mut out, head.timestamp_ms * 1000);
     avro::maybe_text(&mut out, row.key);
-    out.push(avro::NULL); // key_old
+    avro::maybe_text(&mut out, row.key_old);
     out.extend_from_slice(row.key_kind);
     avro::maybe_text(&mut out, row.before);
     avro::maybe_text(&mut out, row.after);

@@ -31,6 +31,7 @@ mod qlik_rows;
 mod qlik_tables;
 mod reason;
 mod row;
+mod row_key;
 mod run;
 mod scan;
 mod shareplex;
@@ -41,7 +42,7 @@ mod times;
 use pyo3::prelude::*;
 
 /// The version of the interface to Python, the same as in `translator/_native/__init__.py`.
-const SEAM: u32 = 8;
+const SEAM: u32 = 9;
 
 /// The extension module `translator._native.rows`.
 #[pymodule]

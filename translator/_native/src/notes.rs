@@ -1,6 +1,7 @@
 //! The content of an event in addition to its row: notes, and texts by name.
 
 use crate::avro;
+use crate::avro_read::DatumReader;
 
 /// The notes of an event.
 #[derive(Default)]
@@ -41,6 +42,18 @@ impl Kept {
     pub fn written(&self) -> Vec<u8> {
         written(self.count, &self.items)
     }
+}
+
+/// Returns these notes in Avro, followed by another one.
+pub fn with(notes: &[u8], note: &[u8]) -> Vec<u8> {
+    let mut all = Notes::default();
+    let mut reader = DatumReader::new(notes);
+    if reader.index(2) == Ok(1) {
+        // Notes that this extension wrote can be read.
+        let _ = reader.items(usize::MAX, |item| item.bytes().map(|item| all.add(item)));
+    }
+    all.add(note);
+    all.written()
 }
 
 /// An array or map, in a union with null, which represents an empty one.

@@ -80,16 +80,6 @@ pub fn are_key(key: &[Vec<u8>], cells: &[Cell], value: &[u8]) -> bool {
     !key.is_empty() && cells.len() == key.len() && key.iter().all(|name| position(name, cells, value).is_some())
 }
 
-/// Returns whether two canonical values of a column differ. A zero with a sign equals a zero without a sign and is left
-/// to the plain path.
-pub fn differs(one: &[u8], other: &[u8]) -> Read<bool> {
-    let is_zero = |value: &[u8]| matches!(value, b"0.0" | b"-0.0");
-    if one != other && is_zero(one) && is_zero(other) {
-        return Err(Reason::Cell);
-    }
-    Ok(one != other)
-}
-
 /// A string without escapes.
 pub fn text(token: Token, value: &[u8]) -> Read<&[u8]> {
     let sent = token.of(value);

@@ -150,8 +150,12 @@ impl<'a> Records<'a> {
         records: &Bound<'a, PyList>,
     ) -> Read<()> {
         for event in projection.events(self.py, self.place, self.head, projected, row)? {
-            let more = event.unavailable.map(|names| self.with_unavailable(headers, &names)).transpose()?;
-            let headers = more.as_ref().unwrap_or(headers);
+            let unavailable = event.unavailable.as_ref().map(|names| (UNAVAILABLE_HEADER, &names[..]));
+            let other_key = event.other_key.as_ref().map(|(name, key)| (*name, &key[..]));
+            let more = [unavailable, other_key];
+            let all =
+                more.iter().any(Option::is_some).then(|| self.with(headers, more.into_iter().flatten())).transpose()?;
+            let headers = all.as_ref().unwrap_or(headers);
             let key = event.key.as_deref();
             self.append(records, key, Some(&event.value), headers, projection.max_record)?;
             if event.has_tombstone {
@@ -196,11 +200,19 @@ impl<'a> Records<'a> {
         records.append(record).map_err(|_| Reason::Panic)
     }
 
-    /// Returns these headers plus one that lists columns without a value.
-    fn with_unavailable(&self, headers: &Headers<'a>, names: &[u8]) -> Read<Headers<'a>> {
+    /// Returns these headers and more.
+    fn with<'b>(
+        &self,
+        headers: &Headers<'a>,
+        more: impl Iterator<Item = (&'static str, &'b [u8])>,
+    ) -> Read<Headers<'a>> {
         let list = PyList::new(self.py, headers.list.iter()).map_err(|_| Reason::Panic)?;
-        list.append((UNAVAILABLE_HEADER, PyBytes::new(self.py, names))).map_err(|_| Reason::Panic)?;
-        Ok(Headers { list, size: headers.size + UNAVAILABLE_HEADER.len() + names.len() + HEADER_OVERHEAD })
+        let mut size = headers.size;
+        for (name, value) in more {
+            list.append((name, PyBytes::new(self.py, value))).map_err(|_| Reason::Panic)?;
+            size += name.len() + value.len() + HEADER_OVERHEAD;
+        }
+        Ok(Headers { list, size })
     }
 
     /// Returns the headers of an event with this `id`.

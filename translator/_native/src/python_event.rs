@@ -46,7 +46,7 @@ impl Classes {
             number(head.capture_us)?,
             object(py, head.timestamp_ms * 1000)?,
             maybe(row.key)?,
-            none(py), // key_old
+            maybe(row.key_old)?,
             first_text(py, row.key_kind)?,
             maybe(row.before)?,
             maybe(row.after)?,

@@ -151,7 +151,8 @@ impl QlikRows {
         let shared = &table.operations[usize::from(!rows.with_schema)][number];
         let shared = shared.as_ref().ok_or(Reason::Layout)?;
         let notes = rows.notes.written();
-        let row = rows.told(table, operation, &notes, &ext);
+        let (mut row, mut all_notes) = (rows.told(table, operation, &notes, &ext), vec![]);
+        rows.key.describe(&mut row, &mut all_notes);
         let records = self.form.records(py, origin.place, &head, shared);
         records.add(&row)?;
         records.taken(PyList::empty(py))

@@ -7,7 +7,8 @@ use crate::notes::Notes;
 use crate::objects::{are_key, distinct, position, unquoted, CellWriter};
 use crate::qlik_message::{Headers, Operation, CHANGE_MASK, COLUMN_MASK};
 use crate::reason::{Read, Reason};
-use crate::row::{key_of, Image, Row, STATE_FULL, STATE_KEY, STATE_NONE, STATE_PARTIAL};
+use crate::row::{Image, Row, STATE_FULL, STATE_KEY, STATE_NONE, STATE_PARTIAL};
+use crate::row_key::Key;
 use crate::scan::Cell;
 use crate::table::Table;
 
@@ -69,8 +70,8 @@ pub struct Rows {
     pub notes: Notes,
     /// Whether the events refer to the schema of the table.
     pub with_schema: bool,
-    /// The key of the row, as JSON.
-    pub key: Option<Vec<u8>>,
+    /// The key of the row.
+    pub key: Key,
 }
 
 impl Rows {
@@ -79,7 +80,8 @@ impl Rows {
         let row = Row {
             index: 0,
             record_key: &table.record_key,
-            key: self.key.as_deref(),
+            key: None,
+            key_old: None,
             key_kind: &table.key_kind,
             before: self.has_before.then_some(&self.before.image.json),
             after: Some(&self.row.image.json),
@@ -284,18 +286,17 @@ impl<'a> RowReader<'a> {
         }
     }
 
-    /// Returns the key of the row. A key that an update changed is left to the plain path.
-    fn key(&self, rows: &Rows) -> Read<Option<Vec<u8>>> {
+    /// Returns the key of the row.
+    fn key(&self, rows: &Rows) -> Read<Key> {
         let names = &self.writer.table.key_names;
         let of = |section: &'_ Section, at: usize| position(&names[at], &section.cells, self.writer.value);
-        for at in 0..names.len() {
-            if let (true, Some(new), Some(old)) = (rows.has_before, of(&rows.row, at), of(&rows.before, at)) {
-                if rows.row.image.value(new) != rows.before.image.value(old) {
-                    return Err(Reason::Key);
-                }
-            }
+        let new_at = |at: usize| of(&rows.row, at).map(|index| rows.row.image.value(index));
+        let old_at = |at: usize| of(&rows.before, at).map(|index| rows.before.image.value(index));
+        if rows.has_before {
+            Key::updated(names, new_at, old_at)
+        } else {
+            Key::of(names, new_at)
         }
-        key_of(names, |at| of(&rows.row, at).map(|index| rows.row.image.value(index)))
     }
 }
 

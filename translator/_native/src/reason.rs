@@ -13,7 +13,7 @@ pub enum Reason {
     Columns,
     /// A cell whose converter reports an issue or an assumption.
     Cell,
-    /// The key contains NULL, or has changed.
+    /// A key column is missing or NULL, before or after the change.
     Key,
     /// The value, the rows or a record exceed a limit.
     Size,

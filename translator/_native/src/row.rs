@@ -2,7 +2,7 @@
 
 use crate::avro;
 use crate::json;
-use crate::reason::{Read, Reason};
+use crate::reason::Read;
 
 /// The raw partition that messages come from.
 pub struct Place {
@@ -56,6 +56,8 @@ pub struct Row<'a> {
     pub record_key: &'a [u8],
     /// The key as JSON.
     pub key: Option<&'a [u8]>,
+    /// The key before the change as JSON, if it changed.
+    pub key_old: Option<&'a [u8]>,
     /// In Avro.
     pub key_kind: &'a [u8],
     /// As JSON.
@@ -138,6 +140,8 @@ pub struct Images {
     pub changed: Vec<u8>,
     /// The number of these names.
     pub changed_count: i64,
+    /// The text of a key column changed.
+    pub names_key: bool,
     /// The form of the before image.
     pub has_before: Before,
 }
@@ -147,6 +151,11 @@ impl Images {
     pub fn value(&self, column: usize) -> &[u8] {
         let (start, end) = self.spans[column];
         &self.row[start..end]
+    }
+
+    /// Returns the value of a column before the change, as JSON. A value that was not sent did not change.
+    pub fn old_value(&self, column: usize) -> &[u8] {
+        self.before_spans[column].map_or_else(|| self.value(column), |(start, end)| &self.before[start..end])
     }
 }
 
@@ -230,23 +239,4 @@ impl<'a> Transaction<'a> {
             Some(last) => out.extend_from_slice(&[avro::SOME, u8::from(last)]),
         }
     }
-}
-
-/// Returns the key of a row as JSON, from these columns and their values, or None if the table has no key.
-///
-/// A key with NULL or with a missing column is not supported.
-pub fn key_of<'a>(names: &[Vec<u8>], value_at: impl Fn(usize) -> Option<&'a [u8]>) -> Read<Option<Vec<u8>>> {
-    if names.is_empty() {
-        return Ok(None);
-    }
-    let mut key = Vec::with_capacity(64);
-    for (at, name) in names.iter().enumerate() {
-        let value = value_at(at).filter(|value| *value != b"null").ok_or(Reason::Key)?;
-        key.push(if at == 0 { b'{' } else { b',' });
-        key.extend_from_slice(name);
-        key.push(b':');
-        key.extend_from_slice(value);
-    }
-    key.push(b'}');
-    Ok(Some(key))
 }

@@ -9,13 +9,13 @@ use pyo3::types::PyList;
 
 use crate::avro;
 use crate::notes::{Kept, Notes};
-use crate::objects::{are_key, differs, holds, position, unquoted, value_of, CellWriter};
+use crate::objects::{are_key, holds, position, unquoted, value_of, CellWriter};
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::row::{
-    key_of, Head, Image, Place, Row, KIND_NONE, KIND_UNIQUE, STATE_FULL, STATE_KEY, STATE_MERGED, STATE_NONE,
-    STATE_PARTIAL,
+    Head, Image, Place, Row, KIND_NONE, KIND_UNIQUE, STATE_FULL, STATE_KEY, STATE_MERGED, STATE_NONE, STATE_PARTIAL,
 };
+use crate::row_key::{differs, Key};
 use crate::run::{self, Raw};
 use crate::scan::Cell;
 use crate::shareplex_message::{members, transaction, Meta};
@@ -147,6 +147,7 @@ impl SharePlexRows {
             index: 0,
             record_key: &table.record_key,
             key: None,
+            key_old: None,
             key_kind: &table.key_kind,
             before: None,
             after: None,
@@ -171,13 +172,13 @@ impl SharePlexRows {
                 writer.updated(&images, own.as_deref().unwrap_or(&table.key_names), merged, changed, &mut row)?
             }
         };
-        if row_key.is_none() {
+        if row_key.now.is_none() {
             notes.add(b"KEY_UNDECLARED");
             row.key_kind = KIND_NONE;
         }
-        let notes = notes.written();
-        row.key = row_key.as_deref();
+        let (notes, mut all_notes) = (notes.written(), vec![]);
         row.notes = &notes;
+        row_key.describe(&mut row, &mut all_notes);
         let records = self.form.records(py, place, &head, operation);
         records.add(&row)?;
         records.taken(PyList::empty(py))
@@ -255,14 +256,8 @@ struct Update<'a> {
 }
 
 impl CellWriter<'_> {
-    /// Fills in an INSERT. Returns the key of the row as JSON, or None if the table has no key.
-    fn inserted<'a>(
-        &self,
-        data: &[Cell],
-        image: &'a mut Image,
-        row: &mut Row<'a>,
-        notes: &mut Notes,
-    ) -> Read<Option<Vec<u8>>> {
+    /// Fills in an INSERT. Returns the key of the row.
+    fn inserted<'a>(&self, data: &[Cell], image: &'a mut Image, row: &mut Row<'a>, notes: &mut Notes) -> Read<Key> {
         self.complete(data, image, notes);
         let table = self.table;
         let key = self.key_in(&table.key_names, data, image)?;
@@ -271,15 +266,15 @@ impl CellWriter<'_> {
         Ok(key)
     }
 
-    /// Fills in a DELETE. Returns the key of the row as JSON, or None if the table has no key.
-    fn deleted<'a>(&self, data: &[Cell], image: &'a Image, row: &mut Row<'a>) -> Read<Option<Vec<u8>>> {
+    /// Fills in a DELETE. Returns the key of the row.
+    fn deleted<'a>(&self, data: &[Cell], image: &'a Image, row: &mut Row<'a>) -> Read<Key> {
         let key = self.key_in(&self.table.key_names, data, image)?;
         row.before = Some(&image.json);
         row.before_state = state(self.table, data, self.value);
         Ok(key)
     }
 
-    /// Fills in an UPDATE of a row with these key columns. Returns its key as JSON, or None if there are none.
+    /// Fills in an UPDATE of a row with these key columns. Returns the key of the row.
     fn updated<'a>(
         &self,
         images: &Update<'a>,
@@ -287,18 +282,12 @@ impl CellWriter<'_> {
         merged: &'a mut Vec<u8>,
         changed: &'a mut Vec<u8>,
         row: &mut Row<'a>,
-    ) -> Read<Option<Vec<u8>>> {
+    ) -> Read<Key> {
         let Update { data, new, key, old } = *images;
         let count = self.changed(data, new, key, old, changed)?;
-        for wanted in names {
-            // The plain path translates a key that changes, because the event then has a previous key.
-            if let (Some(at), Some(before)) = (position(wanted, data, self.value), position(wanted, key, self.value)) {
-                if new.value(at) != old.value(before) {
-                    return Err(Reason::Key);
-                }
-            }
-        }
-        let row_key = self.key_in(names, key, old)?;
+        let old_at = |at: usize| value_of(&names[at], key, old, self.value);
+        let row_key =
+            Key::updated(names, |at| value_of(&names[at], data, new, self.value).or_else(|| old_at(at)), old_at)?;
         let columns = self.merge(data, new, key, old, merged);
         let is_full = self.table.is_declared && columns == self.table.columns.len();
         row.before = Some(&old.json);
@@ -326,9 +315,9 @@ impl CellWriter<'_> {
         Ok(is_key.then(|| key.iter().map(|cell| cell.name.of(self.value).to_vec()).collect()))
     }
 
-    /// Returns the key of the row as JSON, from the image of these cells.
-    fn key_in(&self, names: &[Vec<u8>], cells: &[Cell], image: &Image) -> Read<Option<Vec<u8>>> {
-        key_of(names, |at| value_of(&names[at], cells, image, self.value))
+    /// Returns the key of the row in the image of these cells.
+    fn key_in(&self, names: &[Vec<u8>], cells: &[Cell], image: &Image) -> Read<Key> {
+        Key::of(names, |at| value_of(&names[at], cells, image, self.value))
     }
 
     /// Adds the columns that a new row leaves out because they are NULL, which only a declaration reveals.

@@ -110,11 +110,12 @@ class DecodedRow:
 
 
 class TakenRow:
-    """The facts about a row that the native path translated and whose key did not change."""
+    """The facts about a row that the native path translated."""
 
     __slots__ = (
         "_images",
         "_key",
+        "_key_old",
         "has_before",
         "has_two_images",
         "notes",
@@ -131,9 +132,10 @@ class TakenRow:
         # Copied to plain attributes, because each is read up to four times, and reading the extension's attributes
         # takes three times as long.
         operation = taken.operation
-        layout, key = operation.layout, images.key
+        layout, key, key_old = operation.layout, images.key, images.key_old
         self._images = images
         self._key = None if key is None else (operation.table, key)
+        self._key_old = self._key if key_old is None else (operation.table, key_old)
         self.op, self.writer, self.notes = layout.op, layout.writer, layout.notes
         self.table = operation.table
         self.row, self.rows = row, len(taken.images)
@@ -143,7 +145,8 @@ class TakenRow:
     def key(self) -> RowKey | None:
         return self._key
 
-    key_before = key
+    def key_before(self) -> RowKey | None:
+        return self._key_old
 
     def before(self) -> int | None:
         return None if self._images.before is None else hash(self._images.before)
