@@ -38,6 +38,9 @@ class CanalReading(Struct, frozen=True):
     tidb: bool
     """Rows can have the field `_tidb`."""
 
+    any_scalars: bool
+    """Cells can be numbers and booleans. Otherwise, they are texts and nulls."""
+
     gtid_names_transaction: bool
     value_bytes: int
     rows: int

@@ -38,7 +38,7 @@ class CanalRows:
         self,
         options: CanalReading,
         form: RecordForm,
-        compile: Callable[[bytes, bytes, bytes, bytes, bytes], NativeTable | None],
+        compile: Callable[[bytes, bytes, bytes, bytes, bytes, bytes], NativeTable | None],
     ) -> None: ...
     def take(self, topic: str, partition: int, topic_id: str, messages: Sequence[Message]) -> list[Taken | str]: ...
 

@@ -125,6 +125,17 @@ def _change_old_cell(chance: Random, body: Body) -> None:
         body["old"] = old
 
 
+def _change_cell_type(chance: Random, body: Body) -> None:
+    for row in _rows(body, chance.choice(("data", "old")))[:1]:
+        row[chance.choice([*row])] = chance.choice((0, 1, -1, 1.5, -0.0, 1e300, 10**20, True, False, [1], {"a": 1}))
+
+
+def _drop_types(chance: Random, body: Body) -> None:
+    body["mysqlType"] = chance.choice((None, {}))
+    if chance.random() < 0.5:
+        del body["mysqlType"]
+
+
 def _swap_row_text(chance: Random, body: Body) -> None:
     """Swap the images, or put all columns in `old`."""
     for row in _rows(body, "data")[:1]:
@@ -190,6 +201,7 @@ _CHANGES: Sequence[Callable[[Random, Body], None]] = (
     *(_change_cell,) * 6,
     *(_change_old_cell,) * 2,
     *(_change_type,) * 2,
+    *(_change_cell_type, _drop_types) * 2,
     *(_swap_row_text, _change_old, _add_row, _change_member, _drop_member, _move_member),
     *(_change_operation, _drop_column, _shuffle_row, _name_writer),
 )

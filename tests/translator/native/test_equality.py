@@ -36,6 +36,7 @@ OPTIONS: dict[str, dict[str, Any]] = {
     "oss": {"profile": "oss"},
     "ticdc": {"profile": "ticdc", "timezone": "Asia/Shanghai"},
     "flink_cdc": {"profile": "flink_cdc"},
+    "ckafka": {"profile": "ckafka"},
     "drs": {"profile": "drs", **OFF},
     "dts": {"profile": "dts", **OFF},
     "dts restarted": {"profile": "dts", "instance": RESTARTED, **OFF},

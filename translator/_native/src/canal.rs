@@ -11,6 +11,7 @@ use pyo3::types::PyList;
 use crate::avro;
 use crate::canal_members::{MemberReader, Members};
 use crate::event::RowImages;
+use crate::objects::distinct;
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::row::{Before, Head, Images, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
@@ -44,6 +45,8 @@ struct Options {
     marks: bool,
     /// Messages can contain `_tidb`.
     tidb: bool,
+    /// Cells can be numbers and booleans.
+    any_scalars: bool,
     /// `gtid` identifies the transaction.
     gtid_names_transaction: bool,
     value_bytes: usize,
@@ -73,12 +76,14 @@ struct Layouts {
     bytes: usize,
 }
 
-/// The bytes of a message that a layout is compiled from, in addition to the table name.
+/// The bytes of a message that a layout is compiled from, in addition to the table name. The columns are those of the
+/// row if no types describe them.
 struct Description {
     database: Vec<u8>,
     types: Vec<u8>,
     sql_types: Vec<u8>,
     key: Vec<u8>,
+    columns: Vec<u8>,
 }
 
 /// Memory that is reused for each message.
@@ -122,7 +127,9 @@ impl CanalRows {
         let value = raw.value;
         let Scratch { data, old, images, sent } = scratch;
         let likely = self.layouts.likely(value);
-        let members = MemberReader { data, old, likely, tidb: self.options.tidb }.read(value)?;
+        let members =
+            MemberReader { data, old, likely, tidb: self.options.tidb, any_scalars: self.options.any_scalars }
+                .read(value)?;
         let kind = members.operation.ok_or(Reason::Shape)?;
         self.check_marks(&members)?;
         let era_index = self.era(members.ts)?;
@@ -145,7 +152,8 @@ impl CanalRows {
         if rows.len().max(others.len()) > self.options.rows {
             return Err(Reason::Size);
         }
-        let table = self.layouts.of(py, &members)?;
+        let columns = if members.are_untyped() { names_of(rows.row(0), value)? } else { vec![] };
+        let table = self.layouts.of(py, &members, &columns)?;
         let operation = table.operations[era_index][kind].as_ref().ok_or(Reason::Layout)?;
         let native = members.commit_ts.or(members.id).map(|number| number.to_string());
         let tx = if self.options.gtid_names_transaction { transaction(members.gtid)? } else { None };
@@ -231,12 +239,13 @@ impl Layouts {
     }
 
     /// Returns the table of a message, compiled for its first message.
-    fn of(&mut self, py: Python<'_>, members: &Members<'_>) -> Read<&Table> {
+    fn of(&mut self, py: Python<'_>, members: &Members<'_>, columns: &[u8]) -> Read<&Table> {
         let is_same = |description: &Description| {
             description.database == members.database
                 && description.types == members.types
                 && description.sql_types == members.sql_types
                 && description.key == members.key
+                && description.columns == columns
         };
         let found = self
             .known
@@ -244,13 +253,13 @@ impl Layouts {
             .and_then(|layouts| layouts.iter().position(|(description, _)| is_same(description)));
         let at = match found {
             Some(at) => at,
-            None => self.compile(py, members)?,
+            None => self.compile(py, members, columns)?,
         };
         self.known[members.table][at].1.as_ref().ok_or(Reason::Layout)
     }
 
-    fn compile(&mut self, py: Python<'_>, members: &Members<'_>) -> Read<usize> {
-        let parts = [members.database, members.table, members.types, members.sql_types, members.key];
+    fn compile(&mut self, py: Python<'_>, members: &Members<'_>, columns: &[u8]) -> Read<usize> {
+        let parts = [members.database, members.table, members.types, members.sql_types, members.key, columns];
         let length = parts.iter().map(|part| part.len()).sum();
         let made = compiled(py, &self.compile, length, &parts)?;
         if self.count == KEPT || self.bytes + length > KEPT_BYTES {
@@ -263,6 +272,7 @@ impl Layouts {
             types: members.types.to_vec(),
             sql_types: members.sql_types.to_vec(),
             key: members.key.to_vec(),
+            columns: columns.to_vec(),
         };
         let layouts = self.known.entry(members.table.to_vec()).or_default();
         layouts.push((description, made));
@@ -323,7 +333,7 @@ impl RowWriter<'_> {
             sent[index] = Some(cell.value);
             let (old, new) = (cell.value, after[index].value);
             if old.of(self.value) != new.of(self.value) {
-                if old.odd || new.odd {
+                if old.odd || new.odd || !surely_differ(old.of(self.value), new.of(self.value)) {
                     return Err(Reason::Cell);
                 }
                 images.names_key |= self.table.key.contains(&index);
@@ -345,6 +355,37 @@ impl RowWriter<'_> {
         images.has_before = if whole { Before::Whole } else { Before::Merged };
         Ok(())
     }
+}
+
+/// Returns the column names of a row as a JSON array.
+fn names_of(row: &[Cell], value: &[u8]) -> Read<Vec<u8>> {
+    distinct(row, value)?;
+    let names = row.iter().map(|cell| cell.name.of(value)).collect::<Vec<_>>();
+    Ok([b"[", &names.join(&b","[..])[..], b"]"].concat())
+}
+
+/// Returns whether two cells with different spellings must have different values. Numbers can have several spellings,
+/// and a boolean can equal a number in Python.
+fn surely_differ(one: &[u8], other: &[u8]) -> bool {
+    let is_text_or_null = |cell: &[u8]| matches!(cell[0], b'"' | b'n');
+    let (first, second) = (decimal(one), decimal(other));
+    is_text_or_null(one) || is_text_or_null(other) || (first.is_some() && second.is_some() && first != second)
+}
+
+/// Returns a number in its shortest spelling, or None for a boolean, an exponent, or a rare spelling of zero.
+fn decimal(cell: &[u8]) -> Option<&[u8]> {
+    let digits = cell.strip_prefix(b"-").unwrap_or(cell);
+    let is_decimal = digits.iter().all(|byte| byte.is_ascii_digit() || *byte == b'.');
+    let is_zero = !digits.iter().any(|byte| (b'1'..=b'9').contains(byte));
+    if !is_decimal || (is_zero && cell != b"0") {
+        return None;
+    }
+    if !digits.contains(&b'.') {
+        return Some(cell);
+    }
+    let zeros = cell.iter().rev().take_while(|byte| **byte == b'0').count();
+    let short = &cell[..cell.len() - zeros];
+    Some(short.strip_suffix(b".").unwrap_or(short))
 }
 
 /// Returns the transaction with this name, or none if it is empty or null.

@@ -34,6 +34,15 @@ pub struct MemberReader<'a> {
     pub likely: (&'a [u8], &'a [u8]),
     /// `_tidb` can be present.
     pub tidb: bool,
+    /// Cells can be numbers and booleans.
+    pub any_scalars: bool,
+}
+
+impl Members<'_> {
+    /// Returns whether the message does not describe its columns.
+    pub fn are_untyped(&self) -> bool {
+        matches!(self.types, b"" | b"null" | b"{}")
+    }
 }
 
 impl MemberReader<'_> {
@@ -58,12 +67,7 @@ impl MemberReader<'_> {
             }
         }
         let no_milliseconds = |ms: Option<i64>| ms.is_some_and(|ms| !MILLISECONDS.contains(&ms));
-        if !scanner.at_end()
-            || members.types.is_empty()
-            || members.table.len() <= 2
-            || no_milliseconds(members.es)
-            || no_milliseconds(members.ts)
-        {
+        if !scanner.at_end() || members.table.len() <= 2 || no_milliseconds(members.es) || no_milliseconds(members.ts) {
             return Err(Reason::Shape);
         }
         Ok(members)
@@ -80,11 +84,11 @@ impl MemberReader<'_> {
     ) -> Read<u8> {
         Ok(match name {
             b"\"data\"" => {
-                scanner.rows(self.data, false)?;
+                scanner.rows(self.data, false, self.any_scalars)?;
                 0
             }
             b"\"old\"" => {
-                scanner.rows(self.old, true)?;
+                scanner.rows(self.old, true, self.any_scalars)?;
                 1
             }
             b"\"database\"" => {

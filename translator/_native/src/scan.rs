@@ -346,9 +346,9 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Reads an array of rows, each an object of texts and nulls, or null if allowed. A null in place of the array
-    /// means no rows.
-    pub fn rows(&mut self, rows: &mut Rows, null_rows: bool) -> Read<()> {
+    /// Reads an array of rows, each an object of scalars, or null if allowed. A null in place of the array means no
+    /// rows. Unless `any_scalars` is set, the scalars are texts and nulls.
+    pub fn rows(&mut self, rows: &mut Rows, null_rows: bool, any_scalars: bool) -> Read<()> {
         rows.clear();
         if self.take(b"null") {
             return Ok(());
@@ -364,7 +364,8 @@ impl<'a> Scanner<'a> {
                     loop {
                         let name = self.string()?;
                         self.expect(b':')?;
-                        rows.cells.push(Cell { name, value: self.string_or_null()? });
+                        let value = if any_scalars { self.any_scalar()? } else { self.string_or_null()? };
+                        rows.cells.push(Cell { name, value });
                         if !self.more(b'}')? {
                             break;
                         }
@@ -517,7 +518,7 @@ mod tests {
     fn rows_keep_their_cells_apart() {
         let text = b"[{\"a\":\"1\",\"b\":null},{},{\"a\":\"2\"}]";
         let mut rows = Rows::default();
-        scanned(text, |scanner| scanner.rows(&mut rows, false)).expect("rows");
+        scanned(text, |scanner| scanner.rows(&mut rows, false, false)).expect("rows");
         let cells: Vec<usize> = (0..rows.len()).map(|index| rows.row(index).len()).collect();
         assert_eq!((cells, rows.hold_nothing()), (vec![2, 0, 1], false));
         assert_eq!(rows.row(2)[0].value.of(text), b"\"2\"");
@@ -527,11 +528,11 @@ mod tests {
     fn a_null_row_is_allowed_only_where_it_is_asked_for() {
         for (null_rows, accepted) in [(true, true), (false, false)] {
             let mut rows = Rows::default();
-            let read = scanned(b"[null]", |scanner| scanner.rows(&mut rows, null_rows));
+            let read = scanned(b"[null]", |scanner| scanner.rows(&mut rows, null_rows, false));
             assert_eq!(read.is_ok(), accepted);
         }
         let mut rows = Rows::default();
-        assert!(scanned(b"[{\"a\":{}}]", |scanner| scanner.rows(&mut rows, false)).is_err());
-        assert!(scanned(b"[{\"a\":\"1\"}", |scanner| scanner.rows(&mut rows, false)).is_err());
+        assert!(scanned(b"[{\"a\":{}}]", |scanner| scanner.rows(&mut rows, false, false)).is_err());
+        assert!(scanned(b"[{\"a\":\"1\"}", |scanner| scanner.rows(&mut rows, false, false)).is_err());
     }
 }

@@ -5,7 +5,7 @@ Only messages from a declared writer whose rows contain all columns are included
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -25,6 +25,7 @@ from translator.dialects.canal.fast_path import has_marks
 from translator.dialects.canal.heartbeat import HeartbeatTables
 from translator.dialects.canal.options import Options
 from translator.dialects.canal.profile import PROFILES
+from translator.dialects.canal.types import UNKNOWN
 from translator.dialects.canal.values import time_of_day, within
 from translator.dialects.canal.variant import SWAP_OLD_DATA, EraSpan, era_spans
 from translator.message import Limits, Writer
@@ -61,6 +62,7 @@ class CanalNativeRows:
             tuple(map(_era, self._spans)),
             has_marks(options.profile),
             profile.tidb,
+            profile.native_cells,
             profile.alibaba,
             limits.value_bytes,
             limits.rows,
@@ -74,30 +76,49 @@ class CanalNativeRows:
 
         return rows.CanalRows(self._reading, form, form.compiler(self.layout))
 
-    def layout(self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes) -> NativeLayout | None:
+    def layout(
+        self, database: bytes, table: bytes, types: bytes, sql_types: bytes, key: bytes, columns: bytes
+    ) -> NativeLayout | None:
         """Return the layout for the bytes that describe a table in a message, or None for the plain path.
+
+        Args:
+            columns: the names of the row's columns, if `types` does not describe them.
 
         Raises:
             ValueError: the bytes are not names in JSON.
         """
         names = tuple(msgspec.json.decode(key, type=tuple[str, ...] | None) or ())
         db = msgspec.json.decode(database, type=str | None) or None
-        found = self._compile(db, msgspec.json.decode(table, type=str), types, sql_types, names)
-        if found is None or found.schema is None or found.table in self._heartbeats:
+        sent = types if not columns else b"{}"
+        found = self._compile(db, msgspec.json.decode(table, type=str), sent, sql_types, names)
+        if found is None or found.table in self._heartbeats:
             return None
-        columns = found.schema.columns
-        if found.columns.names != found.schema.column_names or len(columns) > self._limits.columns:
-            return None
-        if not found.schema.column_names.issuperset(found.key_columns):
+        row = _typed_row(found) if not columns else _untyped_row(found, msgspec.json.decode(columns, type=list[str]))
+        if not 0 < len(row) <= self._limits.columns or not row.keys() >= set(found.key_columns):
             return None
         return NativeLayout(
             found.table,
-            tuple(_column(column.name, column.type, found.clean_columns.converter(column.name)) for column in columns),
+            tuple(_column(name, type_, found.columns.converter(name)) for name, type_ in row.items()),
             found.key_columns,
             found.key_kind,
             found.schema,
             tuple(_operations(span, found.notes) for span in self._spans),
         )
+
+
+def _typed_row(found: plain.Layout) -> Mapping[str, str]:
+    """Return the columns described by a message, in order, with their canonical types. Empty for the plain path."""
+    if found.schema is None or found.columns.names != found.schema.column_names:
+        return {}
+    return {column.name: column.type for column in found.schema.columns}
+
+
+def _untyped_row(found: plain.Layout, names: Sequence[str]) -> Mapping[str, str]:
+    """Return these columns in order, with their declared types. Empty if a row has undeclared columns, which need notes
+    of their own.
+    """
+    known = found.columns.names
+    return {name: found.types.get(name, UNKNOWN.type) for name in names} if not known or known >= set(names) else {}
 
 
 def _era(span: EraSpan) -> NativeEra:
