@@ -253,17 +253,6 @@ class Dialect(Protocol):
 
 
 @runtime_checkable
-class HasFastPath(Protocol):
-    """A dialect with a fast path for common messages. The plain path reads every message and defines the correct
-    result. `tests/translator/dialects/test_fast_paths.py` compares the two.
-    """
-
-    def decode_plainly(self, message: Message) -> Outcome:
-        """Return or raise the same as `Dialect.decode`."""
-        ...
-
-
-@runtime_checkable
 class Versioned(Protocol):
     """The result of `learn`, for documents under the same key that can contradict each other."""
 

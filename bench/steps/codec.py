@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
-import msgspec
-
 from bench.measure import best_times, machine, rate, table
 from bench.steps.fastavro_events import fastavro_datum
 from bench.steps.shop_updates import SOURCES, DialectFeed, feed
@@ -14,7 +12,6 @@ from cdc_core.envelope import ChangeEvent
 from translator.codecs._datum import encode_datum
 from translator.codecs.avro import HEADER, AvroCodec
 from translator.dialects._json import parse
-from translator.dialects.canal.fast_path import Body
 from translator.dialects.dts_avro.reader import RecordReader
 from translator.message import Limits, Message
 from translator.translation.translate import RUN, Events, Result, Translator
@@ -89,13 +86,6 @@ def _up_to_each_step(name: str, given: DialectFeed) -> Mapping[str, Callable[[Se
     }
 
 
-_canal_body = msgspec.json.Decoder(Body).decode
-
-
-def _parse_body(message: Message) -> object:
-    return _canal_body(message.value or b"")
-
-
 def _parse_json(message: Message) -> object:
     return parse(message.value or b"", _LIMITS)
 
@@ -108,7 +98,7 @@ def _parse_record(message: Message) -> object:
 
 
 _PARSERS: Mapping[str, Callable[[Message], object]] = {
-    "canal": _parse_body,
+    "canal": _parse_json,
     "dts_avro": _parse_record,
     "qlik": _parse_json,
     "shareplex": _parse_json,

@@ -15,7 +15,6 @@ SHARED = {
     "Metrics": "the metrics of a process; the two programs are two processes",
     "MetricsSettings": "the section `metrics` of a program's configuration",
     "Options": "dialects and codecs: the options of a source or a topic as the operator writes them",
-    "QuickReader": "dialects: the fast path",
     "Settings": "the configuration of a program",
     "Table": "dialects: what reading the rows of one source table takes",
 }

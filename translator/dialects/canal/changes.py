@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from msgspec import Struct
 
 from cdc_core.envelope import TableSchema
-from translator.dialects._rows import Columns, Findings
+from translator.dialects._rows import Findings
 from translator.dialects._source_text import SentJson
 from translator.dialects.canal.envelope_fields import DBMS, Head
 from translator.dialects.canal.layout import UNTYPED, Layout
@@ -23,16 +23,15 @@ class RowMessage(Struct, frozen=True):
     """A parsed message with rows. `complete`: the images contain all columns, except for an `old` that lists only
     changes.
 
-    `sent` is the message text, or None if all cells are text.
+    `sent` is the message text.
     """
 
     head: Head
     table: TableName
     images: Images
     layout: Layout
-    columns: Columns
+    sent: SentJson
     complete: bool
-    sent: SentJson | None = None
     key_notes: tuple[str, ...] = ()
 
     @property
@@ -78,7 +77,7 @@ class _Shared(Struct):
 
 def _change(shared: _Shared, index: int, before: OldRow, after: OldRow, limits: Limits) -> RowChange:
     message, findings = shared.message, shared.findings
-    head, layout, columns = message.head, message.layout, message.columns
+    head, layout, columns = message.head, message.layout, message.layout.columns
     untyped = _untyped(layout, before, after)
     sparse, changed = False, None
     if before and after and message.complete:

@@ -21,12 +21,11 @@ from translator.dialects._topic_patterns import TopicTables
 from translator.dialects.canal.changes import OPERATIONS, RowMessage, row_changes
 from translator.dialects.canal.continuity import ContinuityGuard, continuity_of, remedy
 from translator.dialects.canal.envelope_fields import Head, read_head, table_of
-from translator.dialects.canal.fast_path import DEPTH, Body, QuickReader, head_of
 from translator.dialects.canal.forms import DeclaredFormGuard, DeclaredForms, UndeclaredFormGuard
 from translator.dialects.canal.heartbeat import HeartbeatTables
-from translator.dialects.canal.layout import Layout, Layouts
+from translator.dialects.canal.layout import Layouts
 from translator.dialects.canal.marks import TYPES, WATERMARK, check_format, check_writer
-from translator.dialects.canal.native_rows import CanalNativeRows
+from translator.dialects.canal.native_rows import DEPTH, CanalNativeRows
 from translator.dialects.canal.options import Options, check
 from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.rows import RowForm, fit_key, read_data, read_old, read_pk_names, read_types
@@ -98,7 +97,6 @@ class Canal:
         self._continuity = continuity_of(chosen)
         self._guard = partial(ContinuityGuard, setup.source, chosen.profile, remedy(chosen), complete=self._complete)
         self._forms = partial(DeclaredForms, setup.source, chosen.profile, fatal=chosen.continuity is None)
-        self._quick = QuickReader(self._layouts, setup.limits, chosen.profile)
         self._options = chosen
 
     def guard(self) -> Guard | None:
@@ -137,48 +135,6 @@ class Canal:
 
     def decode(self, message: Message) -> Outcome:
         """Return the changes in a message, or a Skip if the record contains no message."""
-        read = self._quick.read(message.value) if message.value else None
-        return self.decode_plainly(message) if read is None else self._quickly(*read)
-
-    def native_rows(self) -> CanalNativeRows | None:
-        """Return the support for the native path. None if the writer is not declared or rows do not contain all
-        columns.
-        """
-        if self._auto or not self._complete or self._limits.json_depth < DEPTH:
-            return None
-        checked = self._continuity.action != "off"
-        return CanalNativeRows(self._options, self._limits, self._heartbeats, self._quick.compile, keeps_images=checked)
-
-    def tables(self, message: Message) -> Sequence[TableName]:
-        """Return the tables in all of a record's messages.
-
-        Raises:
-            MessageError: one of the messages cannot be parsed, or contains no table name.
-        """
-        value = message.value or b""
-        parsed = parse_sequence(value, self._limits, _ROWS)
-        check_distinct(value, parsed)
-        bodies = _bodies(parsed)
-        by_topic = self._topics.find(message.topic)
-        named = [(table_of(body) or by_topic) if isinstance(body, dict) else None for body in bodies]
-        tables = [table for table in named if table is not None]
-        if not bodies or len(tables) < len(bodies):
-            raise MessageError(
-                ErrorCode.TABLE_UNKNOWN, "the message does not contain the name of its table", path="$.table"
-            )
-        return tables
-
-    def _quickly(self, body: Body, layout: Layout) -> Outcome:
-        head = head_of(body, layout.table, self._era_of, gtid_names_transaction=self._alibaba)
-        if layout.table in self._heartbeats:
-            return Changes([alive(head)])
-        images = read_images(body.type, body.data, body.old or (), head.era)
-        notes = notes_on_old(images, head.era, layout.key_columns) if self._complete else ()
-        rows = RowMessage(head, layout.table, images, layout, layout.clean_columns, self._complete, None, notes)
-        return Changes([*row_changes(rows, self._limits)])
-
-    def decode_plainly(self, message: Message) -> Outcome:
-        """Return the same result as `decode`, for any message."""
         value = message.value
         if value is None:
             return Skip("tombstone")
@@ -199,6 +155,34 @@ class Canal:
         if len(bodies) > 1:
             _count_through(changes, self._limits)
         return Changes(changes)
+
+    def native_rows(self) -> CanalNativeRows | None:
+        """Return the support for the native path. None if the writer is not declared or rows do not contain all
+        columns.
+        """
+        if self._auto or not self._complete or self._limits.json_depth < DEPTH:
+            return None
+        checked = self._continuity.action != "off"
+        return CanalNativeRows(self._options, self._limits, self._heartbeats, self._layouts, keeps_images=checked)
+
+    def tables(self, message: Message) -> Sequence[TableName]:
+        """Return the tables in all of a record's messages.
+
+        Raises:
+            MessageError: one of the messages cannot be parsed, or contains no table name.
+        """
+        value = message.value or b""
+        parsed = parse_sequence(value, self._limits, _ROWS)
+        check_distinct(value, parsed)
+        bodies = _bodies(parsed)
+        by_topic = self._topics.find(message.topic)
+        named = [(table_of(body) or by_topic) if isinstance(body, dict) else None for body in bodies]
+        tables = [table for table in named if table is not None]
+        if not bodies or len(tables) < len(bodies):
+            raise MessageError(
+                ErrorCode.TABLE_UNKNOWN, "the message does not contain the name of its table", path="$.table"
+            )
+        return tables
 
     def _changes(self, body: Any, sent: SentJson, topic: str) -> Sequence[Change]:
         if not isinstance(body, dict):
@@ -245,7 +229,7 @@ class Canal:
             layout = self._layouts.of(head.table, types, pk_names)
         complete = self._complete and not head.key_only
         notes = (*key_notes, *notes_on_old(images, head.era, layout.key_columns)) if complete else key_notes
-        rows = RowMessage(head, head.table, images, layout, layout.columns, complete, sent, notes)
+        rows = RowMessage(head, head.table, images, layout, sent, complete, notes)
         return [*row_changes(rows, self._limits)]
 
 

@@ -68,41 +68,18 @@ def read_head(type_: str, body: JsonObject, tidb: Tidb | None, era_of: EraOf, pr
     if not PROFILES[profile].alibaba:
         gtid = None
     notes = notes_on({"es": es, "ts": ts})
-    return build_head(type_, _db(body), table_of(body), sql, era, time_us(es), capture, native, gtid, tidb, notes)
-
-
-def build_head(
-    type_: str,
-    db: str | None,
-    table: TableName | None,
-    sql: str | None,
-    era: Era,
-    commit_us: int | None,
-    capture_us: int | None,
-    native: int | None,
-    gtid: str | None,
-    tidb: Tidb | None = None,
-    time_notes: tuple[str, ...] = (),
-) -> Head:
-    """Create the head from fields that were read and checked. Both the fast path and the plain path use this.
-
-    Args:
-        commit_us, capture_us: microseconds since 1970.
-        native: the writer's own message number.
-        gtid: None if `gtid` does not identify the transaction in this profile.
-    """
     return Head(
         type_,
-        db,
-        table,
+        _db(body),
+        table_of(body),
         sql or None,
         era,
-        commit_us,
-        capture_us,
+        time_us(es),
+        capture,
         None if native is None else str(native),
         Tx(gtid) if gtid else None,
         tidb,
-        time_notes,
+        notes,
     )
 
 

@@ -11,7 +11,7 @@ from cdc_core.sized_cache import SizedCache
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._rows import Columns
 from translator.dialects.canal.mysql_type import OTHER_NAMES_OF_TEXT, MysqlType, parse
-from translator.dialects.canal.types import UNKNOWN, Coding, Spelling, coding, declared_coding, plain
+from translator.dialects.canal.types import UNKNOWN, Coding, Spelling, coding, declared_coding
 from translator.message import DeclaredTable, TableName
 
 UNTYPED = "UNTYPED"
@@ -26,8 +26,6 @@ class Layout(Struct, frozen=True):
 
     table: TableName
     columns: Columns
-    clean_columns: Columns
-    """Converters for cells that the parser has already checked to be UTF-8 text. Text columns need no converter."""
     key_columns: tuple[str, ...]
     key_kind: str
     schema: TableSchema | None
@@ -75,11 +73,9 @@ class Layouts:
             columns = [_column(name, parsed[name], codings[name], key) for name in codings]
             schema = TableSchema.of(self._source, table.db, table.schema, table.table, columns, kind)
         converters = {name: found.convert for name, found in codings.items()}
-        as_is = {name: None if convert in _TEXT else convert for name, convert in converters.items()}
         return Layout(
             table,
             Columns(converters, UNKNOWN.convert),
-            Columns(as_is, None),
             key,
             kind,
             schema,
@@ -97,10 +93,6 @@ class Layouts:
             else declared_coding(canonical, self._spelling)
             for name, canonical in columns.items()
         }
-
-
-_TEXT = (plain("string").convert, UNKNOWN.convert)
-"""Converters that return text unchanged."""
 
 
 def _key(pk_names: tuple[str, ...], declared: DeclaredTable | None) -> tuple[tuple[str, ...], str]:

@@ -149,3 +149,6 @@ MARKS: tuple[WriterMark, ...] = (
     WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
 )
 """The marks, sorted by how specific they are. The first one found applies."""
+
+MARKED_BY_VALUES = ("oss", "ckafka")
+"""Profiles in which the values of a row message can reveal another writer, and not only its type."""

@@ -5,7 +5,7 @@ Only messages from a declared writer whose rows contain all columns are included
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import msgspec
@@ -19,22 +19,25 @@ from translator._native.layout import (
     NativeReader,
     RecordForm,
 )
-from translator.dialects.canal import layout as plain
+from translator.dialects._json import check_distinct, parse
 from translator.dialects.canal.envelope_fields import DBMS
-from translator.dialects.canal.fast_path import has_marks
 from translator.dialects.canal.heartbeat import HeartbeatTables
+from translator.dialects.canal.layout import Layout, Layouts
+from translator.dialects.canal.marks import MARKED_BY_VALUES
 from translator.dialects.canal.options import Options
 from translator.dialects.canal.profile import PROFILES
+from translator.dialects.canal.rows import read_pk_names, read_types
 from translator.dialects.canal.types import UNKNOWN
 from translator.dialects.canal.values import time_of_day, within
 from translator.dialects.canal.variant import SWAP_OLD_DATA, EraSpan, era_spans
-from translator.message import Limits, Writer
+from translator.errors import MessageError
+from translator.message import Limits, TableName, Writer
 from translator.values import converter
 from translator.values.native_kinds import NativeKind, integers_within, native_kind
 from translator.values.scalar import Converter
 
-CompileLayout = Callable[[str | None, str, bytes, bytes, tuple[str, ...]], plain.Layout | None]
-"""The fast path's compiler: takes database, table, `mysqlType`, `sqlType` and `pkNames`."""
+DEPTH = 3
+"""A common message's nesting depth: the object, an array of rows, a row."""
 
 
 class CanalNativeRows:
@@ -49,18 +52,18 @@ class CanalNativeRows:
         options: Options,
         limits: Limits,
         heartbeats: HeartbeatTables,
-        compile_layout: CompileLayout,
+        layouts: Layouts,
         *,
         keeps_images: bool,
     ) -> None:
         self._spans = era_spans(options)
         self._limits = limits
         self._heartbeats = heartbeats
-        self._compile = compile_layout
+        self._layouts = layouts
         profile = PROFILES[options.profile]
         self._reading = CanalReading(
             tuple(map(_era, self._spans)),
-            has_marks(options.profile),
+            options.profile in MARKED_BY_VALUES,
             profile.tidb,
             profile.native_cells,
             profile.alibaba,
@@ -87,13 +90,17 @@ class CanalNativeRows:
         Raises:
             ValueError: the bytes are not names in JSON.
         """
-        names = tuple(msgspec.json.decode(key, type=tuple[str, ...] | None) or ())
         db = msgspec.json.decode(database, type=str | None) or None
-        sent = types if not columns else b"{}"
-        found = self._compile(db, msgspec.json.decode(table, type=str), sent, sql_types, names)
-        if found is None or found.table in self._heartbeats:
+        name = TableName(db, None, msgspec.json.decode(table, type=str))
+        try:
+            self._parsed(sql_types or b"{}")  # the value is not used, but it could be invalid
+            body = {"mysqlType": self._parsed(types or b"{}"), "pkNames": msgspec.json.decode(key)}
+            found = self._layouts.of(name, read_types(body, self._limits), read_pk_names(body, self._limits))
+        except MessageError:
             return None
-        row = _typed_row(found) if not columns else _untyped_row(found, msgspec.json.decode(columns, type=list[str]))
+        if found.table in self._heartbeats:
+            return None
+        row = _untyped_row(found, msgspec.json.decode(columns, type=list[str])) if columns else _typed_row(found)
         if not 0 < len(row) <= self._limits.columns or not row.keys() >= set(found.key_columns):
             return None
         return NativeLayout(
@@ -105,15 +112,22 @@ class CanalNativeRows:
             tuple(_operations(span, found.notes) for span in self._spans),
         )
 
+    def _parsed(self, text: bytes) -> object:
+        """Return the parsed value of an object without nesting, or of null."""
+        limits = msgspec.structs.replace(self._limits, json_depth=1)
+        parsed = parse(text, limits)
+        check_distinct(text, parsed)
+        return parsed
 
-def _typed_row(found: plain.Layout) -> Mapping[str, str]:
+
+def _typed_row(found: Layout) -> Mapping[str, str]:
     """Return the columns described by a message, in order, with their canonical types. Empty for the plain path."""
     if found.schema is None or found.columns.names != found.schema.column_names:
         return {}
     return {column.name: column.type for column in found.schema.columns}
 
 
-def _untyped_row(found: plain.Layout, names: Sequence[str]) -> Mapping[str, str]:
+def _untyped_row(found: Layout, names: Sequence[str]) -> Mapping[str, str]:
     """Return these columns in order, with their declared types. Empty if a row has undeclared columns, which need notes
     of their own.
     """

@@ -95,7 +95,7 @@ def _contradicts_itself(sample: Sequence[ReadMessage], profile: str) -> bool:
             guards[place].missed()
         expected[place] = message.offset + 1
         try:
-            outcome = dialect.decode_plainly(message)
+            outcome = dialect.decode(message)
         except MessageError:
             guards[place].missed()
             continue

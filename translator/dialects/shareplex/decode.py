@@ -15,10 +15,9 @@ from translator.dialects._rows import Findings, build_image
 from translator.dialects._source_text import SentJson
 from translator.dialects.shareplex import rows
 from translator.dialects.shareplex.envelope_fields import Meta, MetaReader
-from translator.dialects.shareplex.fast_path import DEPTH, QuickReader
 from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.names import Table, compile_table, split_table
-from translator.dialects.shareplex.native_rows import SharePlexNativeRows
+from translator.dialects.shareplex.native_rows import DEPTH, SharePlexNativeRows
 from translator.dialects.shareplex.objects import read_objects
 from translator.dialects.shareplex.options import WORDS, documented, rules_of
 from translator.dialects.shareplex.parts import PAIR, Part, joined
@@ -52,9 +51,8 @@ class SharePlex:
         self._declared_keys = [(declared.table, declared.key) for declared in setup.tables]
         self._table = SizedCache(self._look_up)
         self._writer = SizedCache(self._writer_on, most=256 * 1024, longest=8 * 1024)
-        self._instants = instants = Instants(self._rules.zone, self._rules.zone_note)
-        self._metas = MetaReader(self._rules, instants)
-        self._quick = QuickReader(self._rules, instants, setup.limits, self._table, self._writer)
+        self._instants = Instants(self._rules.zone, self._rules.zone_note)
+        self._metas = MetaReader(self._rules, self._instants)
 
     def decode(self, message: Message) -> Outcome:
         """Return a message's changes: one for each object in the value, after the two halves of an update are joined.
@@ -63,8 +61,26 @@ class SharePlex:
             MessageError: the message becomes a dead letter. If the value contains several objects, `$[n]` in the
                 error's path identifies the invalid object.
         """
-        change = self._quick.read(message.value) if message.value else None
-        return Changes([change]) if change is not None else self.decode_plainly(message)
+        value = message.value
+        if value is None:
+            return Skip("tombstone")
+        if not value:
+            return Skip("empty")
+        objects = read_objects(value, self._limits)
+        several = len(objects) > 1
+        parts = [_named(n if several else None, self._part, n, root) for n, root in enumerate(objects)]
+        try:
+            whole = joined(parts)
+        except MessageError as error:
+            path = error.path if several else error.path.replace("[0]", "", 1)
+            raise MessageError(error.code, error.reason, path=path) from None
+        sent = SentJson(value, objects)
+        made = [_named(part.place if several else None, self._change, part, sent) for part in whole]
+        if len(made) > 1:
+            for row, change in enumerate(made):
+                if isinstance(change, RowChange):
+                    change.row, change.rows = row, len(made)
+        return Changes(made)
 
     def native_rows(self) -> SharePlexNativeRows | None:
         """Return the support for the native path, or None if the limits leave no room for any message."""
@@ -103,33 +119,6 @@ class SharePlex:
             for pattern, key in self._declared_keys
             if not key
         ]
-
-    def decode_plainly(self, message: Message) -> Outcome:
-        """Return the same result as `decode`, for any message.
-
-        Raises:
-            MessageError: see `decode`.
-        """
-        value = message.value
-        if value is None:
-            return Skip("tombstone")
-        if not value:
-            return Skip("empty")
-        objects = read_objects(value, self._limits)
-        several = len(objects) > 1
-        parts = [_named(n if several else None, self._part, n, root) for n, root in enumerate(objects)]
-        try:
-            whole = joined(parts)
-        except MessageError as error:
-            path = error.path if several else error.path.replace("[0]", "", 1)
-            raise MessageError(error.code, error.reason, path=path) from None
-        sent = SentJson(value, objects)
-        made = [_named(part.place if several else None, self._change, part, sent) for part in whole]
-        if len(made) > 1:
-            for row, change in enumerate(made):
-                if isinstance(change, RowChange):
-                    change.row, change.rows = row, len(made)
-        return Changes(made)
 
     def _part(self, place: int, root: JsonObject) -> Part:
         if "meta" not in root and root.keys() >= {"data", "type"}:

@@ -47,9 +47,6 @@ class Table(Struct, frozen=True):
     converters: Converters
     """Converters. An undeclared column keeps its text (type `unknown`)."""
 
-    of_text: Converters
-    """The corresponding converters for valid UTF-8 text. None means that the text stays unchanged."""
-
     @property
     def key_kind(self) -> str:
         """The envelope's keyword for a key that the operator declares."""
@@ -57,7 +54,6 @@ class Table(Struct, frozen=True):
 
 
 _UNKNOWN = converter("unknown")
-_TEXT = (_UNKNOWN, converter("string"))
 """Converters that return text unchanged."""
 
 
@@ -74,5 +70,4 @@ def compile_table(name: TableName, declared_tables: DeclaredTables) -> Table:
         schema=schema,
         columns=frozenset(converters),
         converters=ConvertersOr(converters, _UNKNOWN),
-        of_text=ConvertersOr({n: None if convert in _TEXT else convert for n, convert in converters.items()}, None),
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import msgspec
 
@@ -14,7 +14,6 @@ from translator._native.layout import (
     RecordForm,
     SharePlexReading,
 )
-from translator.dialects.shareplex.fast_path import row_words
 from translator.dialects.shareplex.instants import Instants
 from translator.dialects.shareplex.names import Table
 from translator.dialects.shareplex.options import SharePlexRules
@@ -25,6 +24,19 @@ from translator.values.native_kinds import native_kind
 
 _OPERATIONS = {"ins": "c", "upd": "u", "del": "d"}
 """The supported operations, in the extension's order, with their letters."""
+
+_WORDS: Mapping[str, str] = {
+    "INSERT": "ins",
+    "UPDATE": "upd",
+    "DELETE": "del",
+    "INS": "ins",
+    "UPD": "upd",
+    "DEL": "del",
+}
+"""The documented keywords and the codes in upper case. The plain path reads other spellings."""
+
+DEPTH = 2
+"""A common message's nesting depth: the root object, and an object inside it."""
 
 
 class SharePlexNativeRows:
@@ -43,7 +55,7 @@ class SharePlexNativeRows:
         self._writer = writer
         numbers = {operation: number for number, operation in enumerate(_OPERATIONS)}
         self._reading = SharePlexReading(
-            {msgspec.json.encode(word): numbers[meaning] for word, meaning in row_words(rules).items()},
+            {msgspec.json.encode(word): numbers[meaning] for word, meaning in _row_words(rules).items()},
             rules.decimal_scn,
             rules.key_is_key,
             limits.value_bytes,
@@ -79,6 +91,11 @@ class SharePlexNativeRows:
             (tuple(LayoutOperation(op, writer, with_schema=True, notes=()) for op in _OPERATIONS.values()),),
             None if columns else _column("", "unknown"),
         )
+
+
+def _row_words(rules: SharePlexRules) -> dict[str, str]:
+    """Return the keywords for row operations, in exactly this spelling, each with its operation."""
+    return {word: meaning for word, meaning in {**_WORDS, **rules.operations}.items() if meaning in _OPERATIONS}
 
 
 def _column(name: str, type_: str) -> LayoutColumn:

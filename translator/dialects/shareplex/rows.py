@@ -13,9 +13,6 @@ from translator.dialects.shareplex.names import Table
 from translator.errors import ErrorCode, MessageError, quote
 from translator.message import Image, RowChange, Writer
 
-NO_FINDINGS = Findings()
-"""Used for rows with only plain values. The object is shared and must not be changed."""
-
 
 class Cells(Struct):
     """An object with cells: the column names as sent, and the image with the values that have a faithful canonical

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -53,6 +54,37 @@ def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
     with pytest.raises(MessageError) as caught:
         canal().decode(message(b'{"type":"INSERT","table":"t\xff"}'))
     assert "not JSON: a string in it is not UTF-8" == caught.value.reason
+
+
+def spelled(body: Any) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        spelled(UPDATE).replace(b'"id":3', b'"id":2,"id":3'),
+        spelled(UPDATE).replace(b'"name":"new"', b'"name":"x","name":"new"'),
+        spelled(UPDATE).replace(b'"name":"varchar(50)"', b'"name":"int","name":"varchar(50)"'),
+        spelled(UPDATE).replace(b'"name":12', b'"name":1,"name":12'),
+    ],
+    ids=["member", "cell", "type", "sql type"],
+)
+def test_a_duplicate_member_makes_a_message_ambiguous(value: bytes) -> None:
+    with pytest.raises(MessageError, match="occurs twice"):
+        canal().decode(message(value))
+
+
+@pytest.mark.parametrize(
+    ("limits", "row", "rows"),
+    [(Limits(rows=300), {"a": None}, 301), (Limits(columns=300), {str(n): None for n in range(301)}, 1)],
+    ids=["rows", "columns"],
+)
+def test_limits_apply_to_the_smallest_messages(limits: Limits, row: dict[str, None], rows: int) -> None:
+    """Rows and columns that take almost no bytes are counted, too."""
+    body = {"type": "INSERT", "table": "t", "mysqlType": {}, "data": [row] * rows}
+    with pytest.raises(MessageError, match="300 are allowed"):
+        canal(limits=limits).decode(message(spelled(body)))
 
 
 # -- the head

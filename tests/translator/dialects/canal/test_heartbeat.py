@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from cdc_core.envelope import Ddl, Tx
-from tests.translator.dialects.canal.messages import FULL, UPDATE, canal, message, of_type, other, refused, row, update
-from translator.message import Changes, OtherChange, TableName
+from tests.translator.dialects.canal.messages import FULL, UPDATE, of_type, other, refused, row, update
+from translator.message import TableName
 
 HEALTH = TableName("mysql", None, "ha_health_check")
 PATTERNS = ["mysql.ha_health_check", "test.heart*"]
@@ -42,18 +41,6 @@ def test_a_message_of_a_heartbeat_table_is_one_watermark(body: Any) -> None:
         change.tx,
     )
     assert (1700000000000000, "3") == (change.ts_commit_us, change.pos_native)
-
-
-def test_the_quick_way_knows_heartbeat_tables() -> None:
-    """The same message without whitespace, as its writer spells it, is read in one step."""
-    value = json.dumps(update(database=HEALTH.db, table=HEALTH.table), separators=(",", ":")).encode()
-    dialect = canal(heartbeat_tables=PATTERNS)
-    dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
-    outcome = dialect.decode(message(value))
-    assert isinstance(outcome, Changes)
-    (change,) = outcome.changes
-    assert isinstance(change, OtherChange)
-    assert ("watermark", HEALTH) == (change.kind, change.table)
 
 
 @pytest.mark.parametrize(

@@ -191,21 +191,6 @@ def _is_a_name(value: bytes) -> bool:
     return found
 
 
-def test_both_ways_agree_on_damaged_messages() -> None:
-    """The fast path leaves a mutated message to the plain one or gives the same result."""
-    rng = random.Random(PARTS)
-    quickly = 0
-    for _ in range(COUNT):
-        value, reader = mutated(rng), rng.choice(READERS)
-        change = reader._quick.read(value)
-        if change is not None:
-            quickly += 1
-            assert (
-                repr(reader.decode_plainly(Message("t", 0, 0, 0, None, value))) == f"Changes(changes=[{change!r}])"
-            ), value
-    assert quickly > COUNT // 50
-
-
 def test_the_values_are_valid() -> None:
     """The originals are translated, except samples that are not JSON or name no table."""
     refused = [value for value in VALUES if not any(isinstance(_result(reader, value), Events) for reader in READERS)]

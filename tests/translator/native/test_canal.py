@@ -1,4 +1,4 @@
-"""The fast path for canal's row messages gives the same changes or refusals as the plain one."""
+"""The native path agrees with the plain path on messages of canal in any spelling, with any members."""
 
 import json
 from typing import Any
@@ -9,20 +9,21 @@ from hypothesis import strategies as st
 
 from tests.sizes import examples
 from tests.translator.dialects.canal.messages import FULL, UPDATE, canal, message
+from tests.translator.native import needs_extension
+from tests.translator.native.test_equality import agree, opened_path
 from translator.dialects.canal import Canal
-from translator.errors import MessageError
-from translator.message import Changes, Limits
+from translator.message import Limits
+
+pytestmark = needs_extension
 
 DIALECTS = [
     canal(),
     canal(profile="ticdc"),
     canal(profile="flink_cdc", object_rows=True),
-    canal(profile="auto", newline_batches=True),
     canal(profile="ticdc", labels="text", binary="hex"),
-    canal(profile="dts", row_image="partial"),
-    canal(profile="dts_legacy"),
+    canal(profile="ckafka"),
+    canal(profile="dts_legacy", continuity={"action": "off"}),
     canal(limits=Limits(columns=4, rows=2)),
-    canal(limits=Limits(json_depth=2)),
     canal(timezone="Europe/Berlin"),
     canal(heartbeat_tables=["shop.*"]),
 ]
@@ -96,14 +97,6 @@ def texts(draw: st.DrawFn) -> bytes:
 TWICE = ['"id":1,', '"table":"t",', '"mysqlType":{"id":"int","id":"int"},']
 
 
-def result(read: Any) -> object:
-    """Return the outcome, or the text of the refusal."""
-    try:
-        return read()
-    except MessageError as error:
-        return error.code, str(error)
-
-
 @given(st.sampled_from(DIALECTS), texts())
 @examples(4)
 @example(
@@ -111,13 +104,9 @@ def result(read: Any) -> object:
 )
 @example(canal(), b'{"type":"INSERT","table":"t","mysqlType":{},"data":[{"a":"1"}]}')
 @example(canal(), json.dumps({**UPDATE, "sqlType": {"a": [1]}}, separators=(",", ":")).encode())
-def test_both_ways_agree(dialect: Canal, value: bytes) -> None:
-    """For any input, `decode` gives the plain path's result."""
-    assert result(lambda: dialect.decode_plainly(message(value))) == result(lambda: dialect.decode(message(value)))
-
-
-def spelled(body: Any) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+def test_both_paths_agree(dialect: Canal, value: bytes) -> None:
+    translator, path = opened_path(dialect)
+    agree(translator, path, message(value))
 
 
 @pytest.mark.parametrize(
@@ -131,46 +120,17 @@ def spelled(body: Any) -> bytes:
     ],
     ids=["update", "insert", "delete", "two rows", "fewer members"],
 )
-def test_the_common_message_is_read_quickly(body: dict[str, Any]) -> None:
-    """Messages of all known writers take the fast path. Otherwise the property above would prove nothing."""
-    value = spelled(body)
-    dialect = canal()
-    dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
-    assert isinstance(dialect.decode(message(value)), Changes)
+def test_common_messages_are_taken(body: dict[str, Any]) -> None:
+    """Otherwise the property above would prove nothing."""
+    assert agree(*opened_path(canal()), message(spelled(body))) == "taken"
 
 
 @pytest.mark.parametrize("member", [{}, {"_tidb": {"commitTs": 429918007904436226}}])
-def test_a_row_of_ticdc_is_read_quickly(member: dict[str, Any]) -> None:
+def test_rows_of_ticdc_are_taken(member: dict[str, Any]) -> None:
     """TiCDC writes id 0, and its own member if configured."""
     value = spelled({**UPDATE, "id": 0, "es": 1700000000001, "old": [FULL], **member})
-    dialect = canal(profile="ticdc")
-    dialect.decode_plainly = None  # type: ignore[assignment, method-assign]  # it must not be called
-    assert isinstance(dialect.decode(message(value)), Changes)
+    assert agree(*opened_path(canal(profile="ticdc")), message(value)) == "taken"
 
 
-@pytest.mark.parametrize(
-    "value",
-    [
-        spelled(UPDATE).replace(b'"id":3', b'"id":2,"id":3'),
-        spelled(UPDATE).replace(b'"name":"new"', b'"name":"x","name":"new"'),
-        spelled(UPDATE).replace(b'"name":"varchar(50)"', b'"name":"int","name":"varchar(50)"'),
-        spelled(UPDATE).replace(b'"name":12', b'"name":1,"name":12'),
-    ],
-    ids=["member", "cell", "type", "sql type"],
-)
-def test_nothing_is_overlooked(value: bytes) -> None:
-    """A duplicate member makes a message ambiguous, wherever it appears."""
-    with pytest.raises(MessageError, match="occurs twice"):
-        canal().decode(message(value))
-
-
-@pytest.mark.parametrize(
-    ("limits", "row", "rows"),
-    [(Limits(rows=300), {"a": None}, 301), (Limits(columns=300), {str(n): None for n in range(301)}, 1)],
-    ids=["rows", "columns"],
-)
-def test_limits_hold_for_the_smallest_messages(limits: Limits, row: dict[str, None], rows: int) -> None:
-    """Rows and columns that take almost no bytes are counted too."""
-    body = {"type": "INSERT", "table": "t", "mysqlType": {}, "data": [row] * rows}
-    with pytest.raises(MessageError, match="300 are allowed"):
-        canal(limits=limits).decode(message(spelled(body)))
+def spelled(body: Any) -> bytes:
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
