@@ -1,9 +1,9 @@
 """Alibaba DTS records in bare Avro, as written by the change tracking service and by DTS tasks to Kafka.
 
-`reader` (with `front`, `tables`, `patterns`, `cells`) turns bytes into a `record`, whose values are still bytes.
+`reader` (with `front` and `cells`) turns bytes into a `record`, whose values are still bytes.
 `refusal` (with `scan`, `schema`) describes bytes that are not a record. `decode` distinguishes the record types: rows
 (`rows`), statements (`statement`) and markers. `layout` determines for each table how to read each column (`types`,
-`kinds`). `fast_path`, `fast_times` and `bare` read the usual values, and `values`, `times`, `wkb` and `charsets` can
+`kinds`). `fast_path` and `fast_times` read the usual values, and `values`, `times`, `wkb` and `charsets` can
 read every value. `native_rows` supports the native path.
 """
 

@@ -1,12 +1,11 @@
-"""A record's fields before its columns. Their structure is the same in nearly all records, and one pattern reads it."""
+"""A record's fields before its columns."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
-from cdc_core.sized_cache import SizedCache
 from translator.dialects._avro_primitives import (
     Damage,
     check_block,
@@ -16,47 +15,10 @@ from translator.dialects._avro_primitives import (
     read_long,
     read_text,
 )
-from translator.dialects.dts_avro.patterns import HEAD
 from translator.dialects.dts_avro.schema import OPERATIONS, SOURCE_TYPES
 
 Head: TypeAlias = tuple[bytes, bytes, bytes, str, bytes, str, str, bytes, str, str | None, list[int] | None]
 """The fields before the tags, as in Record. Rarely used fields remain bytes."""
-
-
-def read_head(data: bytes, max_items: int) -> tuple[Head, int]:
-    """Return the fields before the tags, and their end."""
-    return _usual_head(data) or _head_plainly(data, max_items)
-
-
-def _usual_head(data: bytes) -> tuple[Head, int] | None:
-    """Read the usual head in one step. Returns None if the head must be read on the plain path."""
-    found = HEAD(data)
-    if found is None:
-        return None
-    version, number, timestamp, position, safe, txid, source, source_version, operation, name = found.groups()
-    if source not in _SOURCES or operation not in _OPERATIONS:
-        return None
-    head = (
-        version,
-        number,
-        timestamp,
-        position[1:].decode(),
-        safe,
-        txid[1:].decode(),
-        _SOURCES[source],
-        source_version,
-        _OPERATIONS[operation],
-        name if name is None else _kept_text(name),
-        None,
-    )
-    return head, found.end()
-
-
-def _by_byte(words: Sequence[str]) -> Mapping[bytes, str]:
-    return {bytes([2 * ordinal]): word for ordinal, word in enumerate(words)}
-
-
-_SOURCES, _OPERATIONS = _by_byte(SOURCE_TYPES), _by_byte(OPERATIONS)
 
 
 def _word(words: Sequence[str], data: bytes, at: int) -> tuple[str, int]:
@@ -69,7 +31,8 @@ def _object_name(data: bytes, at: int) -> tuple[str | None, int]:
     return read_text(data, at) if index else (None, at)
 
 
-def _head_plainly(data: bytes, max_items: int) -> tuple[Head, int]:
+def read_head(data: bytes, max_items: int) -> tuple[Head, int]:
+    """Return the fields before the tags, and their end."""
     version_end = read_int(data, 0)[1]
     number_end = read_long(data, version_end)[1]
     timestamp_end = read_long(data, number_end)[1]
@@ -136,11 +99,3 @@ def read_tags(data: bytes, at: int) -> tuple[dict[str, str], int]:
 def kept_long(data: bytes) -> tuple[int, int]:
     """Read like `read_long`, with a cache, because each second has many records."""
     return read_long(data, 0)
-
-
-def _text(data: bytes) -> str:
-    return read_text(data, 0)[0]
-
-
-_kept_text = SizedCache(_text, most=4 * 1024 * 1024, longest=8 * 1024)
-"""Read like `read_text`, with a cache, because each table has many records."""

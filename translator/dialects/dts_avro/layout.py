@@ -14,7 +14,6 @@ from cdc_core.sized_cache import SizedMap
 from translator.dialects._declared_tables import DeclaredTables
 from translator.dialects._json import check_distinct
 from translator.dialects._rows import Converters
-from translator.dialects.dts_avro.bare import bare_reader
 from translator.dialects.dts_avro.fast_path import cell_readers
 from translator.dialects.dts_avro.kinds import OTHER_KIND, kind_of
 from translator.dialects.dts_avro.record import Image
@@ -60,16 +59,6 @@ class Layout(Struct):
     """True if a message had values with the other type. Later messages probably have such values as well, so values are
     checked first.
     """
-    _bare: tuple[tuple[int, ...], Sequence[CellReader]] = ((), ())
-
-    def bare_readers(self, kinds: tuple[int, ...]) -> Sequence[CellReader]:
-        """Return readers for bare values (`patterns`). The branches of a table's columns are the same object in all
-        messages.
-        """
-        if self._bare[0] is not kinds:
-            columns = zip(kinds, self.schema.columns, self.readers, strict=True)
-            self._bare = kinds, [bare_reader(kind, column.type, readers) for kind, column, readers in columns]
-        return self._bare[1]
 
 
 class Layouts:

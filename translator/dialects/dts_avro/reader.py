@@ -8,8 +8,6 @@ package `avro` for valid records, and with `scan` for invalid records.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import compress
-from operator import ne
 
 from translator.dialects._avro_primitives import (
     LONG_BYTES,
@@ -22,9 +20,8 @@ from translator.dialects._avro_primitives import (
 )
 from translator.dialects.dts_avro.cells import read_cells, read_cells_like
 from translator.dialects.dts_avro.front import kept_long, read_head, read_tags
-from translator.dialects.dts_avro.record import VERSION_2, VERSION_3, DtsRecord, Fields, Image, Raw
+from translator.dialects.dts_avro.record import VERSION_2, VERSION_3, DtsRecord, Fields, Image
 from translator.dialects.dts_avro.refusal import Refusals
-from translator.dialects.dts_avro.tables import MAX_COMPILED_COLUMNS, Room, Table
 from translator.message import Limits
 
 TABLES = 4096
@@ -34,14 +31,14 @@ TABLES = 4096
 class RecordReader:
     """Reads records with any schema version.
 
-    Caches each table's columns and the structure of its rows (`tables`). The cache only affects speed.
+    Caches each table's columns. They are reused only for the same bytes, so the cache only affects speed. Looking them
+    up by name alone caused a bug in a vendor's client (§7).
     """
 
     def __init__(self, limits: Limits) -> None:
         self._max_items = limits.columns
         self._refusals = Refusals(limits.columns)
-        self._tables: dict[str | None, Table] = {}
-        self._room = Room(MAX_COMPILED_COLUMNS)
+        self._known: dict[str | None, Fields] = {}
 
     def read(self, value: bytes) -> DtsRecord:
         """Return the record that makes up these bytes.
@@ -62,9 +59,9 @@ class RecordReader:
         head, at = read_head(data, self._max_items)
         version, number, timestamp, position, safe_position, txid, source, source_version, operation, name, times = head
         tags, at = read_tags(data, at)
-        fields, table, at = self._columns(name, data, at)
-        before, before_raw, _, at = self._image(table, data, at, None)
-        after, after_raw, others, at = self._image(table, data, at, before if type(before) is list else None)
+        fields, at = self._columns(name, data, at)
+        before, _, at = self._image(data, at, None)
+        after, others, at = self._image(data, at, before if type(before) is list else None)
         born = None
         if at != len(data):
             born, end = kept_long(data[at : at + LONG_BYTES])
@@ -87,28 +84,21 @@ class RecordReader:
             fields,
             before,
             after,
-            before_raw,
-            after_raw,
             others,
             born,
         )
 
-    def _columns(self, name: str | None, data: bytes, at: int) -> tuple[Fields | str | None, Table | None, int]:
-        """Return the columns, the cached facts about a table with these columns, and their end."""
-        known = self._tables.get(name)
-        if known is not None and data.startswith(known.fields.raw, at):
-            return known.fields, known, at + len(known.fields.raw)
+    def _columns(self, name: str | None, data: bytes, at: int) -> tuple[Fields | str | None, int]:
+        """Return the columns of a table, and their end."""
+        known = self._known.get(name)
+        if known is not None and data.startswith(known.raw, at):
+            return known, at + len(known.raw)
         fields, at = self._fields(data, at)
-        if not isinstance(fields, Fields):
-            return fields, None, at
-        if known is not None:
-            known.forget()
-        elif len(self._tables) >= TABLES:
-            for table in self._tables.values():
-                table.forget()
-            self._tables.clear()
-        table = self._tables[name] = Table(fields, self._room)
-        return fields, table, at
+        if isinstance(fields, Fields):
+            if len(self._known) >= TABLES:
+                self._known.clear()
+            self._known[name] = fields
+        return fields, at
 
     def _fields(self, data: bytes, at: int) -> tuple[Fields | str | None, int]:
         start = at
@@ -128,24 +118,8 @@ class RecordReader:
                 columns.append((name, number))
             check_block(len(columns), at, end, self._max_items)
 
-    def _image(
-        self, table: Table | None, data: bytes, at: int, like: Image | None
-    ) -> tuple[Image | str | None, Raw | None, Sequence[int] | None, int]:
+    def _image(self, data: bytes, at: int, like: Image | None) -> tuple[Image | str | None, Sequence[int] | None, int]:
         """Return an image, the indexes at which it differs from `like` (the other image), and its end."""
-        if data[at] == 0:
-            return None, None, None, at + 1
-        found = table.image(data, at) if table is not None else None
-        if found is None:
-            image, others, at = self._image_plainly(table, data, at, like)
-            return image, None, others, at
-        cells, raw, at = found
-        if like is None or len(like) != len(cells):
-            return cells, raw, None, at
-        return cells, raw, list(compress(range(len(cells)), map(ne, cells, like))), at
-
-    def _image_plainly(
-        self, table: Table | None, data: bytes, at: int, like: Image | None
-    ) -> tuple[Image | str | None, Sequence[int] | None, int]:
         index, at = read_index(data, at, 3)
         if index == 0:
             return None, None, at
@@ -165,6 +139,4 @@ class RecordReader:
                 more, at = read_cells(count, data, at)
                 cells, others = cells + more, None
                 check_block(len(cells), at, end, self._max_items)
-        if table is not None:
-            table.learn(cells)
         return cells, others, at

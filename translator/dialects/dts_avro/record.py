@@ -18,9 +18,6 @@ Cell: TypeAlias = bytes
 
 Image: TypeAlias = list[Cell]
 
-Raw: TypeAlias = tuple[tuple[int, ...], Sequence[bytes | None]]
-"""The same image in the groups from `patterns.image_pattern`: each column's branch, and the values."""
-
 # A cell's first byte. Avro writes an index as a zigzag number, which doubles it (§1.3).
 NULL = 0
 INTEGER = 2
@@ -75,8 +72,6 @@ class DtsRecord(Struct):
     fields: Fields | str | None
     before: Image | str | None
     after: Image | str | None
-    before_raw: Raw | None
-    after_raw: Raw | None
     others: Sequence[int] | None
     """Indexes of the values that differ between the two images; None if they were not compared."""
     born_timestamp: int | None

@@ -15,7 +15,7 @@ from translator.dialects.dts_avro.kinds import Contrary
 from translator.dialects.dts_avro.layout import Layout, Layouts, RowShape
 from translator.dialects.dts_avro.names import table_of_row
 from translator.dialects.dts_avro.options import Options
-from translator.dialects.dts_avro.record import EMPTY_NONE, EMPTY_NULL, NULL_CELL, Cell, DtsRecord, Fields, Image, Raw
+from translator.dialects.dts_avro.record import EMPTY_NONE, EMPTY_NULL, NULL_CELL, Cell, DtsRecord, Fields, Image
 from translator.dialects.dts_avro.types import MICROSECOND_SOURCES, MONGODB, MONGODB_COLUMNS, MYSQL_FAMILY
 from translator.dialects.dts_avro.values import Reading
 from translator.errors import ErrorCode, MessageError
@@ -194,38 +194,30 @@ class RowReader:
         return layout, old, new, findings
 
     def _read(self, layout: Layout, images: _Images, findings: Findings) -> tuple[_Canonical, _Canonical]:
-        before, after, raw, others = images.before, images.after, images.after_raw, images.others
-        old = self._image(layout, before, images.before_raw, findings)
-        if old is None or after is None or raw is None or others is None or len(old) < len(after):
-            return old, self._image(layout, after, raw, findings)
+        before, after, others = images.before, images.after, images.others
+        old = self._image(layout, before, findings)
+        if old is None or after is None or others is None or len(old) < len(after) or not _has_all_values(after):
+            return old, self._image(layout, after, findings)
         new = old.copy()  # unchanged values were already read
-        kinds, values = raw
         try:
-            readers = layout.bare_readers(kinds)
             for index in others:
-                bare = values[index]
-                new[layout.names[index]] = bare if bare is None else readers[index](bare)
-        except (Unrepresentable, Assumed, UnicodeDecodeError):
+                cell = after[index]
+                new[layout.names[index]] = layout.readers[index][cell[0]](cell)
+        except (Unrepresentable, Assumed):
             return old, self._with_findings(layout, after, findings)
         return old, new
 
-    def _image(self, layout: Layout, image: Image | None, raw: Raw | None, findings: Findings) -> _Canonical:
+    def _image(self, layout: Layout, image: Image | None, findings: Findings) -> _Canonical:
         if image is None:
             return None
-        try:
-            if raw is not None:
-                kinds, values = raw
-                return {
-                    name: bare if bare is None else read(bare)
-                    for name, read, bare in zip(layout.names, layout.bare_readers(kinds), values, strict=True)
-                }
-            if EMPTY_NONE not in image and EMPTY_NULL not in image:
+        if _has_all_values(image):
+            try:
                 return {
                     name: readers[cell[0]](cell)
                     for name, readers, cell in zip(layout.names, layout.readers, image, strict=True)
                 }
-        except (Unrepresentable, Assumed, UnicodeDecodeError):
-            pass
+            except (Unrepresentable, Assumed):
+                pass
         return self._with_findings(layout, image, findings)
 
     def _with_findings(self, layout: Layout, image: Image, findings: Findings) -> CanonicalImage:
@@ -241,6 +233,11 @@ class RowReader:
 
 _DIGITS: Mapping[str, int] = {"micros": 6, "nanos": 9}
 _NULLS: Mapping[Cell, None] = {NULL_CELL: None, EMPTY_NULL: None}
+
+
+def _has_all_values(image: Image) -> bool:
+    """Return whether each position contains a value or an ordinary null."""
+    return EMPTY_NONE not in image and EMPTY_NULL not in image
 
 
 def _lacks_key(layout: Layout, old: _Canonical) -> bool:
@@ -271,8 +268,6 @@ class _Images(Struct):
 
     before: Image | None
     after: Image | None
-    before_raw: Raw | None
-    after_raw: Raw | None
     others: Sequence[int] | None
 
     @property
@@ -286,14 +281,12 @@ def _images(record: DtsRecord, operation: _Row, columns: int) -> tuple[_Images, 
     both (§11).
     """
     name, before, after = record.operation, record.before, record.after
-    before_raw, after_raw = record.before_raw, record.after_raw
     notes: Sequence[str] = ()
     if name == _INIT and after is None and before is not None:
         before, after, notes = None, before, [_INIT_FROM_BEFORE]
-        before_raw, after_raw = None, before_raw
     before = _checked(name, "beforeImages", before, operation.before, columns)
     after = _checked(name, "afterImages", after, operation.after, columns)
-    return _Images(before, after, before_raw, after_raw, record.others), notes
+    return _Images(before, after, record.others), notes
 
 
 def _checked(

@@ -144,5 +144,5 @@ def test_layouts_are_forgotten_before_they_fill_the_memory(monkeypatch: pytest.M
     outcomes = [dialect.decode(Message("raw", 0, 0, 0, None, value)) for value in values]
     assert outcomes[:5] == outcomes[5:]
     rows = dialect._rows
-    memories = (rows._known, rows._layouts._known, dialect._reader._tables)
+    memories = (rows._known, rows._layouts._known, dialect._reader._known)
     assert all(0 < len(memory) <= 3 for memory in memories)
