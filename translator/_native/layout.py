@@ -27,11 +27,17 @@ class NativeEra(Struct, frozen=True):
     deleted_in_old: bool = False
     """The row of a delete is in `old`."""
 
+    is_ambiguous: bool = False
+    """The writer is unknown, and an update with only complete images has two meanings."""
+
 
 class CanalReading(Struct, frozen=True):
     """The options of a Canal source that affect how a common row message is read."""
 
     eras: tuple[NativeEra, ...]
+    by_mark: bool
+    """A message's values determine its era, in the extension's order of marks."""
+
     marks: bool
     """Certain values reveal that the writer is not the declared one. The plain path checks for such values."""
 

@@ -20,6 +20,7 @@ DIALECTS = [
     canal(),
     canal(profile="ticdc"),
     canal(profile="flink_cdc", object_rows=True),
+    canal(profile="auto"),
     canal(profile="ticdc", labels="text", binary="hex"),
     canal(profile="ckafka"),
     canal(profile="dts_legacy", continuity={"action": "off"}),

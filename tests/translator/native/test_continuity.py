@@ -3,6 +3,7 @@
 from collections import Counter
 from typing import Any
 
+import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +20,7 @@ from translator.translation.partition_guards import Guards
 pytestmark = needs_extension
 
 FORMS = {"changed": DTS, "current": DTS_FULL, "legacy": DTS_LEGACY}
-PROFILES = ("dts", "dts_legacy", "oss")
+PROFILES = ("dts", "dts_legacy", "oss", "auto")
 WARN = {"action": "warn"}
 
 
@@ -78,3 +79,15 @@ def test_such_messages_are_taken_and_a_contradiction_is_found() -> None:
     assert "contradicts the change at offset" in (stopped or "")
     assert taken >= 2
     assert Counter(warnings).total() == 0
+
+
+def test_deletes_in_both_forms_are_reported_if_the_writer_is_not_declared() -> None:
+    """The first DELETE has its row in `old`, which only the plain path reads. The second one is native."""
+    body = {"type": "DELETE", "database": "d", "table": "t", "mysqlType": {"id": "int"}, "pkNames": ["id"], "id": 7}
+    row = [{"id": "1"}]
+    values = [msgspec.json.encode(body | images) for images in ({"old": row}, {"data": row}, {"old": row})]
+    topic = [Message("raw", 0, offset, 1, None, value) for offset, value in enumerate(values)]
+    warnings, _, taken = said(topic, native=True, profile="auto")
+    assert 1 == taken
+    assert 3 == len(warnings)
+    assert said(topic, native=False, profile="auto")[0] == warnings

@@ -33,6 +33,7 @@ OFF = {"continuity": {"action": "off"}}
 RESTARTED = {"created": "2021-01-01T00:00:00+08:00", "restarted": ["2026-01-05T09:00:00+08:00"]}
 
 OPTIONS: dict[str, dict[str, Any]] = {
+    "auto": {"profile": "auto"},
     "oss": {"profile": "oss"},
     "ticdc": {"profile": "ticdc", "timezone": "Asia/Shanghai"},
     "flink_cdc": {"profile": "flink_cdc"},

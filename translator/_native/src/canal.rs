@@ -23,6 +23,13 @@ use crate::table::{compiled, Operation, Table, KEPT, KEPT_BYTES};
 const UPDATE: usize = 1;
 const DELETE: usize = 2;
 
+/// The eras of messages whose writer is not declared, by the mark in the message.
+const NAMED_TICDC: usize = 0;
+const ZERO_ID: usize = 1;
+const BARE_OR_SCALARS: usize = 2;
+const MILLISECONDS: usize = 3;
+const UNMARKED: usize = 4;
+
 /// Number of bytes at the end of a message that are searched for its table, to guess its layout.
 const TAIL: usize = 256;
 
@@ -35,12 +42,17 @@ struct Era {
     data_is_before: bool,
     /// The row of a delete is in `old`.
     deleted_in_old: bool,
+    /// The writer is unknown, and an update with only complete images has two meanings.
+    is_ambiguous: bool,
 }
 
 /// The options of a source that matter here.
 #[derive(FromPyObject)]
 struct Options {
+    /// By time or, with `by_mark`, in the order of the constants below.
     eras: Vec<Era>,
+    /// The values of a message determine its writer.
+    by_mark: bool,
     /// Certain values identify the writer. Only the plain path checks for them.
     marks: bool,
     /// Messages can contain `_tidb`.
@@ -132,7 +144,8 @@ impl CanalRows {
                 .read(value)?;
         let kind = members.operation.ok_or(Reason::Shape)?;
         self.check_marks(&members)?;
-        let era_index = self.era(members.ts)?;
+        let has_scalars = || data.hold_other_scalars(value) || old.hold_other_scalars(value);
+        let era_index = if self.options.by_mark { members.mark(has_scalars) } else { self.era(members.ts)? };
         let era = &self.options.eras[era_index];
         let (rows, others) = match kind {
             UPDATE if era.data_is_before => (&*old, &*data),
@@ -144,7 +157,7 @@ impl CanalRows {
         let fits = if paired {
             others.len() == rows.len()
         } else {
-            others.hold_nothing() && !(kind == UPDATE && era.data_is_before)
+            others.hold_nothing() && !(kind == UPDATE && (era.data_is_before || era.is_ambiguous))
         };
         if rows.len() == 0 || !fits {
             return Err(Reason::Shape);
@@ -168,12 +181,14 @@ impl CanalRows {
         };
         let writer = RowWriter { py, value, table, convert_cell: &self.form.convert_cell };
         let (records, kept) = (self.form.records(py, place, &head, operation), PyList::empty(py));
+        let mut whole_images = 0;
         for index in 0..rows.len() {
             writer.row(rows.row(index), images)?;
             images.has_before = Before::Absent;
             if paired {
                 writer.before(rows.row(index), others.row(index), images, sent)?;
                 let is_whole = images.has_before == Before::Whole;
+                whole_images += usize::from(is_whole);
                 // `old` lists an unchanged column, or the key did not change: canal never writes this in a first row.
                 let unchanged = if table.key.is_empty() {
                     usize::try_from(images.changed_count) != Ok(table.columns.len())
@@ -199,6 +214,9 @@ impl CanalRows {
                 kept.append(images).map_err(|_| Reason::Panic)?;
             }
         }
+        if era.is_ambiguous && whole_images == rows.len() {
+            return Err(Reason::Shape);
+        }
         records.taken(kept)
     }
 
@@ -220,6 +238,25 @@ impl CanalRows {
             None => era.low == i64::MIN && era.high == i64::MAX,
         };
         self.options.eras.iter().position(holds).ok_or(Reason::Shape)
+    }
+}
+
+impl Members<'_> {
+    /// Returns the era that a mark identifies (`canal/marks.py`): the first one that the message has.
+    fn mark(&self, has_scalars: impl Fn() -> bool) -> usize {
+        let is_bare =
+            self.id.is_none() && self.es.is_none() && self.ts.is_none() && matches!(self.sql_types, b"" | b"null");
+        if self.commit_ts.is_some() {
+            NAMED_TICDC
+        } else if self.id == Some(0) {
+            ZERO_ID
+        } else if is_bare || has_scalars() {
+            BARE_OR_SCALARS
+        } else if self.es.unwrap_or(0) % 1000 != 0 {
+            MILLISECONDS
+        } else {
+            UNMARKED
+        }
     }
 }
 

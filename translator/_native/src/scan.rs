@@ -52,6 +52,11 @@ impl Rows {
         self.cells.is_empty()
     }
 
+    /// Returns whether a cell is neither a text nor null.
+    pub fn hold_other_scalars(&self, bytes: &[u8]) -> bool {
+        self.cells.iter().any(|cell| !matches!(cell.value.of(bytes)[0], b'"' | b'n'))
+    }
+
     /// The cells of a row.
     pub fn row(&self, index: usize) -> &[Cell] {
         let start = if index == 0 { 0 } else { self.ends[index - 1] };

@@ -157,10 +157,8 @@ class Canal:
         return Changes(changes)
 
     def native_rows(self) -> CanalNativeRows | None:
-        """Return the support for the native path. None if the writer is not declared or rows do not contain all
-        columns.
-        """
-        if self._auto or not self._complete or self._limits.json_depth < DEPTH:
+        """Return the support for the native path, or None if rows do not contain all columns."""
+        if not self._complete or self._limits.json_depth < DEPTH:
             return None
         checked = self._continuity.action != "off"
         return CanalNativeRows(self._options, self._limits, self._heartbeats, self._layouts, keeps_images=checked)

@@ -15,7 +15,7 @@ from translator._native.layout import TakenMessage
 from translator.dialects.canal.evidence import DecodedRow, RowEvidence
 from translator.dialects.canal.variant import OLD_LISTS_UNCHANGED, VARIANT_CONFLICT
 from translator.errors import quote
-from translator.message import Change, Finding, Message, RowChange
+from translator.message import Change, Finding, Message, RowChange, Writer
 
 _LEGACY = "dts_legacy"
 
@@ -177,14 +177,19 @@ class UndeclaredFormGuard:
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
         """Return the findings about the DELETEs in the next message."""
         deletes = [change for change in changes if isinstance(change, RowChange) and change.op == "d"]
-        found = [self._take(message, change) for change in deletes]
+        found = [self._take(message, change.writer) for change in deletes]
         return [finding for finding in found if finding is not None]
+
+    def inspect_taken(self, message: Message, taken: TakenMessage) -> list[Finding]:
+        """Return the finding about the next message. The native path accepts no DELETE with its row in `old`."""
+        finding = self._take(message, taken.operation.layout.writer) if taken.operation.layout.op == "d" else None
+        return [] if finding is None else [finding]
 
     def missed(self) -> None:
         """Do nothing, because a dead letter changes nothing."""
 
-    def _take(self, message: Message, change: RowChange) -> Finding | None:
-        if change.writer.variant != _LEGACY:
+    def _take(self, message: Message, writer: Writer) -> Finding | None:
+        if writer.variant != _LEGACY:
             self._current = message.offset if self._current is None else self._current
             if _LEGACY not in self._reported:
                 return None

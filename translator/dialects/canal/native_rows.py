@@ -29,7 +29,7 @@ from translator.dialects.canal.profile import PROFILES
 from translator.dialects.canal.rows import read_pk_names, read_types
 from translator.dialects.canal.types import UNKNOWN
 from translator.dialects.canal.values import time_of_day, within
-from translator.dialects.canal.variant import SWAP_OLD_DATA, EraSpan, era_spans
+from translator.dialects.canal.variant import ERAS_BY_MARK, SWAP_OLD_DATA, Era, EraSpan, era_spans
 from translator.errors import MessageError
 from translator.message import Limits, TableName, Writer
 from translator.values import converter
@@ -56,13 +56,15 @@ class CanalNativeRows:
         *,
         keeps_images: bool,
     ) -> None:
-        self._spans = era_spans(options)
+        by_mark = options.profile == "auto"
+        self._eras = ERAS_BY_MARK if by_mark else [span.era for span in era_spans(options)]
         self._limits = limits
         self._heartbeats = heartbeats
         self._layouts = layouts
         profile = PROFILES[options.profile]
         self._reading = CanalReading(
-            tuple(map(_era, self._spans)),
+            tuple(_era(era) for era in ERAS_BY_MARK) if by_mark else tuple(map(_era_in, era_spans(options))),
+            by_mark,
             options.profile in MARKED_BY_VALUES,
             profile.tidb,
             profile.native_cells,
@@ -109,7 +111,7 @@ class CanalNativeRows:
             found.key_columns,
             found.key_kind,
             found.schema,
-            tuple(_operations(span, found.notes) for span in self._spans),
+            tuple(_operations(era, found.notes) for era in self._eras),
         )
 
     def _parsed(self, text: bytes) -> object:
@@ -135,22 +137,22 @@ def _untyped_row(found: Layout, names: Sequence[str]) -> Mapping[str, str]:
     return {name: found.types.get(name, UNKNOWN.type) for name in names} if not known or known >= set(names) else {}
 
 
-def _era(span: EraSpan) -> NativeEra:
-    before = span.era.data_is == "before"
+def _era_in(span: EraSpan) -> NativeEra:
+    return msgspec.structs.replace(_era(span.era), low=span.low, high=span.high)
+
+
+def _era(era: Era) -> NativeEra:
     return NativeEra(
-        span.low, span.high, data_is_before=before, deleted_in_old=_is_legacy(span) or span.era.deleted_in_old
+        0,
+        0,
+        data_is_before=era.data_is == "before",
+        deleted_in_old=era.variant == "dts_legacy" or era.deleted_in_old,
+        is_ambiguous=era.data_is is None,
     )
 
 
-def _is_legacy(span: EraSpan) -> bool:
-    return span.era.variant == "dts_legacy"
-
-
-def _operations(span: EraSpan, notes: tuple[str, ...]) -> Sequence[LayoutOperation | None]:
+def _operations(era: Era, notes: tuple[str, ...]) -> Sequence[LayoutOperation | None]:
     """Return each type's events, according to the rules in `variant.py` for messages without contradictions."""
-    era = span.era
-    if era.data_is is None or era.doubt is not None or era.notes:
-        return (None, None, None)
     declared = Writer(era.variant, era.basis, DBMS)
     # The row of a delete is in the field that only this format uses for it.
     deleted = Writer(era.variant, "certain", DBMS) if era.alibaba else declared

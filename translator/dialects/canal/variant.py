@@ -154,6 +154,17 @@ _NAMED: Mapping[str, Era] = {
 }
 """The eras that `auto` derives from fields that identify their writer."""
 
+ERAS_BY_MARK = (
+    _NAMED["_tidb"],
+    Era("ticdc", "inferred", None, _AUTO),
+    Era("flink_cdc", "inferred", None, _AUTO, no_dts=True),
+    Era("dts", "inferred", None, _AUTO),
+    Era("oss", "inferred", None, _AUTO),
+)
+"""The eras that `auto` derives for common row messages: from `_tidb`; an id of 0; missing fields, or cells that are not
+text; an `es` that is not in whole seconds; no mark. This is the extension's order.
+"""
+
 _MARKS_FOR: Mapping[str, Sequence[WriterMark]] = {
     profile: [mark for mark in MARKS if profile == "auto" or profile in mark.excludes] for profile in PROFILES
 }
