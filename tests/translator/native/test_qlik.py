@@ -133,6 +133,15 @@ def test_counter_of_zero(counter: int, became: str) -> None:
     assert became == agree(translator, path, at(1, body))
 
 
+@pytest.mark.parametrize(("number", "became"), [("9" * 18, "taken"), ("-" + "9" * 18, "taken"), ("9" * 19, "spelling")])
+def test_the_longest_number_in_an_image_that_is_not_used(number: str, became: str) -> None:
+    """The native path handles up to 18 digits. Whether a longer number is valid JSON is left to the plain path."""
+    translator, path, _, _ = taught()
+    row = {"id": 7, "name": "b", "price": "1.50"}
+    body = body_of(row | {"id": int(number)}, row, operation="DELETE")
+    assert became == agree(translator, path, at(1, body))
+
+
 def test_a_table_with_a_type_that_is_not_known_is_left() -> None:
     """Its events have a note and are otherwise normal."""
     translator, path, _, _ = taught()
