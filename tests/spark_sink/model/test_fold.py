@@ -201,6 +201,17 @@ def test_scope_changes_are_counted() -> None:
     assert ({"duplicate": 1}, [(1, "other", "o")]) == (settled.stale, table.told())
 
 
+def test_an_undecided_removal() -> None:
+    """If two rows had a key at the same commit time, a removal is counted, because it can be for either row."""
+    table = Stored()
+    events = [insert(1, "first", "f", pos=1), insert(1, "second", "s", pos=2), delete(1, pos=3)]
+    made = [arrived(msgspec.structs.replace(event, ts_commit_us=5)) for event in events]
+    assert [0, 0, 1] == [table.apply(event).undecided for event in made]
+    assert [(1, "second", "s")] == table.flagged()
+    later = [msgspec.structs.replace(delete(id, pos=4), ts_commit_us=6) for id in (1, 2)]
+    assert ([0, 0], {}) == ([table.apply(arrived(event)).undecided for event in later], table.visible())
+
+
 def test_untouched_rows_are_not_written() -> None:
     """A batch of duplicates changes no row, so nothing is committed."""
     table = Stored()
@@ -296,6 +307,20 @@ def test_a_partial_key_change(make: Callable[[ChangeEvent], Event]) -> None:
     assert (([], row) if make is native else (row, [])) == (table.told(), table.flagged())
     table.apply(make(insert(2, "x", "w", pos=9)))
     assert [(2, "x", "w")] == table.told()
+
+
+def test_a_key_change_begins_a_turn() -> None:
+    """A full image after a key change replaces everything, including a patch at a higher position in another scope."""
+    table = Stored()
+    other = "native:shop/other"
+    table.apply(
+        native(insert(1, "x", "y", pos=1)),
+        msgspec.structs.replace(native(patch(1, a="other", pos=90)), scope=other),
+        native(patch(1, b="z", pos=5)),
+        native(change("u", {"id": 2}, {"b": "moved"}, key_old={"id": 1}, pos=6, full=False)),
+        native(insert(2, "new", "n", pos=7)),
+    )
+    assert [(2, "new", "n")] == table.told()
 
 
 def test_a_late_key_change_keeps_what_is_later() -> None:
