@@ -309,6 +309,19 @@ class TestRules:
         self.native(story, 6, "u", 2, {"a": 6}, key_old='{"id":1}')
         assert ([{"id": 2, "a": 6, "b": 1}], {(2,)}) == (story.rows, story.incomplete)
 
+    def test_an_undecided_removal(self) -> None:
+        """If two rows had a key at the same commit time, a removal is counted, because it can be for either row."""
+        story = Story()
+        accounts = [
+            story.tell("c", {"id": 1}, {"id": 1, "a": 1}, ts_commit_us=5),
+            story.tell("c", {"id": 1}, {"id": 1, "a": 2}, ts_commit_us=5),
+            story.tell("d", {"id": 1}, ts_commit_us=5),
+        ]
+        assert [0, 0, 1] == [account.undecided for account in accounts]
+        assert ([{"id": 1, "a": 2}], {(1,)}) == (story.rows, story.incomplete)
+        later = [story.tell("d", {"id": 1}, ts_commit_us=6), story.tell("d", {"id": 2}, ts_commit_us=6)]
+        assert ([0, 0], []) == ([account.undecided for account in later], story.rows)
+
     def test_another_kind(self) -> None:
         """Other kinds are skipped and counted. The report includes those that changed rows without an event."""
         story = Story()
