@@ -224,6 +224,41 @@ class Timing(Section):
         return self
 
 
+class LatencySettings(Section):
+    """Times in milliseconds for which work is collected. Shorter times reduce latency and cost more processor time."""
+
+    linger_ms: int = Field(
+        default=10,
+        ge=0,
+        le=500,
+        description=(
+            "How long the producer collects records for a partition before it sends them, unless the request is full. "
+            "A lower value makes each record readable earlier. A higher value means fewer, larger and better "
+            "compressed requests."
+        ),
+    )
+    transaction_ms: int = Field(
+        default=80,
+        ge=5,
+        le=500,
+        description=(
+            "With delivery: exactly_once, how long a transaction accepts records. Consumers see a record only after "
+            "its transaction, so this time is added to the latency. A lower value costs more transactions per second. "
+            "If ending a transaction takes long, transactions last longer automatically, up to 200 ms."
+        ),
+    )
+    fetch_wait_ms: int = Field(
+        default=50,
+        ge=1,
+        le=500,
+        description=(
+            "How long a broker may delay its response while it has no new messages. A partition that starts to be "
+            "read during this time waits for the response, so a lower value lowers the latency. An idle process sends "
+            "one request per broker in this time, so a higher value costs an idle process less."
+        ),
+    )
+
+
 class Bounds(Section):
     """Limits on the work in progress in one process. When a limit is reached, reading pauses."""
 
@@ -348,6 +383,7 @@ class Settings(Section):
     web: Web = Web()
     metrics: MetricsSettings = MetricsSettings()
     timing: Timing = Timing()
+    latency: LatencySettings = LatencySettings()
     bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()
     log_format: Literal["json", "console", "auto"] = Field(

@@ -8,10 +8,11 @@ from typing import Any, Self
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from translator.codecs.record import RECORD_OVERHEAD, Record
-from translator.config.settings import Bounds
+from translator.config.settings import Bounds, LatencySettings
 from translator.errors import FatalError
 
 DEFAULT_BOUNDS = Bounds()
+DEFAULT_LATENCY = LatencySettings()
 NEVER = 0.0
 """Value for `delivery_seconds`: the producer never drops a record."""
 
@@ -34,7 +35,11 @@ _CAUSES: Mapping[int, str] = {
 
 
 def producer_config(
-    connection: Mapping[str, Any], delivery_seconds: float, limits: Collection[int], bounds: Bounds = DEFAULT_BOUNDS
+    connection: Mapping[str, Any],
+    delivery_seconds: float,
+    limits: Collection[int],
+    bounds: Bounds = DEFAULT_BOUNDS,
+    linger_ms: int = DEFAULT_LATENCY.linger_ms,
 ) -> dict[str, Any]:
     """Return the idempotent producer's settings (see docs/decisions/0001-delivery.md).
 
@@ -45,12 +50,13 @@ def producer_config(
         limits: each output topic's `max.message.bytes`. The broker applies it to whole batches, but the producer has
             one batch size for all topics, so the smallest limit applies. A larger record is sent alone, up to the
             largest limit.
+        linger_ms: how long records for a partition are collected before they are sent.
     """
     return {
         **connection,
         "enable.idempotence": True,
         "acks": "all",
-        "linger.ms": 10,
+        "linger.ms": linger_ms,
         "batch.size": min(1_000_000, min(limits) - RECORD_OVERHEAD),
         "batch.num.messages": 10_000,
         "compression.type": "lz4",

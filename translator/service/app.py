@@ -88,7 +88,7 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
 
     seconds = components.settings.timing.rebalance - 5
     drain = Drain(seconds, components.pipeline.cancel_waits, stopper.stop_work, given_up, lambda: stopper.dead)
-    attach(app, drain, components.positions, components.transactions)
+    attach(app, drain, components.positions, components.transactions, components.settings.latency)
 
 
 async def _process(app: BoundedStopApp, components: Components, stopper: FailStop, event: Any) -> None:

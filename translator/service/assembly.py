@@ -99,6 +99,7 @@ def open_transactions(
         on_end,
         seconds,
         settings.bounds,
+        settings.latency.transaction_ms / 1000,
     )
 
 

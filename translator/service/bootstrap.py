@@ -98,10 +98,11 @@ def connect(settings: Settings, *, accept_gap: bool = False, transactional: bool
     lag = lag_of(client, topics, settings.group, metrics, lambda topic: subscribed[topic].name)
     summary = Summary()
     account = _to_each(metrics.account, lag.acknowledged, summary.add)
-    delivery: Delivery = open_delivery(client, limits.values(), account, settings.bounds, settings.timing.delivery)
+    seconds, linger = settings.timing.delivery, settings.latency.linger_ms
+    delivery: Delivery = open_delivery(client, limits.values(), account, settings.bounds, seconds, linger)
     if transactional:
         # In a transaction, the producer may drop a record, because the records after it never become visible.
-        config = producer_config(client, settings.timing.delivery, limits.values(), settings.bounds)
+        config = producer_config(client, seconds, limits.values(), settings.bounds, linger)
         delivery = open_transactions(
             settings, config, delivery, account, metrics.transactions.observe, lambda topic: positions.note(topic)
         )

@@ -468,6 +468,10 @@ class TestNumbers:
             ({"web": {"port": -1}}, "web.port"),
             ({"topics": {"partitions": 0}}, "topics.partitions"),
             ({"timing": {"session": 0}}, "timing.session"),
+            ({"latency": {"linger_ms": -1}}, "latency.linger_ms"),
+            # The broker aborts a transaction after a second or more, so a transaction must always end earlier.
+            ({"latency": {"transaction_ms": 501}}, "latency.transaction_ms"),
+            ({"latency": {"fetch_wait_ms": 0}}, "latency.fetch_wait_ms"),
         ],
     )
     def test_out_of_bounds(self, changes: dict[str, Any], place: str) -> None:

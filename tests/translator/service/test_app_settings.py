@@ -3,6 +3,8 @@
 import asyncio
 from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import faust
 import pytest
@@ -10,13 +12,14 @@ from aiokafka.errors import KafkaConnectionError
 
 from dev.servers.certificates import Authority
 from dev.servers.identity import TokenEndpoint
-from translator.config.settings import Kafka, Settings, Source, Timing, Web
+from translator.config.settings import Kafka, LatencySettings, Settings, Source, Timing, Web
 from translator.kafka.client_config import librdkafka, ssl_context
 from translator.kafka.oauth import Tokens
 from translator.kafka.producer import producer_config
 from translator.kafka.transactional_producer import transactional_config
 from translator.service.assembly import transactional_id
 from translator.service.faust_settings import checked, faust_settings
+from translator.service.faust_transport import attach, batches
 from translator.service.start_offsets import offset_lookup_timeout
 
 PLAIN = Kafka(bootstrap_servers="a:1,b:2")
@@ -172,6 +175,30 @@ def test_a_plain_connection_has_no_context() -> None:
     """Without TLS, there are neither credentials nor a context."""
     assert ssl_context(PLAIN) is None
     assert faust_settings(settings(PLAIN), "unused")["broker_credentials"] is None
+
+
+def test_the_linger_time_reaches_the_producer() -> None:
+    """Every command that writes uses the default. The service passes its setting."""
+    assert LatencySettings().linger_ms == producer_config(librdkafka(PLAIN), 40, [1_000_000])["linger.ms"]
+    assert 3 == producer_config(librdkafka(PLAIN), 40, [1_000_000], linger_ms=3)["linger.ms"]
+
+
+def test_the_fetch_wait_reaches_aiokafka() -> None:
+    """aiokafka passes the attribute to its fetcher when the consumer starts."""
+    drain: Any = None
+    positions: Any = SimpleNamespace(note=str)
+
+    async def waits() -> int:
+        app = faust.App("g", **checked(faust_settings(settings(PLAIN), "unused")))
+        attach(app, drain, positions, None, LatencySettings(fetch_wait_ms=7))
+        thread: Any = batches(app)._thread
+        client = thread._create_worker_consumer(app.transport)
+        client._closed = True  # it was never started
+        thread.thread_loop.close()
+        found: int = client._fetch_max_wait_ms
+        return found
+
+    assert 7 == asyncio.run(waits())
 
 
 def test_the_producer_cannot_lose_or_reorder() -> None:

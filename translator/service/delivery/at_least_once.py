@@ -17,6 +17,7 @@ from translator.config.settings import Bounds
 from translator.errors import FatalError
 from translator.kafka.producer import (
     DEFAULT_BOUNDS,
+    DEFAULT_LATENCY,
     NEVER,
     NOT_ACKNOWLEDGED,
     RecordProducer,
@@ -200,9 +201,10 @@ def open_delivery(
     on_account: Callable[[BatchAccount], None],
     bounds: Bounds,
     seconds: float,
+    linger_ms: int = DEFAULT_LATENCY.linger_ms,
 ) -> AtLeastOnceDelivery:
     """Return the service's delivery, with its own producer. See `producer_config`."""
-    producer = RecordProducer.from_config(producer_config(connection, NEVER, limits, bounds))
+    producer = RecordProducer.from_config(producer_config(connection, NEVER, limits, bounds, linger_ms))
     return AtLeastOnceDelivery(producer, on_account, bounds, seconds)
 
 

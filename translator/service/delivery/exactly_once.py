@@ -19,7 +19,7 @@ from confluent_kafka import KafkaError
 from translator.codecs.record import Record
 from translator.config.settings import Bounds
 from translator.errors import FatalError
-from translator.kafka.producer import DEFAULT_BOUNDS, Report, write_failure
+from translator.kafka.producer import DEFAULT_BOUNDS, DEFAULT_LATENCY, Report, write_failure
 from translator.kafka.transactional_producer import PartitionsMovedError, TransactionalProducer
 from translator.service.delivery.base import (
     PAUSE_SECONDS,
@@ -33,13 +33,6 @@ from translator.service.delivery.base import (
 from translator.service.delivery.record_writer import RecordWriter, with_offset
 from translator.service.metrics import BatchAccount
 
-TRANSACTION_SECONDS = 0.08
-"""Seconds for which a transaction accepts records, unless so much is in flight that the reader has to wait until the
-transaction ends.
-
-Consumers notice this delay. With a lower value, the cost of transaction markers would exceed the benefit of the shorter
-delay.
-"""
 _LONGEST_SECONDS = 0.2
 _OPEN_BY_END = 4
 
@@ -62,13 +55,16 @@ _OVERSTAYED = (
 )
 
 
-def open_seconds(end_seconds: float) -> float:
+def open_seconds(end_seconds: float, least_seconds: float) -> float:
     """Return for how long a transaction accepts records, given how long it took to end the last transaction.
 
     Nothing is written while a transaction ends. If it takes long to end a transaction, as with distant brokers, each
     transaction accepts records for longer, so that there are fewer transactions.
+
+    Args:
+        least_seconds: the value of `latency.transaction_ms`.
     """
-    return max(TRANSACTION_SECONDS, min(_OPEN_BY_END * end_seconds, _LONGEST_SECONDS))
+    return max(least_seconds, min(_OPEN_BY_END * end_seconds, _LONGEST_SECONDS))
 
 
 class _Batch(InFlight):
@@ -121,6 +117,8 @@ class ExactlyOnceDelivery:
         note: returns the metadata to commit with a topic's offset.
         on_commit: called with the number of seconds that ending a transaction took.
         seconds: timeout for a record (`timing.delivery`) and for a library call. A commit can take slightly longer.
+        transaction_seconds: time for which a transaction accepts records, unless so much is in flight that the reader
+            has to wait until the transaction ends.
     """
 
     def __init__(
@@ -132,6 +130,7 @@ class ExactlyOnceDelivery:
         on_commit: Callable[[float], None],
         seconds: float,
         bounds: Bounds = DEFAULT_BOUNDS,
+        transaction_seconds: float = DEFAULT_LATENCY.transaction_ms / 1000,
     ) -> None:
         self._producer = producer
         self._writer = RecordWriter(producer)
@@ -145,7 +144,8 @@ class ExactlyOnceDelivery:
         self._membership = b""
         self._offsets: dict[tuple[str, int], int] = {}  # one past the last message of a partition
         self._began = 0.0
-        self._open_seconds = TRANSACTION_SECONDS
+        self._least_seconds = transaction_seconds
+        self._open_seconds = transaction_seconds
         self._hurry = False  # a caller waits for the transaction to end
         self._closing = False  # the transaction accepts no more messages
         self._writing = 0  # messages that are partly written
@@ -327,7 +327,7 @@ class ExactlyOnceDelivery:
         self._offsets, self._began, self._hurry, self._closing = {}, 0.0, False, False
         self._ended += 1
         took = time.monotonic() - started
-        self._open_seconds = open_seconds(took)
+        self._open_seconds = open_seconds(took, self._least_seconds)
         self._on_commit(took)
         self._acknowledge()
         self._ending = None
