@@ -24,6 +24,8 @@ _LEAST_MESSAGES = 20_000
 _CELLS = 240_000
 """Total size of a topic's distinct messages. These messages are repeated, because wide messages are slow to generate.
 """
+RATES = (1_000, 10_000, 30_000)
+"""The fixed rates, in messages per second, at which latency is measured."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,10 @@ SMALLEST = BenchProfile("smallest", 1_500, 2.0, 0.0, 1, 0)
 
 
 class Heat(NamedTuple):
-    """Cases that read the same raw topic in turns. If `latency` is set, the first case's latency is also measured."""
+    """Cases that read the same raw topic in turns. If `latency` is set, the latency of the services is also measured.
+
+    In the section `latency`, each case has its own raw topic, which is filled at the case's rate.
+    """
 
     cases: Sequence[BenchCase]
     total: int
@@ -67,7 +72,7 @@ class Heat(NamedTuple):
         distinct = max(2_000, min(20_000, _CELLS // case.columns))
         return StreamSpec(
             # Repeated rows prove nothing about the continuity check, which is measured with this format.
-            messages=self.total if case.format == "canal_dts" else min(self.total, distinct),
+            messages=self.total if case.format == "canal_dts" else min(self.total or distinct, distinct),
             columns=case.columns,
             tables=case.tables,
             unusual=case.unusual,
@@ -85,6 +90,8 @@ def heats(profile: BenchProfile, formats: Sequence[str], columns: int | None = N
             profile.
     """
     compared = [_comparison(profile, name, columns or COLUMNS) for name in formats]
+    if profile.latency_seconds and "canal" in formats:
+        compared += [_fixed_rate(rate, columns or COLUMNS) for rate in RATES]
     if profile.name != FULL.name or columns is not None:
         return compared
     swept = (heat for name in formats if name in FORMATS for heat in _sweeps(profile, name))
@@ -104,6 +111,12 @@ def _comparison(profile: BenchProfile, name: str, columns: int) -> Heat:
     # Peers in Java need a longer warm-up: as many messages as other contestants process in the whole measurement.
     total = _total(profile, columns) * (2 if profile.name == FULL.name and name == "canal" else 1)
     return Heat(cases, total, profile.rounds, latency=profile.latency_seconds > 0)
+
+
+def _fixed_rate(rate: float, columns: int) -> Heat:
+    """Return the measurements at a fixed rate. All contestants have the same rate, so that figures can be compared."""
+    readers = (*DELIVERIES, LOOP)
+    return Heat([BenchCase("latency", "canal", reader, columns, rate=rate) for reader in readers], 0, 0)
 
 
 def _sweeps(profile: BenchProfile, name: str) -> Iterator[Heat]:

@@ -12,8 +12,8 @@ class BenchCase(Struct, frozen=True):
     """The subject of a measurement: one contestant that processes one kind of message."""
 
     section: str
-    """The section to which the case belongs: `contestants`, `columns`, `processes`, `partitions`, `tables` or
-    `unusual`.
+    """The section to which the case belongs: `contestants`, `columns`, `processes`, `partitions`, `tables`, `unusual`
+    or `latency`.
     """
     format: str
     contestant: str
@@ -22,6 +22,8 @@ class BenchCase(Struct, frozen=True):
     partitions: int = 4
     processes: int = 1
     unusual: float = 0.0
+    rate: float = 0.0
+    """Messages per second in the section `latency`; 0 in all other sections."""
 
 
 class RunFigures(Struct, frozen=True):
@@ -49,11 +51,15 @@ class LatencyFigures(Struct, frozen=True):
     """Time from sending a raw message until a `read_committed` consumer receives its record."""
 
     rate: float
-    """Messages fed per second: half of the contestant's rate."""
+    """Messages fed per second. In the comparison, this is half of the contestant's rate."""
     messages: int
     p50_ms: float
     p99_ms: float
     most_ms: float
+    cpu_us: float | None = None
+    """Microseconds of CPU time per message. None in older results."""
+    feeder_p99_ms: float | None = None
+    """How late messages were sent, compared with a constant rate (99th percentile). None in older results."""
 
 
 class CaseResult(Struct):

@@ -60,6 +60,7 @@ def render(result: BenchResult, pictures: Mapping[str, str], prefix: str) -> str
         parts += _question(result, section)
         if section == "columns" and "rate-by-columns.svg" in pictures:
             parts.append(f"![Rate by columns]({prefix}rate-by-columns.svg)")
+    parts += _latency(result)
     parts += _steps(result)
     if "cost-by-component.svg" in pictures:
         parts.append(f"![Cost by component]({prefix}cost-by-component.svg)")
@@ -143,6 +144,53 @@ def _cell(found: CaseResult | None) -> str:
     if found is None or not found.runs:
         return "–" if found is None else f"failed: {_one_line(found.failure or '')}"
     return f"{_rate(found)}, {_cpu(found):.1f}"
+
+
+# -- latency
+
+
+def _latency(result: BenchResult) -> Iterator[str]:
+    """Yield a table with a line per rate and contestant. Ratios compare lines with the same rate."""
+    cases = [found for cases in result.of("latency").values() for found in cases]
+    if not cases:
+        return
+    head = (
+        "messages/s",
+        "contestant",
+        "p50 ms",
+        "p99 ms",
+        "maximum ms",
+        "us/message",
+        "relative to loop",
+        "feeder p99 ms",
+    )
+    loops = {found.case.rate: found.latency for found in cases if found.case.contestant == _LOOP}
+    rows, missing = [], []
+    for found in cases:
+        late, loop = found.latency, loops.get(found.case.rate)
+        if late is None:
+            missing.append(f"{found.case.contestant} at {found.case.rate:.0f} messages/s: {found.failure}")
+            continue
+        cpu = late.cpu_us or 0.0
+        rows.append(
+            [
+                f"{late.rate:,.0f}".replace(",", " "),
+                found.case.contestant,
+                f"{late.p50_ms:.0f}",
+                f"{late.p99_ms:.0f}",
+                f"{late.most_ms:.0f}",
+                f"{cpu:.1f}",
+                f"{cpu / loop.cpu_us:.2f}" if loop is not None and loop.cpu_us else "",
+                "" if late.feeder_p99_ms is None else f"{late.feeder_p99_ms:.0f}",
+            ]
+        )
+    notes = "".join(f"\n\nNot measured: {_one_line(text)}." for text in missing)
+    yield (
+        "### Latency at fixed rates\n\n"
+        "Canal messages, from the raw message to a `read_committed` consumer, and processor time per message at that "
+        "rate. The last column shows how late the feeder was. Ignore lines in which the feeder was late."
+    )
+    yield table(head, rows) + notes
 
 
 # -- steps

@@ -6,6 +6,7 @@ import itertools
 import multiprocessing
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from typing import Self
 
@@ -16,7 +17,7 @@ from bench.generators import MessageStream
 SentAt = dict[int, list[float]]
 """For each raw partition, the times at which messages were passed to the producer. A message's offset is its index."""
 
-_SLICE_SECONDS = 0.01
+_SLICE_SECONDS = 0.002
 _ANSWER_SECONDS = 120.0
 
 
@@ -30,6 +31,8 @@ class Feeding:
         self._process = context.Process(
             target=_serve, args=(self._its_end, bootstrap, topic, stream, first), name="feeder", daemon=True
         )
+        self.lateness: Sequence[float] = ()
+        """Seconds by which messages were sent too late, one figure for each group of messages. Set by `sent`."""
 
     def __enter__(self) -> Self:
         self._process.start()
@@ -55,15 +58,16 @@ class Feeding:
         Raises:
             EOFError: the process died. Its standard error has the reason.
         """
-        found: SentAt = self._connection.recv()
+        found: SentAt
+        found, self.lateness = self._connection.recv()
         return found
 
 
 def _serve(connection: Connection, bootstrap: str, topic: str, stream: MessageStream, first: int) -> None:
     feeder = _Feeder(bootstrap, topic, stream)
     feeder.feed(first)
-    feeder.pace(*connection.recv())
-    connection.send(dict(feeder.sent))
+    late = feeder.pace(*connection.recv())
+    connection.send((dict(feeder.sent), late))
 
 
 class _Feeder:
@@ -80,13 +84,16 @@ class _Feeder:
             self._producer.produce(self._topic, message.value, partition=message.partition)
         self._producer.poll(0)
 
-    def pace(self, rate: float, seconds: float) -> None:
-        """Write `rate` messages per second."""
+    def pace(self, rate: float, seconds: float) -> list[float]:
+        """Write `rate` messages per second. Returns how late the first message of each group was, in seconds."""
         begin = time.monotonic()
         done = 0
+        late = []
         while (passed := time.monotonic() - begin) < seconds:
-            due = int(passed * rate) - done
-            self.feed(due)
-            done += due
+            if due := int(passed * rate) - done:
+                late.append(passed - (done + 1) / rate)
+                self.feed(due)
+                done += due
             time.sleep(_SLICE_SECONDS)
         assert not self._producer.flush(_ANSWER_SECONDS), "the broker does not accept the raw messages"
+        return late

@@ -1,10 +1,11 @@
-"""Measure the time from a raw message to its record, at half of the rate that a contestant can sustain."""
+"""Measure the time from a raw message to its record, at a given rate."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
 import time
+from collections import defaultdict
 
 from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import Message as KafkaRecord
@@ -25,8 +26,8 @@ _FIRST = 200
 def measure_latency(
     contestant: Contestant, assignment: Assignment, topics: Topics, rate: float, seconds: float
 ) -> LatencyFigures:
-    """Feed a separate raw topic at half of `rate`, and record the times at which a `read_committed` consumer receives
-    the records.
+    """Feed a separate raw topic at `rate` messages per second, and record the times at which a `read_committed`
+    consumer receives the records.
 
     This function creates the assignment's raw topic.
     """
@@ -39,20 +40,28 @@ def measure_latency(
         reader = _Reader(assignment)
         reader.read_until(_usual(assignment.stream, _FIRST), running)
         begin = time.time() + WARM_SECONDS
-        feeding.pace(rate / 2, WARM_SECONDS + seconds)
+        feeding.pace(rate, WARM_SECONDS + seconds)
+        before = None
         while not feeding.is_done():
             running.check()
             reader.read()
+            if before is None and time.time() >= begin:
+                before = running.usage().cpu_seconds, time.time()
+        assert before is not None
+        cpu_seconds, passed = running.usage().cpu_seconds - before[0], time.time() - before[1]
         sent = feeding.sent()
+        feeder = sorted(feeding.lateness)
         reader.read_until(_usual(assignment.stream, sum(map(len, sent.values()))), running)
         reader.close()
     late = sorted(reader.latencies(sent, begin))
     return LatencyFigures(
-        rate=rate / 2,
+        rate=rate,
         messages=len(late),
         p50_ms=statistics.median(late) * 1000,
         p99_ms=late[int(len(late) * 0.99)] * 1000,
         most_ms=late[-1] * 1000,
+        cpu_us=cpu_seconds / passed / rate * 1e6,
+        feeder_p99_ms=feeder[int(len(feeder) * 0.99)] * 1000,
     )
 
 
@@ -102,17 +111,24 @@ class _Reader:
     def latencies(self, sent: SentAt, since: float) -> list[float]:
         """Return the latencies in seconds, for messages sent after that time."""
         found = []
+        counts: defaultdict[int, int] = defaultdict(int)
         for arrived, record in self._arrivals:
             assert record.error() is None, record.error()
-            # SOURCE/TOPIC/PARTITION/OFFSET/ROW
-            partition, offset = _id_of(record).split(b"/")[-3:-1]
-            at = sent[int(partition)][int(offset)]
+            partition = record.partition() or 0
+            place = _origin(record) or (partition, counts[partition])
+            counts[partition] += 1
+            at = sent[place[0]][place[1]]
             if at >= since:
                 found.append(arrived - at)
         return found
 
 
-def _id_of(record: KafkaRecord) -> bytes:
-    found = dict(record.headers() or ())["cdc-id"]
-    assert isinstance(found, bytes)
-    return found
+def _origin(record: KafkaRecord) -> tuple[int, int] | None:
+    """Return the raw partition and offset of a record, or None for a peer's record, which does not identify its
+    message. A peer writes one record for each message, in order, to the partition with the same number.
+    """
+    found = dict(record.headers() or ()).get("cdc-id")
+    if not isinstance(found, bytes):
+        return None
+    partition, offset = found.split(b"/")[-3:-1]  # SOURCE/TOPIC/PARTITION/OFFSET/ROW
+    return int(partition), int(offset)

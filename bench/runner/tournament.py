@@ -69,8 +69,9 @@ class Tournament:
         for number, heat in enumerate(heats, 1):
             case = heat.cases[0]
             passed = (time.monotonic() - begun) / 60
-            self._say(f"[{number}/{len(heats)}, {passed:.0f} min] {describe(case)}: generating {heat.total} messages")
-            results += self._heat(heat)
+            messages = f"{heat.total} messages" if heat.total else "messages"
+            self._say(f"[{number}/{len(heats)}, {passed:.0f} min] {describe(case)}: generating {messages}")
+            results += self._at_rate(heat) if case.rate else self._heat(heat)
         formats = dict.fromkeys(heat.cases[0].format for heat in heats)
         return BenchResult(
             machine=machine_facts(load),
@@ -112,8 +113,27 @@ class Tournament:
                 for result in results if turn % 2 == 0 else reversed(results):
                     self._turn(result, spec, stream, raw, f"{prefix}-{self._next()}")
             if heat.latency:
+                # Only services, because the peers' maximum rate leaves no capacity for the broker.
                 for result in results:
-                    self._latency(result, spec, stream, f"{prefix}-{self._next()}")
+                    if result.runs and result.case.contestant in DELIVERIES:
+                        rate = result.median(lambda run: run.rate) / 2
+                        self._latency(result, rate, spec, stream, f"{prefix}-{self._next()}")
+        finally:
+            self._topics.delete([prefix])
+        return results
+
+    def _at_rate(self, heat: Heat) -> list[CaseResult]:
+        """Measure latency at the cases' rate."""
+        spec = heat.spec(self._seed)
+        stream = generate(heat.cases[0].format, spec)
+        prefix = f"{self._prefix}-{self._next()}"
+        size = stream.bytes / len(stream.messages)
+        results = [CaseResult(case, size) for case in heat.cases if case.contestant in self._installed]
+        try:
+            for result in results:
+                result.failure = self._installed[result.case.contestant].missing
+                if not result.failure:
+                    self._latency(result, result.case.rate, spec, stream, f"{prefix}-{self._next()}")
         finally:
             self._topics.delete([prefix])
         return results
@@ -138,13 +158,8 @@ class Tournament:
             f"{figures.resident_mib:.0f} MiB, first record after {figures.startup_seconds:.1f} s"
         )
 
-    def _latency(self, result: CaseResult, spec: StreamSpec, stream: MessageStream, name: str) -> None:
-        """Measure a service's latency, once the service's rate is known. Peers are excluded, because their records do
-        not identify the raw messages.
-        """
-        if not result.runs or result.case.contestant not in DELIVERIES:
-            return
-        rate = result.median(lambda run: run.rate)
+    def _latency(self, result: CaseResult, rate: float, spec: StreamSpec, stream: MessageStream, name: str) -> None:
+        """Measure a contestant's latency at a rate in messages per second."""
         with self._assignment(result.case, spec, stream, f"{name}-raw", name) as assignment:
             try:
                 contestant = self._contestants[result.case.contestant]
@@ -152,11 +167,14 @@ class Tournament:
                 figures = measure_latency(contestant, assignment, self._topics, rate, seconds)
             except ContestantError as error:
                 self._say(f"  {result.case.contestant}: no latency: {error}")
+                if result.case.rate:
+                    result.failure = str(error)
                 return
         result.latency = figures
         self._say(
             f"  {result.case.contestant} at {figures.rate / 1000:.1f} k/s: "
-            f"latency p50 {figures.p50_ms:.0f} ms, p99 {figures.p99_ms:.0f} ms"
+            f"latency p50 {figures.p50_ms:.1f} ms, p99 {figures.p99_ms:.0f} ms, {figures.cpu_us:.1f} us/message, "
+            f"feeder late by {figures.feeder_p99_ms:.0f} ms (p99)"
         )
 
     @contextmanager
@@ -190,6 +208,7 @@ def describe(case: BenchCase) -> str:
         f"{case.partitions} partitions": case.section == "partitions",
         f"{case.processes} processes": case.processes > 1,
         f"{case.unusual:.0%} unusual": case.unusual > 0,
+        f"{case.rate:.0f} messages/s": case.rate > 0,
     }
     return ", ".join([case.format, *(text for text, said in parts.items() if said)])
 

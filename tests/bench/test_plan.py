@@ -6,7 +6,19 @@ import pytest
 
 from bench.contestants import CONTESTANTS
 from bench.generators import WRITERS
-from bench.plan import FORMATS, FULL, LOOP, SERVICE, SHORT, SWEPT_COLUMNS, formats_of, heats
+from bench.plan import (
+    DELIVERIES,
+    FORMATS,
+    FULL,
+    LOOP,
+    RATES,
+    SERVICE,
+    SHORT,
+    SMALLEST,
+    SWEPT_COLUMNS,
+    formats_of,
+    heats,
+)
 
 
 def test_all_questions_of_all_formats() -> None:
@@ -28,18 +40,32 @@ def test_all_questions_of_all_formats() -> None:
 
 
 def test_short() -> None:
-    """The short profile measures each format once, at the usual or the requested width."""
+    """The short profile measures each format once, at the usual or the requested width, and latency at fixed rates."""
     for columns in (None, 60):
-        short = heats(SHORT, list(WRITERS), columns)
+        planned = heats(SHORT, list(WRITERS), columns)
+        short = [heat for heat in planned if heat.cases[0].section != "latency"]
         assert list(WRITERS) == [heat.cases[0].format for heat in short]
         assert {columns or 12} == {case.columns for heat in short for case in heat.cases}
         assert all(4 == len(heat.cases) for heat in short)
+
+
+def test_latency_at_fixed_rates() -> None:
+    """Both deliveries and the loop have the same rates, with Canal messages. The smallest profile measures none."""
+    for profile in (FULL, SHORT):
+        fixed = [heat.cases for heat in heats(profile, list(WRITERS)) if heat.cases[0].section == "latency"]
+        assert [[rate] * 3 for rate in RATES] == [[case.rate for case in cases] for cases in fixed]
+        assert {(*DELIVERIES, LOOP)} == {tuple(case.contestant for case in cases) for cases in fixed}
+    assert not any(case.rate for heat in heats(SHORT, ["shareplex"]) for case in heat.cases)
+    assert not any(case.rate for heat in heats(SMALLEST, list(WRITERS)) for case in heat.cases)
 
 
 def test_wide_messages_are_fewer() -> None:
     """A topic of 200 columns has less than twenty times the bytes. The continuity check sees no row twice."""
     for heat in heats(FULL, list(WRITERS)):
         spec = heat.spec(7)
+        if heat.cases[0].rate:
+            assert spec.messages > 0, "a topic that is filled at a rate repeats these messages"
+            continue
         assert spec.messages <= heat.total
         assert heat.total * spec.columns <= 2 * FULL.messages * 12 * 2
         assert heat.cases[0].format != "canal_dts" or spec.messages == heat.total

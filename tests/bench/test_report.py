@@ -64,6 +64,26 @@ def test_one_parameter_at_a_time(recorded: BenchResult) -> None:
     assert [["canal", "15 000, 72.0", "failed: ended with exit code 1"]] == [*_rows(text, "By processes")]
 
 
+def test_latency_at_fixed_rates(recorded: BenchResult) -> None:
+    """Each line compares its processor time with the loop at the same rate."""
+    figures = {
+        "translator": LatencyFigures(1000.0, 5000, 12.3, 20.6, 41.0, 150.0, 2.4),
+        "bare loop": LatencyFigures(1000.0, 5000, 70.0, 110.0, 120.0, 100.0, 2.4),
+    }
+    recorded.cases += [
+        CaseResult(BenchCase("latency", "canal", name, rate=1000.0), 1110.0, latency=late)
+        for name, late in figures.items()
+    ]
+    failed = BenchCase("latency", "canal", "bare loop", rate=30000.0)
+    recorded.cases.append(CaseResult(failed, 1110.0, failure="exited with code 1: no memory"))
+    text = render(recorded, {}, "")
+    assert [
+        ["1 000", "translator", "12", "21", "41", "150.0", "1.50", "2"],
+        ["1 000", "bare loop", "70", "110", "120", "100.0", "1.00", "2"],
+    ] == [*_rows(text, "Latency at fixed rates")]
+    assert "Not measured: bare loop at 30000 messages/s: exited with code 1: no memory." in text
+
+
 def test_components_add_up_to_the_service(recorded: BenchResult) -> None:
     """The difference between service and pipeline is attributed to Kafka and Faust."""
     (parts,) = components(recorded).values()

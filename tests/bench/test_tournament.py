@@ -127,6 +127,24 @@ def test_metadata_tables_and_unusual_messages(broker: Broker) -> None:
     assert 0 < found.latency.p50_ms <= found.latency.p99_ms <= found.latency.most_ms
 
 
+def test_latency_at_a_fixed_rate(broker: Broker) -> None:
+    """The loop's records do not identify their messages, but arrive in the same order. A failure has its reason."""
+    names = ("translator", "loop", "broken", "absent")
+    cases = [BenchCase("latency", "canal", name, rate=200.0) for name in names]
+    said: list[str] = []
+    found = {one.case.contestant: one for one in _run(broker, [Heat(cases, 0, 0)], said, seconds=1.0).cases}
+    for name in ("translator", "loop"):
+        late = found[name].latency
+        assert late is not None, said
+        assert 200.0 == late.rate
+        assert 0 < late.messages
+        assert 0 < late.p50_ms <= late.p99_ms <= late.most_ms
+        assert late.cpu_us is not None
+        assert late.feeder_p99_ms is not None
+    assert "out of luck" in (found["broken"].failure or "")
+    assert "nobody has it" == found["absent"].failure
+
+
 def test_nothing_that_is_measured_is_refused(broker: Broker) -> None:
     """A translator that writes dead letters has failed."""
     said: list[str] = []
