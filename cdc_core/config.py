@@ -35,7 +35,7 @@ def load(model: type[Model], path: Path, environment: Mapping[str, str]) -> Mode
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"cannot read {path}: byte {error.start} is not utf-8") from None
+        raise ConfigError(f"cannot read {path}: byte {error.start} is not valid UTF-8") from None
     return parse(model, text, environment, str(path))
 
 
@@ -45,7 +45,7 @@ def parse(model: type[Model], text: str, environment: Mapping[str, str], where: 
         document, places = _document(text, where)
         given = _interpolate(document, environment, where)
     except RecursionError:
-        raise ConfigError(f"{where}: nested too deeply, or an alias contains itself") from None
+        raise ConfigError(f"{where}: the file is nested too deeply, or an alias refers to itself") from None
     try:
         return model.model_validate(given, context={FILE: SettingsFile(where, places)})
     except ValidationError as error:
@@ -91,7 +91,7 @@ def _document(text: str, where: str) -> tuple[dict[Any, Any], Places]:
     except yaml.YAMLError:
         raise ConfigError(f"{where}: not YAML: it contains a character that YAML does not allow") from None
     if not isinstance(document, dict):
-        raise ConfigError(f"{where}: expected a mapping at the top level")
+        raise ConfigError(f"{where}: the file must contain a mapping at the top level")
     return document, Places(root)
 
 
@@ -109,7 +109,7 @@ def _repeated(node: yaml.Node | None, seen: set[int]) -> Iterator[str]:
         if isinstance(key, yaml.ScalarNode) and key.tag != _MERGE:
             line = key.start_mark.line + 1
             if key.value in lines:
-                yield f"line {line}: duplicate key {quote(key.value)}, first used in line {lines[key.value]}"
+                yield f"line {line}: duplicate key {quote(key.value)}, first used on line {lines[key.value]}"
             lines.setdefault(key.value, line)
         yield from _repeated(value, seen)
 
@@ -120,7 +120,7 @@ _QUOTED = re.compile(r"""('<[a-z ]+>'|'[][{}:,?. >!-]'|'\\t')|(['"]).*\2""")
 
 def _problem(error: yaml.MarkedYAMLError) -> str:
     """Return the problem and its location, without the text that PyYAML quotes from the file."""
-    said = _without_quotes(error.problem or "it cannot be read")
+    said = _without_quotes(error.problem or "the file cannot be read")
     mark, begun = error.problem_mark, error.context_mark
     if begun is not None and mark is not None and begun.line != mark.line:
         said = f"{_without_quotes(error.context or '')} that begins in line {begun.line + 1}: {said}"

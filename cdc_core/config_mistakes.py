@@ -177,7 +177,7 @@ def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
     """Yield the sentences for mistakes, keyed by pydantic's names for the mistakes."""
     for kinds, sentence in (
         (("bool_type", "bool_parsing"), "expected true or false"),
-        (("string_type",), "expected text; quote a value that YAML would read as another type"),
+        (("string_type",), "expected text; add quotes around values that YAML would read as another type"),
         (("int_type", "int_parsing", "int_from_float"), "expected a whole number"),
         (("float_type", "float_parsing"), "expected a number"),
         (("tuple_type", "list_type"), "expected a list, such as [a, b]"),
@@ -191,7 +191,7 @@ def _kinds() -> Iterator[tuple[str, Callable[[Mapping[str, Any]], str]]]:
             yield kind, _always(sentence)
 
 
-_TIME = "expected a time with its offset, such as 2026-01-31T00:00:00Z"
+_TIME = "expected a time with a UTC offset, such as 2026-01-31T00:00:00Z"
 
 _SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     **dict(_kinds()),
@@ -205,5 +205,5 @@ _SENTENCES: Mapping[str, Callable[[Mapping[str, Any]], str]] = {
     "too_long": lambda context: f"expected at most {_length(context['max_length'], context)}",
     "string_too_short": lambda context: f"expected at least {context['min_length']} characters",
     "string_too_long": lambda context: f"expected at most {context['max_length']} characters",
-    "string_pattern_mismatch": lambda context: f"expected text of the form {context['pattern']}",
+    "string_pattern_mismatch": lambda context: f"expected text that matches {context['pattern']}",
 }

@@ -30,9 +30,9 @@ _LOGIN_EXTRAS: Mapping[str, tuple[str, ...]] = {"OAUTHBEARER": ("oauth_scope", "
 class Kafka(Section):
     """Broker addresses and credentials. Every client is configured from this section."""
 
-    bootstrap_servers: str = Field(description="Broker addresses, as host:port, separated by commas.")
+    bootstrap_servers: str = Field(description="Broker addresses in the form host:port, separated by commas.")
     security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
-        default="PLAINTEXT", description="SSL encrypts the connection. SASL requires a login."
+        default="PLAINTEXT", description="Security of the connection. SSL encrypts it, and SASL requires a login."
     )
     sasl_mechanism: Literal["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER"] | None = Field(
         default=None, description="Login mechanism. Required for SASL_PLAINTEXT and SASL_SSL."
@@ -40,7 +40,7 @@ class Kafka(Section):
     sasl_username: str | None = Field(default=None, min_length=1, description="User name for PLAIN and SCRAM.")
     sasl_password: SecretStr | None = Field(default=None, min_length=1, description="Password for PLAIN and SCRAM.")
     oauth_token_url: str | None = Field(
-        default=None, description="URL that issues OAUTHBEARER tokens for the client id and secret."
+        default=None, description="URL of the endpoint that issues OAUTHBEARER tokens for the client ID and secret."
     )
     oauth_client_id: str | None = Field(default=None, min_length=1, description="Client id for OAUTHBEARER.")
     oauth_client_secret: SecretStr | None = Field(
@@ -72,7 +72,7 @@ class Kafka(Section):
                 raise ValueError(f"{_listed(given)} set, but security_protocol is neither SASL_SSL nor SASL_PLAINTEXT")
             return self
         if mechanism is None:
-            raise ValueError(f"security_protocol {self.security_protocol} requires sasl_mechanism")
+            raise ValueError(f"security_protocol {self.security_protocol} requires sasl_mechanism to be set")
         needed = _LOGIN[mechanism]
         if missing := [name for name in needed if name not in given]:
             raise ValueError(f"sasl_mechanism {mechanism} requires {_listed(missing)}")

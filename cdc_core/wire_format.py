@@ -71,7 +71,7 @@ def event_of_datum(body: io.BytesIO, writer: Schema | None = None) -> ChangeEven
         fields: Any = fastavro.schemaless_reader(body, writer or WRITER_SCHEMA, writer and WRITER_SCHEMA)
         return msgspec.convert(fields, ChangeEvent)
     except EOFError:
-        raise ValueError("the datum ends too early") from None
+        raise ValueError("the datum is truncated") from None
 
 
 def event_of_json(value: bytes) -> ChangeEvent:

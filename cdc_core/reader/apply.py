@@ -95,8 +95,8 @@ def apply(changes: Iterable[Change], store: RowStore) -> AppliedChanges:
         operation = _OPERATIONS.get(change.op or "")
         if operation is None or change.table is None:
             raise ApplyError(
-                f"{change.event.id}: unknown operation {quote(change.op)}; known: {', '.join(_OPERATIONS)}. It could "
-                "change rows: use a release that supports it"
+                f"{change.event.id}: unknown operation {quote(change.op)}; expected one of "
+                f"{', '.join(_OPERATIONS)}. The operation may change rows, so upgrade to a release that supports it"
             )
         operation(change, change.table, store, account)
     return account
@@ -214,8 +214,8 @@ def _leave(change: Change, table: TableId, old: RowKey | None, store: RowStore, 
     """Handle a row without a key. The row is not stored, and is removed if it was stored before."""
     if old is None and "KEY_INCOMPLETE" not in (change.event.notes or ()):
         raise ApplyError(
-            f"{change.event.id}: no key of {table} is known, so its rows cannot be identified. Declare a key in "
-            "`tables` of the source, or store the changes of this table instead of its rows"
+            f"{change.event.id}: the key of {table} is unknown, so its rows cannot be identified. Declare a key "
+            "under `tables` of the source, or store this table's changes instead of its rows"
         )
     if old is not None:
         _delete_row(change, table, old, store, account)
@@ -247,8 +247,8 @@ def _types(change: Change) -> Mapping[str, str]:
 def _refuse_reload(change: Change, row: KeptRow, floor: str) -> None:
     if change.event.pos > floor and row.is_reloaded(change):
         raise ApplyError(
-            f"{change.event.id}: snapshot row of {change.table} for a row that later changes have already written. The "
-            "table was reloaded: add the time of the reload to `epochs` of the source"
+            f"{change.event.id}: this snapshot row of {change.table} is for a row that later changes have already "
+            "written, so the table was reloaded. Add the time of the reload to `epochs` of the source"
         )
 
 

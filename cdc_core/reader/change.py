@@ -122,8 +122,8 @@ def _schema(event: ChangeEvent, table: TableId, schemas: KnownSchemas) -> TableS
     found = schemas.get(table, event.schema_id)
     if found is None:
         raise UnknownSchema(
-            f"{event.id}: schema {event.schema_id} of {table} is not known; read the whole schemas topic, then "
-            "read the record again"
+            f"{event.id}: schema {event.schema_id} of {table} is unknown; read the whole schemas topic, then read "
+            "this record again"
         )
     return found
 

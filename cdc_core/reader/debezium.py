@@ -137,10 +137,10 @@ def _state(after: _Image | None, missing: list[str], headers: Mapping[str, bytes
 def _identity(headers: Mapping[str, bytes], source: str) -> tuple[str, Origin]:
     name = _header(headers, "cdc-id")
     if name is None:
-        raise ValueError("no header cdc-id: this record was not written by a projection of the translator")
+        raise ValueError("the record has no header cdc-id, so it was not written by a projection of the translator")
     parts = name.removeprefix(f"{source}/").rsplit("/", 3)
     if len(parts) < 4 or not all(part.isdecimal() for part in parts[1:]):
-        raise ValueError("the header cdc-id is not the id of an event")
+        raise ValueError("the header cdc-id does not contain an event id")
     topic, partition, offset, _ = parts
     return name, Origin(topic, int(partition), int(offset), 0, 0)
 

@@ -80,7 +80,7 @@ class ChangeReader:
         try:
             event = event_of_debezium(value, key, told) if is_debezium(value) else None
         except _FOREIGN as error:
-            raise ReadError(f"not a record of a Debezium projection: {_reason(error)}") from None
+            raise ReadError(f"the record was not written by a Debezium projection: {_reason(error)}") from None
         return self.read(value) if event is None else Change.of(_of_version(event), self._schemas)
 
 
@@ -93,13 +93,15 @@ def decode(value: bytes, later: Mapping[bytes, Schema] | None = None) -> ChangeE
     try:
         event = _event(value, later or {})
     except _FOREIGN as error:
-        raise ReadError(f"a value that begins with {value[:10].hex()} is not an event: {_reason(error)}") from None
+        raise ReadError(f"the value, which begins with {value[:10].hex()}, is not an event: {_reason(error)}") from None
     return _of_version(event)
 
 
 def _of_version(event: ChangeEvent) -> ChangeEvent:
     if event.v != VERSION:
-        raise ReadError(f"{event.id}: version {event.v} of the envelope; this reader knows {VERSION}")
+        raise ReadError(
+            f"{event.id}: the event has envelope version {event.v}, but this reader only supports {VERSION}"
+        )
     return event
 
 
@@ -117,9 +119,9 @@ def _event(value: bytes, later: Mapping[bytes, Schema]) -> ChangeEvent:
         # release knows.
         return event_of_datum(body)
     else:
-        raise ValueError("neither JSON nor Avro with a known schema")
+        raise ValueError("the value is neither JSON nor Avro with a known schema")
     if body.read(1):
-        raise ValueError("unexpected bytes after the datum")
+        raise ValueError("the datum is followed by unexpected bytes")
     return event
 
 

@@ -30,7 +30,9 @@ class KnownSchemas:
             fields: Any = msgspec.json.decode(value)
             schema = msgspec.convert(fields, TableSchema)
         except (msgspec.MsgspecError, UnicodeDecodeError):
-            raise ReadError("a record of the schemas topic is not a table schema; is this the right topic?") from None
+            raise ReadError(
+                "a record in the schemas topic is not a table schema; check that this is the right topic"
+            ) from None
         self.add(schema)
 
     def add(self, schema: TableSchema) -> None:

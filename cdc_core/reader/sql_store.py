@@ -166,7 +166,7 @@ class SqlStore:
             others = {owner for owner, _, _ in found} - {_table_text(table)}
             if others:
                 raise ApplyError(
-                    f"{self._name(table)} is the name of both {table} and {others.pop()}: give them different names"
+                    f"{self._name(table)} is the name of both {table} and {others.pop()}; give them different names"
                 )
             self._columns[table] = {column: type_ for _, column, type_ in found if column}
             if not found:
@@ -188,8 +188,8 @@ class SqlStore:
                 columns[column] = wanted
             elif column in types and columns[column] != wanted:
                 raise ApplyError(
-                    f"{quote(column)} of {table} is {wanted} at its source but {columns[column]} here: change the "
-                    "column and its type in cdc_columns, then continue"
+                    f"column {quote(column)} of {table} has type {wanted} at the source but {columns[column]} in "
+                    "this database; change the column, update its type in cdc_columns, then continue"
                 )
         return columns
 

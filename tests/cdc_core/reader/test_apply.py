@@ -367,7 +367,7 @@ class TestRules:
         assert {"n": Decimal("1.50")} == Change.of(event, KnownSchemas()).after
 
     @pytest.mark.parametrize(
-        ("op", "key", "why"), [("later", {"id": 1}, "unknown operation 'later'"), ("c", None, "no key")]
+        ("op", "key", "why"), [("later", {"id": 1}, "unknown operation 'later'"), ("c", None, "a key")]
     )
     def test_what_it_does_not_know(self, op: str, key: Any, why: str) -> None:
         """An unknown operation or a row without a name stops the reader. No message contains a value."""

@@ -127,12 +127,12 @@ def test_tombstones_and_truncates() -> None:
 @pytest.mark.parametrize(
     ("value", "headers", "why"),
     [
-        (b'{"payload":1}', {}, "not a record of a Debezium"),
-        (b'{"source":{}}', {}, "not a record of a Debezium"),
+        (b'{"payload":1}', {}, "the record was not written by a Debezium"),
+        (b'{"source":{}}', {}, "the record was not written by a Debezium"),
         (None, {}, "no header cdc-id"),
-        (None, {"cdc-id": b"shop/raw/x/1/0"}, "is not the id of an event"),
+        (None, {"cdc-id": b"shop/raw/x/1/0"}, "does not contain an event"),
         (b'{"id":7,"price":"12.50"}', {}, "is not an event"),
-        (b"{", {}, "not a record of a Debezium"),
+        (b"{", {}, "the record was not written by a Debezium"),
     ],
 )
 def test_what_is_none(value: bytes | None, headers: dict[str, bytes], why: str) -> None:

@@ -85,7 +85,7 @@ def test_what_is_no_event(value: bytes) -> None:
 @EVERY_FORM
 def test_another_version(make: Callable[[], Codec]) -> None:
     """The reader rejects version 2, which has another meaning."""
-    with pytest.raises(ReadError, match="version 2 of the envelope; this reader knows 1"):
+    with pytest.raises(ReadError, match="version 2, but this reader only supports 1"):
         decode(value_of(make(), msgspec.structs.replace(UPDATE, v=2)))
 
 
@@ -202,7 +202,7 @@ class TestImages:
 
     def test_schemas_of_another_topic(self) -> None:
         """A record that is not a table schema is rejected."""
-        with pytest.raises(ReadError, match="is this the right topic"):
+        with pytest.raises(ReadError, match="this is the right topic"):
             KnownSchemas().learn(b'{"v":1}')
 
     def test_newest(self, schemas: KnownSchemas) -> None:

@@ -143,7 +143,7 @@ def test_a_column_of_another_type(connection: sqlite3.Connection) -> None:
     ]
     store = SqlStore(connection, dialect)
     apply(changes[0], store)
-    with pytest.raises(ApplyError, match="'a' of shop///t is TEXT at its source but INTEGER here"):
+    with pytest.raises(ApplyError, match="'a' of shop///t has type TEXT at the source but INTEGER"):
         apply(changes[1], store)
     assert [(1,)] == connection.execute("SELECT a FROM shop_t").fetchall()
 
