@@ -15,7 +15,7 @@ from spark_sink.errors import FatalError
 
 _LOOK_SECONDS = 1.0
 
-wait = click.option("--wait", "seconds", type=float, help="Seconds to wait for the running sink to answer.")
+wait = click.option("--wait", "seconds", type=float, help="Seconds to wait until the running sink responds.")
 
 
 @click.command()
@@ -61,7 +61,9 @@ def rebuild(config: Path, table: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
-@click.option("--from", "source", required=True, help="The new owner, as source/db/schema/table.")
+@click.option(
+    "--from", "source", required=True, help="Source table that will own the table, as source/db/schema/table."
+)
 @wait
 def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
     """Assign TABLE to another source table, whose rows replace existing rows with the same key."""
@@ -74,7 +76,7 @@ def adopt(config: Path, table: str, source: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table")
-@click.option("--before", required=True, help="Time with its UTC offset, epoch (such as 0003), or position.")
+@click.option("--before", required=True, help="A time with its UTC offset, an epoch such as 0003, or a position.")
 @wait
 def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
     """Delete the rows of TABLE that were missing from a reload."""
@@ -87,7 +89,7 @@ def sweep(config: Path, table: str, before: str, seconds: float | None) -> None:
 @click.command()
 @config_option
 @click.argument("table", required=False)
-@click.option("--dry-run", is_flag=True, help="Show what would be done, without requesting it.")
+@click.option("--dry-run", is_flag=True, help="Show what the command would do, without doing it.")
 @wait
 def maintain(config: Path, table: str | None, dry_run: bool, seconds: float | None) -> None:
     """Compact, checkpoint and vacuum TABLE, or all tables."""
@@ -142,7 +144,7 @@ def _ask(path: Path, command: str, table: str | None, argument: str | None, seco
     table = table or ALL_TABLES
     id = control_table.ask(command, table, argument)
     if seconds is None:
-        click.echo(f"queued as {id}: the sink executes it between two batches, or at its next start")
+        click.echo(f"queued as {id}: the sink will execute it between two batches, or when it next starts")
         return
     deadline = time.monotonic() + seconds
     while True:

@@ -35,4 +35,4 @@ def check(config: Path, connect: bool) -> None:
         wrong += answer.state == "WRONG"
         click.echo(f"{answer.state:<5}  {answer.subject}: {answer.text}")
     if wrong:
-        raise FatalError(f"{wrong} of {len(asked)} checks failed; `spark-sink run` needs all of them to pass")
+        raise FatalError(f"{wrong} of {len(asked)} checks failed; `spark-sink run` requires all of them to pass")

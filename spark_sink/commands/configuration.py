@@ -30,7 +30,7 @@ def opened(loaded: settings.Settings) -> FormatTables:
     if "://" not in warehouse and not Path(warehouse).is_dir():
         raise ConfigError(
             f"tables.warehouse: the folder {warehouse} does not exist on this machine. Check the path, and run this "
-            "where the sink's tables are"
+            "command where the sink's tables are stored"
         )
     # Imported here because help and configuration errors need no table library.
     from spark_sink.tables.formats import FormatTables

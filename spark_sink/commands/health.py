@@ -55,7 +55,7 @@ def _wrong(base: str) -> str | None:
         except urllib.error.HTTPError as answer:
             return f"{base}{page} answers {answer.code}: {answer.read(1000).decode(errors='replace').strip()}"
         except OSError as error:
-            return f"{base} does not answer: {getattr(error, 'reason', error)}"
+            return f"{base} does not respond: {getattr(error, 'reason', error)}"
     return None
 
 
@@ -78,12 +78,14 @@ def _summary(url: str, metrics: str) -> str:
         if not sample.labels
     }
     if _BATCHES not in told:
-        raise ConfigError(f"{url} answers, but is not a spark-sink: its metrics lack {_BATCHES}. Check host and port")
+        raise ConfigError(
+            f"{url} responds but is not a spark-sink: its metrics lack {_BATCHES}. Check the host and port"
+        )
     batches = int(told[_BATCHES])
     parts = ["no batch yet"]
     if batches:
         newest = datetime.fromtimestamp(told["cdc_sink_last_batch_timestamp_seconds"], UTC)
-        parts = [f"batches since its start: {batches}, the newest ended {newest:%Y-%m-%d %H:%M:%S} UTC"]
+        parts = [f"batches since startup: {batches}, newest ended {newest:%Y-%m-%d %H:%M:%S} UTC"]
     lag = told.get("cdc_sink_lag_records", math.nan)
     parts.append("lag: " + ("unknown" if math.isnan(lag) else f"{lag:.0f} records"))
     parts.append(f"parked tables: {told.get('cdc_sink_parked_tables', 0):.0f}")

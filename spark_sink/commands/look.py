@@ -39,7 +39,7 @@ def status(config: Path, as_json: bool) -> None:
         click.echo(f"excluded by tables.exclude: {', '.join(found['excluded'])}")
     parked = [table["table"] for table in found["tables"] if table["parked"]]
     for name in parked:
-        click.echo(f"once the cause is fixed: spark-sink resume {shlex.quote(name)} -c {shlex.quote(str(config))}")
+        click.echo(f"once the cause is fixed, run: spark-sink resume {shlex.quote(name)} -c {shlex.quote(str(config))}")
     for command in found["open_commands"]:
         click.echo(f"open command: {command}")
 
@@ -48,10 +48,10 @@ def _line(table: dict[str, Any]) -> str:
     parts = [table["table"], "no version" if table["version"] is None else f"version {table['version']}"]
     if table["parked"]:
         since = f"{table['since']:%Y-%m-%d %H:%M:%S} UTC"
-        parts.append(f"PARKED since {since}, {table['waiting']} events wait: {table['parked']}: {table['detail']}")
+        parts.append(f"PARKED since {since}, {table['waiting']} events waiting: {table['parked']}: {table['detail']}")
     if table["beside"]:
         added = ", ".join(f"{name} for {source}" for name, source in table["beside"].items())
-        parts.append(f"columns added with suffix: {added}")
+        parts.append(f"columns added with a suffix: {added}")
     if table["quarantined"]:
         parts.append(f"in quarantine: {_counts(table['quarantined'])}")
     return "  ".join(parts)
@@ -112,11 +112,13 @@ def cut(config: Path, batch: int | None, checkpoint: str | None) -> None:
     type=click.Choice([engine.value for engine in ReaderEngine]),
     default=ReaderEngine.SPARK.value,
     show_default=True,
-    help="Engine that will read the view.",
+    help="Query engine that will read the view.",
 )
-@click.option("--name", help="Name of the view. Defaults to the table name, with _ in place of dots.")
+@click.option("--name", help="Name of the view. Defaults to the table name, with dots replaced by underscores.")
 @click.option(
-    "--from", "relation", help="Name of the table in the engine, for engines that cannot find a table by its folder."
+    "--from",
+    "relation",
+    help="Name of the table in the engine. Required for engines that cannot find a table by its folder.",
 )
 def view(config: Path, table: str, engine: str, name: str | None, relation: str | None) -> None:
     """Print the SQL for a view of TABLE with its source columns and its live rows."""
@@ -132,7 +134,9 @@ def view(config: Path, table: str, engine: str, name: str | None, relation: str 
     except Refused as error:
         raise ConfigError(f"{table}: {error}") from None
     if shape is None:
-        raise ConfigError(f"table {table!r} does not exist yet, and its events wait: `spark-sink status` shows why")
+        raise ConfigError(
+            f"table {table!r} does not exist yet, and its events are waiting; run `spark-sink status` to see why"
+        )
     named = name or table.replace(".", "_")
     # No engine reliably finds an Iceberg table by its folder, because the engine would have to guess the newest
     # metadata file.
@@ -172,6 +176,9 @@ def ls(config: Path, table: str | None, reason: str | None, limit: int, as_json:
         place = f"{row['kafka_partition']}@{row['kafka_offset']}"
         click.echo("\t".join((row["reason"], row["target"] or "-", place, row["event_id"] or "-", row["detail"])))
     if not found:
-        click.echo("no event in quarantine matches" if table or reason else "no event is in quarantine", err=True)
+        click.echo(
+            "no event in quarantine matches the filter" if table or reason else "there are no events in quarantine",
+            err=True,
+        )
     if len(found) > limit:
         click.echo(f"{len(found) - limit} more", err=True)

@@ -65,42 +65,49 @@ class IcebergCatalog(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    type: CatalogType = Field(description="Catalog type. Configure the type `other` in spark.conf and `properties`.")
+    type: CatalogType = Field(
+        description="Type of the catalog. For the type `other`, configure the catalog in `spark.conf` and `properties`."
+    )
     name: CatalogName = Field(
         default=FOLDERS,
-        description="Catalog name in Spark. A jdbc catalog also stores its tables under this name.",
+        description="Name of the catalog in Spark. A jdbc catalog also stores its tables under this name.",
     )
     uri: str | None = Field(
         default=None,
         min_length=1,
-        description="Address: `https://HOST:PORT/PATH`, `jdbc:postgresql://HOST:PORT/DATABASE`, or "
+        description="Address of the catalog: `https://HOST:PORT/PATH`, `jdbc:postgresql://HOST:PORT/DATABASE`, or "
         "`thrift://HOST:PORT`.",
     )
     warehouse: str | None = Field(
         default=None,
         min_length=1,
-        description="With rest, the name of a warehouse in the catalog. Otherwise, the folder or URL for the tables. "
+        description="Folder or URL for the tables or, for the type `rest`, the name of a warehouse in the catalog. "
         "Defaults to tables.warehouse.",
     )
     properties: dict[str, SecretStr] = Field(
         default_factory=dict,
-        description="Additional properties for both clients, such as `credential`. With `other`, only "
-        "pyiceberg gets these properties.",
+        description="Additional properties for both clients, such as `credential`. For the type `other`, they are "
+        "only passed to pyiceberg.",
     )
 
     @model_validator(mode="after")
     def _fits_its_type(self) -> IcebergCatalog:
         if self.name == "spark_catalog":
-            raise ValueError("name: spark_catalog contains Delta tables; use another name for the Iceberg catalog")
+            raise ValueError(
+                "name: spark_catalog is used for Delta tables; choose another name for the Iceberg catalog"
+            )
         if self.type is CatalogType.OTHER:
             if self.uri is not None or self.warehouse is not None:
-                raise ValueError("type other takes no uri and no warehouse: set them in properties and in spark.conf")
+                raise ValueError(
+                    "type other does not support uri and warehouse; set them in properties and in spark.conf"
+                )
             if not {_PROPERTY_OF_TYPE, "py-catalog-impl"} & self.properties.keys():
                 raise ValueError("type other requires properties.type, the name of the catalog type in pyiceberg")
             found = self.properties.get(_PROPERTY_OF_TYPE)
             if found is not None and found.get_secret_value() in (CatalogType.REST, CatalogType.HIVE):
                 raise ValueError(
-                    f"type other is only for catalogs without a type of their own: use type {found.get_secret_value()}"
+                    "type other is only for catalogs that have no type of their own; use type "
+                    f"{found.get_secret_value()}"
                 )
         elif self.uri is None:
             raise ValueError(f"type {self.type} requires a uri")
@@ -109,7 +116,7 @@ class IcebergCatalog(BaseModel):
             if parts.scheme not in ("http", "https") or not parts.hostname:
                 raise ValueError("uri: expected http://HOST:PORT/PATH or https://HOST:PORT/PATH")
             if parts.username is not None or parts.password is not None or parts.query:
-                raise ValueError("uri: expected only the address; put a credential or token into properties")
+                raise ValueError("uri: expected only the address; set a credential or token in properties")
         elif self.type is CatalogType.HIVE:
             if not _METASTORES.fullmatch(self.uri):
                 raise ValueError("uri: expected thrift://HOST:PORT, or several separated by commas")
@@ -172,7 +179,7 @@ def _postgres(uri: str) -> tuple[str, dict[str, str]]:
     if not parts.hostname or not parts.path.strip("/") or parts.fragment:
         raise ValueError("uri: expected jdbc:postgresql://HOST:PORT/DATABASE")
     if parts.username is not None or parts.password is not None or {"user", "password"} & words.keys():
-        raise ValueError("uri: put user and password into properties, as jdbc.user and jdbc.password")
+        raise ValueError("uri: set the user and password in properties, as jdbc.user and jdbc.password")
     if unknown := sorted(words.keys() - set(_TLS)):
         raise ValueError(f"uri: {', '.join(unknown)}: both clients support only {', '.join(_TLS)}")
     return f"{parts.netloc}{parts.path}", words

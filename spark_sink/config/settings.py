@@ -47,12 +47,14 @@ class Input(_Section):
     """The input topics."""
 
     topic: TopicName = Field(default="cdc.canonical", description="Canonical topic.")
-    schemas_topic: TopicName | None = Field(default=None, description="Schemas topic. Defaults to `<topic>.schemas`.")
+    schemas_topic: TopicName | None = Field(
+        default=None, description="Topic that contains the table schemas. Defaults to `<topic>.schemas`."
+    )
 
     starting_offsets: Literal["earliest", "latest"] | dict[int, Annotated[int, Field(ge=0)]] = Field(
         default="earliest",
-        description="Where a new pipeline begins: earliest, latest, or offsets by partition. Partitions without an "
-        "offset are read from earliest.",
+        description="Start position for a new pipeline: earliest, latest, or offsets by partition. Partitions "
+        "without an offset are read from the beginning.",
     )
     fail_on_data_loss: bool = Field(
         default=True, description="Stop if the next records to read are no longer in the topic."
@@ -69,15 +71,15 @@ class TablesSettings(_Section):
     warehouse: Location = Field(description="Folder or object store URL for the tables.")
     name: str = Field(
         default="{source}_{db}_{schema}.{table}",
-        description="Pattern for table names. If the source table lacks a part, that part is omitted, with the text "
-        "before it.",
+        description="Pattern for table names. If the source table does not have one of the parts, the part and the "
+        "text before it are omitted.",
     )
 
     rename: dict[SourcePattern, TableName] = Field(
-        default_factory=dict, description="Explicit table names, keyed by a pattern for `source/db/schema/table`."
+        default_factory=dict, description="Explicit names for tables, keyed by a pattern for `source/db/schema/table`."
     )
     exclude: tuple[SourcePattern, ...] = Field(
-        default=(), description="Source tables to ignore, as patterns for `source/db/schema/table`."
+        default=(), description="Source tables to ignore, given as patterns for `source/db/schema/table`."
     )
 
     @field_validator("name")
@@ -97,57 +99,70 @@ class TablesSettings(_Section):
             other = given.setdefault(name.lower(), source)
             if other != source and match_rule(name, self.shared) is None:
                 raise ValueError(
-                    f"rename: {other} and {source} have the same name, {name}; declare the table in tables.shared"
+                    f"rename: {other} and {source} would both be named {name}; if this is intended, declare "
+                    "the table in tables.shared"
                 )
         return self
 
     max_tables: int = Field(
         default=10_000,
         ge=1,
-        description="Maximum number of tables. Further tables are parked, because table names come from events.",
+        description=(
+            "Maximum number of tables. Because table names come from events, the number could otherwise grow "
+            "without limit. Further tables are parked."
+        ),
     )
     truncate: Literal["park", "all_scopes"] = Field(
         default="park",
-        description="If a table that several scopes feed is truncated: park the table, or delete the rows from all "
-        "scopes.",
+        description="Policy for a truncate of a table to which several scopes write: park the table, or delete the "
+        "rows of all scopes.",
     )
     statements: Literal["park", "count"] = Field(
         default="park",
-        description="If a statement changes rows without row events: park the table, or only count the statement.",
+        description=(
+            "Policy for a statement that changes rows without row events: park the table, or only count the statement."
+        ),
     )
     drops: Literal["park", "keep", "empty"] = Field(
         default="park",
-        description="If the source table is dropped: park the table, keep its rows, or delete its rows like a "
-        "truncate.",
+        description="Policy if the source table is dropped: park the table, keep its rows, or delete its rows as a "
+        "truncate does.",
     )
     rewrites: Literal["park", "mark"] = Field(
         default="mark",
-        description="If a statement changes values without row events: park the table, or mark its rows as incomplete.",
+        description=(
+            "Policy for a statement that changes values without row events: park the table, or mark its rows as "
+            "incomplete."
+        ),
     )
     cascades: Literal["warn", "park"] = Field(
         default="warn",
-        description="If a foreign key changes rows, and the source does not log these changes: log a warning, or park "
-        "the table.",
+        description="Policy if a foreign key changes rows and the source does not log these changes: log a warning, "
+        "or park the table.",
     )
     tombstone_days: int = Field(
-        default=7, ge=1, description="Number of days to remember deleted rows, measured in event time."
+        default=7, ge=1, description="Number of days for which deleted rows are remembered, measured in event time."
     )
     park_rejected: int | None = Field(
         default=None,
         ge=0,
-        description="Number of quarantined events in one batch above which their table is parked. No limit if unset.",
+        description=(
+            "Maximum number of quarantined events per table in one batch. If there are more, the table is parked. "
+            "No limit if unset."
+        ),
     )
     times: Literal["exact", "microseconds"] = Field(
         default="exact",
-        description="How to store times that are finer than a microsecond: as text, or truncated to the microsecond.",
+        description="How to store times with more than microsecond precision: as text, or truncated to microseconds.",
     )
     deletes: Literal["hard", "soft"] = Field(
         default="hard",
-        description="How mirrors store deleted rows: with NULL values until they are removed later (hard), or "
-        "permanently, with their values (soft).",
+        description="How mirrors store deleted rows. With `hard`, they have NULL values until they are removed "
+        "later. With `soft`, they keep their values and are never removed.",
     )
     changes: dict[ShapeChange, Policy] = Field(
-        default_factory=dict, description="Policy for each kind of schema change; see docs/sink/schema-changes.md."
+        default_factory=dict,
+        description="Policy for each kind of schema change, as described in docs/sink/schema-changes.md.",
     )
 
     modes: dict[str, Mode] = Field(
@@ -155,23 +170,24 @@ class TablesSettings(_Section):
         description="Mode of each table, keyed by table name or pattern. All other tables are mirrors.",
     )
     keys: dict[str, Annotated[tuple[ColumnName, ...], Field(min_length=1)]] = Field(
-        default_factory=dict, description="Key columns, by their names in the events, keyed by table name or pattern."
+        default_factory=dict,
+        description="Key columns of tables, keyed by table name or pattern. Use the column names from the events.",
     )
 
     shared: dict[str, Annotated[tuple[str, ...], Field(min_length=1)]] = Field(
         default_factory=dict,
-        description="Patterns for source tables (`source/db/schema/table`) that share a table, keyed by that table's "
-        "name or pattern.",
+        description="Source tables that share a table, given as patterns for `source/db/schema/table` and keyed by "
+        "the name or pattern of the shared table.",
     )
 
     formats: dict[str, Format] = Field(
         default_factory=dict,
-        description="Table format, keyed by table name or pattern. All other tables are Delta tables.",
+        description="Format of tables, keyed by table name or pattern. All other tables are Delta tables.",
     )
     buckets: dict[str, Annotated[int, Field(ge=2, le=4096)]] = Field(
         default_factory=dict,
-        description="Number of buckets for new Iceberg tables, which are partitioned by a hash of the key, keyed by "
-        "table name or pattern.",
+        description="Number of buckets for new Iceberg tables, keyed by table name or pattern. The tables are "
+        "partitioned by a hash of the key.",
     )
     iceberg_catalog: IcebergCatalog | None = Field(
         default=None, description="Catalog for Iceberg tables. If unset, Iceberg tables are folders in the warehouse."
@@ -182,16 +198,16 @@ class TablesSettings(_Section):
     fused_megabytes: int = Field(
         default=1000,
         ge=0,
-        description="Total size of a table's files, in MB, above which Spark instead of deltalake writes the table.",
+        description=(
+            "Size limit in MB for tables that deltalake writes. Spark writes tables whose files are larger in total."
+        ),
     )
 
     @field_validator("changes")
     @classmethod
     def _key_stays(cls, value: dict[ShapeChange, Policy]) -> dict[ShapeChange, Policy]:
         if value.get(ShapeChange.KEY, Policy.FAIL) not in (Policy.FAIL, Policy.IGNORE):
-            raise ValueError(
-                "key: only fail and ignore are allowed, because the rows of the table do not belong to another key"
-            )
+            raise ValueError("key: only fail and ignore are allowed, because the existing rows cannot get another key")
         return value
 
     @property
@@ -234,7 +250,7 @@ class Batches(_Section):
     worker_megabytes: int = Field(
         default=1024,
         ge=1,
-        description="Memory per worker process, in MiB. If a worker uses more, the following batches are smaller.",
+        description="Target memory per worker process, in MiB. If a worker uses more, later batches are smaller.",
     )
 
 
@@ -242,13 +258,13 @@ class MaintenanceSettings(_Section):
     """Maintenance of table files between batches."""
 
     enabled: bool = Field(
-        default=True, description="Whether to maintain all tables. If false, only the sink's own tables are maintained."
+        default=True, description="Maintain all tables. If false, only the sink's own tables are maintained."
     )
     every_seconds: float = Field(default=60, gt=0, description="Seconds between maintenance runs.")
     budget_seconds: float = Field(
-        default=5, gt=0, description="Seconds after which a maintenance run starts no further step."
+        default=5, gt=0, description="Seconds after which a maintenance run does not start any further steps."
     )
-    small_files: int = Field(default=16, ge=2, description="Number of small files in a table that triggers a merge.")
+    small_files: int = Field(default=16, ge=2, description="Number of small files in a table at which they are merged.")
     # Delta keeps its log for 30 days.
     keep_days: int = Field(
         default=7,
@@ -267,7 +283,7 @@ class CatalogSettings(_Section):
     """A catalog in which Delta tables are registered. The setting for Iceberg tables is tables.iceberg_catalog."""
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]+$")] = Field(
-        default="spark_catalog", description="Name of the catalog in Spark; see docs/sink/tables.md."
+        default="spark_catalog", description="Name of the catalog in Spark, as described in docs/sink/tables.md."
     )
 
 
@@ -284,7 +300,8 @@ class MetricsSettings(_Section):
         description="Number of tables that have their own label in metrics. All other tables share the label `other`.",
     )
     otlp: Otlp | None = Field(
-        default=None, description="OpenTelemetry metrics receiver. If unset, metrics are only available at /metrics."
+        default=None,
+        description="OpenTelemetry receiver for metrics. If unset, metrics are only available at /metrics.",
     )
 
 
@@ -296,13 +313,15 @@ class Spark(_Section):
         pattern=r"^(local(\[(\*|[1-9][0-9]*)(, *[0-9]+)?\])?|local-cluster\[.+\]|spark://.+|k8s://.+|yarn)$",
         description="Spark master, such as `local[2]`. Defaults to the master from spark-submit.",
     )
-    memory: str | None = Field(default=None, description="Driver memory, such as `4g`, if this process starts Spark.")
+    memory: str | None = Field(
+        default=None, description="Memory of the driver, such as `4g`. Only applies if this process starts Spark."
+    )
     python: str | None = Field(
         default=None,
-        description="Path to Python on the worker machines. Defaults to the path of the sink's own Python.",
+        description="Path to Python on the worker machines. Defaults to the path of the Python that runs the sink.",
     )
     archives: tuple[Archive, ...] = Field(
-        default=(), description="Archives for every executor to unpack, each written as `FILE#FOLDER`."
+        default=(), description="Archives that every executor unpacks, each written as `FILE#FOLDER`."
     )
     jars: tuple[str, ...] = Field(
         default=(),
@@ -324,7 +343,7 @@ class Spark(_Section):
 class Settings(_Section):
     """The settings of `spark-sink run -c FILE`."""
 
-    pipeline: Name = Field(description="Identifies this sink in the tables it writes. Never change it.")
+    pipeline: Name = Field(description="Name that identifies this sink in the tables that it writes. Never change it.")
     kafka: SparkKafka
     input: Input = Input()
     tables: TablesSettings
@@ -352,18 +371,18 @@ class Settings(_Section):
             return self
         if catalog is None and urlsplit(self.tables.warehouse).scheme not in ("", "file"):
             raise ValueError(
-                "tables.formats: without tables.iceberg_catalog, Iceberg tables can only be written to folders, but "
-                "tables.warehouse is a URL"
+                "tables.formats: tables.warehouse is a URL, but without tables.iceberg_catalog, Iceberg tables can "
+                "only be written to local folders"
             )
         if self.catalog is not None and catalog is None:
             raise ValueError(
-                "catalog: it would always show the state in which an Iceberg table in a folder was registered; "
-                "configure a catalog for the Iceberg tables (tables.iceberg_catalog), or remove `catalog`"
+                "catalog: Iceberg tables in folders would always appear in the catalog as they were when "
+                "registered; configure tables.iceberg_catalog for them, or remove `catalog`"
             )
         if self.catalog is not None and catalog is not None and self.catalog.name == catalog.name:
             raise ValueError(
-                f"catalog.name and tables.iceberg_catalog.name are both {catalog.name}: Delta tables and Iceberg "
-                "tables need two catalogs in Spark, even if the same metastore is behind them"
+                f"catalog.name and tables.iceberg_catalog.name are both {catalog.name}, but Delta and Iceberg "
+                "tables need separate catalogs in Spark, even if both use the same metastore"
             )
         return self
 

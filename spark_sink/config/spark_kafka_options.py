@@ -88,7 +88,7 @@ class SparkKafka(kafka_settings.Kafka):
             key = load_pem_private_key(pem, password)
         except (TypeError, ValueError):  # TypeError: a password is missing or unnecessary
             raise ConfigError(
-                "kafka.ssl_key_file cannot be used: is it a PEM key, and is ssl_key_password correct?"
+                "kafka.ssl_key_file cannot be used; check that it is a PEM key and that ssl_key_password is correct"
             ) from None
         return key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode("ascii")
 

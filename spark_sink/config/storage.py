@@ -45,7 +45,7 @@ def _address(value: str) -> str:
             "credentials are not allowed here: set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY in the environment"
         )
     if parts.path.strip("/") or parts.query or parts.fragment:
-        raise ValueError("expected only the address of the server; put the bucket into tables.warehouse and checkpoint")
+        raise ValueError("expected only the server's address; specify the bucket in tables.warehouse and checkpoint")
     return value.rstrip("/")
 
 
@@ -55,13 +55,14 @@ class Storage(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     endpoint: Annotated[str, AfterValidator(_address)] | None = Field(
-        default=None, description="Address of a non-Amazon S3 server, such as `https://minio:9000`."
+        default=None,
+        description="Address of an S3-compatible server other than Amazon's, such as `https://minio:9000`.",
     )
     region: str | None = Field(default=None, min_length=1, description="Region of the bucket.")
     path_style: bool | None = Field(
         default=None,
-        description="Whether to put the bucket name into the path instead of the host name. Defaults to true if an "
-        "endpoint is set.",
+        description="Put the bucket name into the path instead of the host name. Defaults to true if an endpoint is "
+        "set.",
     )
 
     def enter(self, warehouse: str, environment: MutableMapping[str, str]) -> None:

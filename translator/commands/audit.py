@@ -24,13 +24,16 @@ if TYPE_CHECKING:
 @click.option("--topic", help="Audit only this raw topic.")
 @click.option("--partition", type=click.IntRange(0), help="Audit only this partition. Requires --topic.")
 @click.option(
-    "--from", "first", type=click.IntRange(0), help="First offset to audit. Default: the beginning of the partition."
+    "--from", "first", type=click.IntRange(0), help="First offset to audit. Defaults to the beginning of the partition."
 )
 @click.option(
-    "--to", "end", type=click.IntRange(0), help="Offset to stop before. Default: the offset that the group committed."
+    "--to",
+    "end",
+    type=click.IntRange(0),
+    help="Audit up to this offset, which is not included. Defaults to the offset that the group committed.",
 )
 @click.option(
-    "--strict", is_flag=True, help="Also exit with 1 if events differ from those that a translation now would produce."
+    "--strict", is_flag=True, help="Also exit with code 1 if any events differ from what a new translation produces."
 )
 @json_option
 def audit(
@@ -50,7 +53,9 @@ def audit(
     if partition is not None and topic is None:
         raise ConfigError("--partition requires --topic")
     if partition is None and (first, end) != (None, None):
-        raise ConfigError("--from and --to require --topic and --partition, because offsets belong to one partition")
+        raise ConfigError(
+            "--from and --to require --topic and --partition, because an offset is only valid within one partition"
+        )
     settings = settings_module.load(config)
     # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.operations.audit import audit as audit_ranges
@@ -88,7 +93,7 @@ def _print(report: AuditReport) -> None:
         _print_findings(f"{place}: INVENTED", account.invented)
     _print_findings("INVENTED", report.nameless)
     for text in report.short:
-        say(f"warning: {text}; records deleted earlier count as lost")
+        say(f"warning: {text}; records deleted before that point are counted as lost")
     totals = (f"{name}={sum(_sum(getattr(account, name)) for account in report.accounts)}" for name in _COUNTS)
     invented = sum(account.invented.count for account in report.accounts) + report.nameless.count
     click.echo(" ".join([*totals, f"invented={invented}", f"foreign={report.foreign}"]))

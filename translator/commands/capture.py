@@ -23,13 +23,15 @@ from translator.message import Message
 @config_option
 @click.option("--count", type=click.IntRange(1), required=True, help="Maximum number of records.")
 @click.option(
-    "--partition", type=click.IntRange(0), help="Read only this partition. Default: all partitions, one after another."
+    "--partition",
+    type=click.IntRange(0),
+    help="Read only this partition. By default, all partitions are read, one after another.",
 )
 @click.option(
-    "--from", "first", type=click.IntRange(0), help="First offset to read. Default: the beginning of the partition."
+    "--from", "first", type=click.IntRange(0), help="First offset to read. Defaults to the beginning of the partition."
 )
 @click.option(
-    "--mask", is_flag=True, help="Replace the values in rows and keys with made-up values in the same format."
+    "--mask", is_flag=True, help="Replace the values in rows and keys with fictitious values in the same format."
 )
 @click.argument("topic")
 def capture(config: Path, count: int, partition: int | None, first: int | None, mask: bool, topic: str) -> None:
@@ -40,13 +42,13 @@ def capture(config: Path, count: int, partition: int | None, first: int | None, 
     no such copy can be made are left out, and the exit code is then 1.
     """
     if first is not None and partition is None:
-        raise ConfigError("--from requires --partition, because offsets belong to one partition")
+        raise ConfigError("--from requires --partition, because an offset is only valid within one partition")
     settings = settings_module.load(config)
     for source in settings.sources:
         if source.name in settings.masked_sources and any(matches(topic, entry) for entry in source.topics):
             raise ConfigError(
-                f"topic {topic} belongs to source {source.name}, which has masks and masks.messages: leave_out."
-                " Its records cannot be captured"
+                f"records of topic {topic} cannot be captured, because its source {source.name} has masks and "
+                "masks.messages: leave_out"
             )
     # Imported here so that help and `translator translate` start without Kafka clients.
     from translator.kafka.offset_ranges import records_of

@@ -48,7 +48,7 @@ class Hinting(Protocol):
     type=click.IntRange(1),
     default=50,
     show_default=True,
-    help="With --connect: number of records to translate per topic, taken from both ends.",
+    help="Number of records per topic to translate with --connect. They are taken from both ends of the topic.",
 )
 @json_option
 def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
@@ -71,7 +71,7 @@ def check(config: Path, connect: bool, count: int, as_json: bool) -> None:
         hints = dialect.hints(described=described) if isinstance(dialect, Hinting) else ()
         warnings += [f"source {source.name}: {hint}" for hint in hints]
     _, claimed_twice = resolve(settings, [topic for topic in settings.raw_topics if not is_pattern(topic)])
-    warnings += [f"{claim}; `translator run` rejects this" for claim in claimed_twice]
+    warnings += [f"{claim}; `translator run` rejects this configuration" for claim in claimed_twice]
     warnings += unmatched_sources(settings)
     masked = [name for name, translator in translators.items() if translator.masks is not None]
     answers = _asked(settings, count) if connect else iter(())

@@ -44,9 +44,14 @@ _TOKEN_CHARACTERS = 16
     type=click.IntRange(0, 65535),
     default=8088,
     show_default=True,
-    help="Port to listen on. With 0, the system picks a port.",
+    help="Port to listen on. If 0, the system chooses a free port.",
 )
-@click.option("--name", "names", multiple=True, help="Host name that browsers use, such as a proxy's name. Repeatable.")
+@click.option(
+    "--name",
+    "names",
+    multiple=True,
+    help="Host name that browsers use to reach the desk, such as the name of a proxy. Repeatable.",
+)
 @click.option(
     "--trusted-header",
     metavar="NAME",
@@ -65,7 +70,7 @@ def desk(
     """
     token = os.environ.get(_TOKEN) or None
     if token is not None and len(token) < _TOKEN_CHARACTERS:
-        raise ConfigError(f"{_TOKEN} has fewer than {_TOKEN_CHARACTERS} characters and could be guessed")
+        raise ConfigError(f"{_TOKEN} has fewer than {_TOKEN_CHARACTERS} characters, so it could be guessed")
     from translator.web.access import Access
     from translator.web.desk import application
     from translator.web.service_view import ServiceView
@@ -89,7 +94,7 @@ async def _serve(app: web.Application, host: str, port: int, names: Collection[s
             await web.TCPSite(runner, host, port).start()
         except OSError as error:
             raise ConfigError(
-                f"cannot listen on {host}:{port}: {error.strerror}; use --port to choose another port"
+                f"cannot listen on {host}:{port}: {error.strerror}. Choose another port with --port"
             ) from None
         at, number, *_ = runner.addresses[0]
         address = f"http://{f'[{at}]' if ':' in at else at}:{number}/"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @click.command()
 @config_option
-@click.option("--values", is_flag=True, help="Print the values in the examples, which are row data.")
+@click.option("--values", is_flag=True, help="Also print the values in the examples. These are row data.")
 @json_option
 @click.argument("topic_a")
 @click.argument("topic_b")

@@ -47,7 +47,7 @@ class _Time(click.ParamType):
         except ValueError:
             self.fail(f"{value!r} is not a time such as 2026-04-13T20:00:00Z", param, ctx)
         if time.tzinfo is None:
-            self.fail(f"{value!r} has no time zone: add Z or an offset", param, ctx)
+            self.fail(f"{value!r} has no time zone; add Z or an offset", param, ctx)
         return int(time.timestamp() * 1000)
 
 
@@ -61,8 +61,8 @@ class _Place(click.IntRange):
             return super().convert(value, param, ctx)
         except click.BadParameter:
             self.fail(
-                f"{value!r} is not a number from 0: give the letter's partition and offset in the dead-letter topic, "
-                "as `dlq ls` shows them",
+                f"{value!r} is not a whole number of 0 or more; enter the partition and offset in the dead-letter "
+                "topic, as `dlq ls` shows them",
                 param,
                 ctx,
             )
@@ -76,18 +76,18 @@ def dlq() -> None:
 def _filters(command: Command) -> Command:
     """Add the filter options that `_wanted` reads."""
     for option in (
-        click.option("--limit", type=click.IntRange(min=1), help="Take only the first N letters, in replay order."),
-        click.option("--until", type=_Time(), help="Only letters written before this time."),
-        click.option("--since", type=_Time(), help="Only letters written at or after this time."),
+        click.option("--limit", type=click.IntRange(min=1), help="Select only the first N letters, in replay order."),
+        click.option("--until", type=_Time(), help="Select only letters written before this time."),
+        click.option("--since", type=_Time(), help="Select only letters written at or after this time."),
         click.option(
             "--table",
             "tables",
             multiple=True,
-            help="Only letters for this table, if their messages identify one. Repeatable.",
+            help="Select only letters whose messages are known to be for this table. Repeatable.",
         ),
-        click.option("--topic", "topics", multiple=True, help="Only letters from this raw topic. Repeatable."),
-        click.option("--source", "sources", multiple=True, help="Only letters from this source. Repeatable."),
-        click.option("--code", "codes", multiple=True, help="Only letters with this code. Repeatable."),
+        click.option("--topic", "topics", multiple=True, help="Select only letters from this raw topic. Repeatable."),
+        click.option("--source", "sources", multiple=True, help="Select only letters from this source. Repeatable."),
+        click.option("--code", "codes", multiple=True, help="Select only letters with this error code. Repeatable."),
     ):
         command = option(command)
     return command
@@ -113,7 +113,7 @@ def _wanted(
 @dlq.command()
 @config_option
 @_filters
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per letter, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per letter, for use by programs.")
 def ls(config: Path, as_json: bool, **filters: Any) -> None:
     """List dead letters by source, code and table, with counts and times."""
     settings = settings_module.load(config)
@@ -137,7 +137,7 @@ def ls(config: Path, as_json: bool, **filters: Any) -> None:
     "--raw",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Write the message, including its values, to FILE, as one line of a record file for `translator translate`.",
+    help="Write the message with its values to FILE, as one line of a record file for `translator translate`.",
 )
 @json_option
 @click.argument("partition", type=_Place(min=0))
@@ -154,14 +154,16 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
     found = next((found for found in letters if (found.partition, found.offset) == (partition, offset)), None)
     if found is None:
         topic = settings.output.dead_letter_topic
-        raise ConfigError(f"no dead letter at partition {partition}, offset {offset} of {topic}")
+        raise ConfigError(f"there is no dead letter at partition {partition}, offset {offset} of {topic}")
     masked = found.letter.source in settings.masked_sources
     if as_json:
         click.echo(json.dumps(letter_facts(found, masked=masked)))
     else:
         print_letter(found, masked=masked)
     if raw is not None and masked:
-        raise ConfigError(f"--raw is not allowed: source {found.letter.source} has masks and masks.messages: leave_out")
+        raise ConfigError(
+            f"--raw is not allowed because source {found.letter.source} has masks and masks.messages: leave_out"
+        )
     if raw is not None:
         _write_raw(found, raw)
 
@@ -169,7 +171,7 @@ def show(config: Path, raw: Path | None, as_json: bool, partition: int, offset: 
 @dlq.command()
 @config_option
 @_filters
-@click.option("--execute", is_flag=True, help="Write the events. Without this option nothing is written.")
+@click.option("--execute", is_flag=True, help="Write the events. Without this option, nothing is written.")
 @json_option
 def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
     """Translate dead letters again, using the current configuration and the original coordinates.
@@ -195,8 +197,10 @@ def replay(config: Path, execute: bool, as_json: bool, **filters: Any) -> None:
 @dlq.command()
 @config_option
 @_filters
-@click.option("--reason", required=True, help="Reason for discarding. Shown in the list next to the letters.")
-@click.option("--execute", is_flag=True, help="Mark the letters as discarded. Without this option nothing is written.")
+@click.option(
+    "--reason", required=True, help="Reason for discarding the letters. The list shows it next to each letter."
+)
+@click.option("--execute", is_flag=True, help="Mark the letters as discarded. Without this option, nothing is written.")
 @json_option
 def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: Any) -> None:
     """Discard dead letters for a given reason: they stay in their topic but are no longer replayed.
@@ -221,7 +225,7 @@ def discard(config: Path, reason: str, execute: bool, as_json: bool, **filters: 
 
 def _write_raw(found: StoredLetter, file: Path) -> None:
     if found.letter.body_bytes is not None:
-        raise FatalError("the letter does not contain the message body, which was too large; --raw wrote nothing")
+        raise FatalError("the dead letter does not contain the message because it was too large; --raw wrote nothing")
     try:
         file.write_bytes(record_line(found.letter.message))
     except OSError as error:

@@ -69,7 +69,9 @@ def print_groups(letters: list[StoredLetter], masked_sources: Collection[str]) -
         replayed = sum(found.replayed and found.discarded is None for found in group)
         discarded = sum(found.discarded is not None for found in group)
         rows.append((*key, len(group), replayed, discarded, instant(min(times)), instant(max(times))))
-        reason = _reason(example, masked=example.letter.source in masked_sources) or "not shown: columns are masked"
+        reason = (
+            _reason(example, masked=example.letter.source in masked_sources) or "not shown because columns are masked"
+        )
         reasons.append(f"dlq show {example.partition} {example.offset}: {reason}")
         reasons += sorted({f"  discarded: {found.discarded}" for found in group if found.discarded is not None})
     if rows:
@@ -97,8 +99,9 @@ def still_held(blocked: Mapping[HeldTable, HoldMark]) -> str:
     ]
     others = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
     return (
-        f"still held: {'; '.join(named[:_NAMED])}{others}. Fix the cause of these dead letters and replay again "
-        "without filters, or give up on them by replaying with on_error: {CODE: dead_letter} for their codes"
+        f"still held: {'; '.join(named[:_NAMED])}{others}. Fix the cause of these dead letters and replay them "
+        "again without filters. To discard them instead, replay them with on_error: {CODE: dead_letter} for their "
+        "codes"
     )
 
 
@@ -176,18 +179,18 @@ def print_report(report: ReplayReport, *, execute: bool) -> None:
     for (source, code, now), count in sorted(report.still.items()):
         which, reason = report.reasons.get((source, code, now), (None, None))
         letters = f"{counted(count, 'letter')} with {code} {'is' if count == 1 else 'are'}"
-        click.echo(f"{source}: {letters} still dead, now with {now}")
+        click.echo(f"{source}: {letters} still cannot be translated, now with {now}")
         if which is not None:
             click.echo(shown(f"  for example partition {which.partition}, offset {which.offset}: {reason}"))
     for (output, code), count in sorted(report.refused.items()):
         click.echo(f"{count} events could not be written to {output} and became new dead letters: {code}")
     for found, reason in report.impossible[:_NAMED]:
-        click.echo(f"partition {found.partition}, offset {found.offset} cannot be replayed: {reason}")
+        click.echo(f"the letter at partition {found.partition}, offset {found.offset} cannot be replayed: {reason}")
     if len(report.impossible) > _NAMED:
         click.echo(f"… and {len(report.impossible) - _NAMED} more")
     print_held(report.blocked)
     for of in sorted(report.caught_up, key=lambda of: of.name):
-        hold = "the service releases the hold when it reads its next message there"
-        click.echo(f"{shown(str(of))}: all letters replayed; {hold}")
+        hold = "the service releases the hold when it reads the next message in that partition"
+        click.echo(f"{shown(str(of))}: all letters have been replayed; {hold}")
     totals = " ".join(f"{name}={sum(getattr(group, name) for group in report.groups.values())}" for name in counts)
     click.echo(f"{'replayed' if execute else 'dry run'}: {totals} before={report.before}")

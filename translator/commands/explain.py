@@ -23,7 +23,7 @@ from translator.translation.translate import Translator
 
 @click.command()
 @config_option
-@click.option("--values", is_flag=True, help="Print complete events as JSON, which contain row data.")
+@click.option("--values", is_flag=True, help="Print the complete events as JSON. They contain row data.")
 @json_option
 @click.argument("topic")
 @click.argument("partition", type=click.IntRange(0))
@@ -46,8 +46,8 @@ def explain(config: Path, values: bool, as_json: bool, topic: str, partition: in
         message = next(records_of(settings, topic, partition, offset, offset + 1, 1, say), None)
         if message is None:
             raise ConfigError(
-                f"no record at {topic}/{partition}, offset {offset}: it was compacted, or it "
-                "belongs to a transaction, as a marker or an aborted record"
+                f"there is no record at {topic}/{partition}, offset {offset}. It was compacted away, or it is a "
+                "transaction marker or an aborted record"
             )
         translation = again.translate(message)
     finally:

@@ -31,8 +31,8 @@ _BROKER_WAIT_SECONDS = 20.0
     "kafka_options",
     multiple=True,
     metavar="NAME=VALUE",
-    help="Setting for the section kafka, such as bootstrap_servers=localhost:9092. Repeatable. ${NAME} is read from "
-    "the environment but is written to the file as ${NAME}. Use this form for passwords.",
+    help="Setting for the `kafka` section, such as bootstrap_servers=localhost:9092. Repeatable. For passwords, use "
+    "${NAME}, which is read from the environment but written to the file unchanged.",
 )
 @click.option(
     "--count", type=click.IntRange(2), default=200, show_default=True, help="Number of records to read per topic."
@@ -71,7 +71,7 @@ def init(
     legacy DTS instance.
     """
     if bool(topics) == bool(files):
-        raise click.UsageError("give either topics to read from a broker, or --file")
+        raise click.UsageError("specify either topics to read from a broker, or --file")
     kafka = parse_cli_options(kafka_options) or {"bootstrap_servers": "localhost:9092"}
     if str(output) != "-" and output.exists():
         raise ConfigError(f"{output} already exists and was not changed; choose another file with -o")
@@ -83,7 +83,9 @@ def init(
 
     findings = recognise(samples)
     if all(finding.verdict is None for finding in findings):
-        reasons = "; ".join(f"{finding.topic}: {finding.why}" for finding in findings) or "the files have no messages"
+        reasons = (
+            "; ".join(f"{finding.topic}: {finding.why}" for finding in findings) or "the files contain no messages"
+        )
         raise FatalError(f"nothing was written, because no source was recognized: {reasons}")
     text = configuration(findings, kafka, group)
     if str(output) == "-":

@@ -19,7 +19,7 @@ from translator.config import settings as settings_module
     "--source",
     "sources",
     multiple=True,
-    help="Only this source. Repeatable. Default: all sources with metadata messages.",
+    help="Read only this source. Repeatable. Defaults to all sources that have metadata messages.",
 )
 @json_option
 def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
@@ -49,4 +49,4 @@ def learn(config: Path, sources: tuple[str, ...], as_json: bool) -> None:
             f" ids={len(backlog.lessons)} new={new} refused={backlog.refused}"
         )
     if not reports:
-        click.echo("no source has messages that describe other messages")
+        click.echo("no source has metadata messages")

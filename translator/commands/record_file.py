@@ -39,7 +39,8 @@ Form: TypeAlias = Literal["record", "message"]
 
 _BOM = b"\xef\xbb\xbf"
 _HINT = (
-    'a record is one line with {"value": ...}; --lines reads each line as one message value, --raw a whole file as one'
+    'a record is one line with {"value": ...}; use --lines to read each line as a message value, or --raw to '
+    "read the whole file as one"
 )
 _VALUES = frozenset({"value", "value_base64"})
 """Fields that identify a record. Every record has one of these fields. No dialect's messages contain any of these
@@ -92,8 +93,8 @@ def read_files(files: Iterable[Path], *, bare: bool = False) -> list[Line]:
             if other is not line and (other.counted or line.counted):
                 raise BadRecordFile(
                     f"{file}: line {line.number}: offset {message.offset} of topic {message.topic}, partition "
-                    f"{message.partition} is also the offset of {other.file}, line {other.number}, and at least one of "
-                    "them was assigned by counting; give each record its own offset"
+                    f"{message.partition} is already used in {other.file}, line {other.number}, and at least one of "
+                    "these offsets was assigned automatically; specify an offset for each record"
                 )
             lines.append(line)
         offset += len(texts) - (not texts[-1])
@@ -131,7 +132,7 @@ def _form(text: bytes) -> Form:
     if not _VALUES.isdisjoint(members):
         return "record"
     if own := sorted(_PLACE.intersection(members)):
-        raise ValueError(f"it has {', '.join(own)} like a record, but neither value nor value_base64")
+        raise ValueError(f"it contains {', '.join(own)}, as a record does, but neither value nor value_base64")
     return "message"
 
 
@@ -169,7 +170,7 @@ def _record(file: Path, number: int, text: bytes, offset: int) -> Line:
 def _value(line: _Line) -> bytes | None:
     if line.value_base64 is not msgspec.UNSET:
         if line.value is not msgspec.UNSET:
-            raise ValueError("value and value_base64 are both given; use one of them")
+            raise ValueError("value and value_base64 are both present; use only one of them")
         return None if line.value_base64 is None else _decoded(line.value_base64)
     if line.value is msgspec.UNSET:
         raise ValueError("value or value_base64 is required")
@@ -184,7 +185,7 @@ def _value(line: _Line) -> bytes | None:
 def _key(line: _Line) -> bytes | None:
     if line.key_base64 is not None:
         if line.key is not None:
-            raise ValueError("key and key_base64 are both given; use one of them")
+            raise ValueError("key and key_base64 are both present; use only one of them")
         return _decoded(line.key_base64)
     return None if line.key is None else line.key.encode()
 
@@ -193,13 +194,13 @@ def _decoded(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except ValueError:
-        raise ValueError("key_base64, value_base64 or headers_base64 is not valid base64") from None
+        raise ValueError("key_base64, value_base64 or headers_base64 does not contain valid base64") from None
 
 
 def _headers(line: _Line) -> Iterator[tuple[str, bytes | None]]:
     if line.headers_base64 is not None:
         if line.headers is not None:
-            raise ValueError("headers and headers_base64 are both given; use one of them")
+            raise ValueError("headers and headers_base64 are both present; use only one of them")
         yield from ((name, None if value is None else _decoded(value)) for name, value in line.headers_base64)
         return
     given = line.headers or ()

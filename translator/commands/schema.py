@@ -31,10 +31,10 @@ def schema() -> None:
 @schema.command()
 @config_option
 @click.option(
-    "--table", "pattern", default="*", help="Only tables whose db.schema.table matches this pattern with * and ?."
+    "--table", "pattern", default="*", help="List only tables whose db.schema.table matches this pattern with * and ?."
 )
-@click.option("--metadata", is_flag=True, help="List the learned metadata documents instead of the schemas.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for programs.")
+@click.option("--metadata", is_flag=True, help="List the metadata documents that were learned instead of the schemas.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per line, for use by programs.")
 def ls(config: Path, pattern: str, metadata: bool, as_json: bool) -> None:
     """List the schemas in the schemas topic, or the documents in the metadata topic, by key."""
     known = _look(config)
@@ -67,8 +67,10 @@ def show(config: Path, key: str) -> None:
 
 def _nothing(*, metadata: bool, pattern: str) -> str:
     if metadata:
-        return "no metadata was learned: only metadata messages of qlik and schemas of its registry are learned"
-    return "no schema was published" if pattern == "*" else f"no schema of a table that matches {pattern}"
+        return "no metadata was learned; only Qlik's metadata messages and the schemas in its registry are learned"
+    return (
+        "no schema has been published" if pattern == "*" else f"there is no schema for a table that matches {pattern}"
+    )
 
 
 def _look(config: Path) -> StateSnapshot:

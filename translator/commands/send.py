@@ -48,5 +48,5 @@ def send(config: Path, timeout: float, as_json: bool, topic: str, message: Binar
     if sent.dead is not None:
         place = f"{sent.topic} {sent.partition} {sent.offset}"
         raise FatalError(
-            f"the message became a dead letter, {sent.dead}; run `translator explain {place}` for the reason"
+            f"the message became a dead letter, {sent.dead}; run `translator explain {place}` to see the reason"
         )

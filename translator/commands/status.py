@@ -34,9 +34,9 @@ _COLUMNS = 80
     metavar="[SECONDS]",
     is_flag=False,
     flag_value=2.0,
-    help="Refresh repeatedly, every 2 seconds unless a number is given, and show rates.",
+    help="Keep refreshing, by default every 2 seconds, and show rates.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh, for programs.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object per refresh, for use by programs.")
 def status(config: Path, watch: float | None, as_json: bool) -> None:
     """Show positions, lag, stopped partitions, dead letters, held tables and the newest schemas.
 
@@ -97,7 +97,7 @@ def _tables(found: Status) -> Iterator[Table]:
             _add(table, place, str(stopped.offset), stopped.code, stopped.reason)
         yield table
     if found.dead:
-        table = _table("source", "dead letters, not replayed", ">count")
+        table = _table("source", "dead letters not yet replayed", ">count")
         for letters in found.dead:
             _add(table, letters.source, letters.code, str(letters.count))
         yield table

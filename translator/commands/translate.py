@@ -36,18 +36,21 @@ from translator.translation.translate import Events
     "-c",
     "--config",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Configuration file. Replaces -d and -o: messages are read as configured for the source, masks included.",
+    help=(
+        "Configuration file. It replaces -d and -o: messages are read as configured for the source, including its "
+        "masks."
+    ),
 )
 @click.option("--source", help="Name of the source. [default: file; with -c, the only source]")
 @click.option(
     "--schemas",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Registry schemas: a JSON object that maps each id to a schema or its text.",
+    help="File with registry schemas, as a JSON object that maps each schema id to a schema or its text.",
 )
-@click.option("--lines", is_flag=True, help="Treat each line of FILE as one message value, whatever it looks like.")
+@click.option("--lines", is_flag=True, help="Treat each line of FILE as one message value, regardless of its content.")
 @click.option("--raw", is_flag=True, help="Treat FILE as one message value.")
-@click.option("--strict", is_flag=True, help="Exit with 1 if any message became a dead letter.")
+@click.option("--strict", is_flag=True, help="Exit with code 1 if any message became a dead letter.")
 @click.argument(
     "files",
     nargs=-1,
@@ -91,16 +94,17 @@ def translate(
     """
     if raw and lines:
         raise click.UsageError(
-            "--raw and --lines cannot be combined: --raw reads a file as one message, --lines one message per line"
+            "--raw and --lines cannot be combined; --raw reads each file as one message, and --lines reads "
+            "each line as one message"
         )
     given = [read_raw(file, offset) for offset, file in enumerate(files)] if raw else read_files(files, bare=lines)
     messages = [line.message for line in given]
     if config is not None:
         if dialect is not None or options:
-            raise click.UsageError("-c already sets the dialect and its options; remove -d and -o")
+            raise click.UsageError("-c already determines the dialect and its options; remove -d and -o")
         translator = _configured(config, source, messages)
     elif dialect is None:
-        raise click.UsageError("use -d to choose the dialect, or -c for the configuration of the source")
+        raise click.UsageError("choose the dialect with -d, or use the source's configuration with -c")
     else:
         translator = of_dialect(dialect, parse_cli_options(options), source or "file", messages, say)
     for key, text in read_schemas(schemas).items() if schemas else ():
@@ -137,12 +141,12 @@ def parse_cli_options(given: Iterable[str]) -> dict[str, Any]:
     for pair in given:
         name, equals, text = pair.partition("=")
         if not equals or not name:
-            raise ConfigError(f"option {pair!r} is not NAME=VALUE")
+            raise ConfigError(f"option {pair!r} is not in the form NAME=VALUE")
         try:
             # BaseLoader keeps dates and numbers as text; the dialect's option types read them
             options[name] = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes strings, lists, mappings only
         except yaml.YAMLError:
-            raise ConfigError(f"option {name}: the value is not YAML") from None
+            raise ConfigError(f"option {name}: the value is not valid YAML") from None
     return options
 
 
@@ -155,9 +159,9 @@ def read_schemas(file: Path) -> dict[str, bytes]:
     try:
         found = json.loads(file.read_bytes())
     except (ValueError, RecursionError):
-        raise ConfigError(f"--schemas: {file} is not JSON") from None
+        raise ConfigError(f"--schemas: {file} is not valid JSON") from None
     if not isinstance(found, dict) or not all(_is_id(name) for name in found):
-        raise ConfigError(f'--schemas: {file} is not a JSON object {{"<id>": schema}}')
+        raise ConfigError(f'--schemas: {file} is not a JSON object of the form {{"<id>": schema}}')
     return {
         f"registry/{int(name)}": (schema if isinstance(schema, str) else json.dumps(schema)).encode()
         for name, schema in found.items()

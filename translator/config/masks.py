@@ -18,13 +18,13 @@ class MaskSettings(Section):
 
     mask: Action = Field(
         description=(
-            "drop: leave the column out. set_null: replace values with NULL. hash: replace values with the "
-            "HMAC-SHA-256 of their text, in hex. truncate, keep_last: keep only the first or last characters of the "
-            "text. replace: use one fixed text for all values. keep: leave the column unmasked, regardless of later "
-            "rules."
+            "What to do with the column. `drop` leaves it out. `set_null` replaces its values with NULL, `hash` "
+            "with the HMAC-SHA-256 of their text in hex, and `replace` with a fixed text. `truncate` and "
+            "`keep_last` keep only the first or last characters of the text. `keep` leaves the column unmasked, "
+            "regardless of later rules."
         ),
     )
-    source: str = Field(default="*", min_length=1, description="Pattern for source names, with * and ?.")
+    source: str = Field(default="*", min_length=1, description="Pattern for source names. `*` and `?` are wildcards.")
     table: str = Field(
         default="*",
         min_length=1,
@@ -56,23 +56,26 @@ class MasksSettings(Section):
         default=None,
         min_length=32,
         description=(
-            "Key for hashes: at least 32 random characters, as ${NAME}. A different key produces different hashes."
+            "Secret key for hashes, given as ${NAME}, with at least 32 random characters. A different key "
+            "produces different hashes."
         ),
     )
     messages: Literal["leave_out", "keep"] = Field(
         default="leave_out",
         description=(
-            "What to do with untranslatable messages of a source that has masks. leave_out: the dead letter contains "
-            "the error code and the position, but neither the message nor anything from it. keep: the dead letter "
-            "contains the message, as for other sources."
+            "How to store messages that cannot be translated, for sources with masks. With `leave_out`, the dead "
+            "letter contains the error code and the position, but nothing from the message. With `keep`, it "
+            "contains the whole message, as for other sources."
         ),
     )
-    rules: tuple[MaskSettings, ...] = Field(default=(), description="Mask rules, tried in this order.")
+    rules: tuple[MaskSettings, ...] = Field(
+        default=(), description="Mask rules. For each column, the first rule that matches applies."
+    )
 
     @model_validator(mode="after")
     def _hashes_have_a_key(self) -> MasksSettings:
         if self.key is None and any(rule.mask == "hash" for rule in self.rules):
-            raise ValueError("a rule uses hash, but key is not set: set masks.key")
+            raise ValueError("a rule uses hash, which requires a key; set masks.key")
         return self
 
     def rules_of(self, source: str) -> list[MaskRule]:

@@ -40,7 +40,7 @@ def parse_options(options_class: type[T], given: Mapping[str, Any], owner: str) 
 _EXPECTED = re.compile(r"Expected `(?P<type>[^`]+)`(?P<bound> [^,]+)?(?:, got .*)?")
 _PLACED = re.compile(r"(?P<said>.*?) - at `\$\.?(?P<place>.*)`", re.DOTALL)
 
-_TIME = "expected a time with its offset, such as 2026-01-31T00:00:00Z"
+_TIME = "expected a time with a UTC offset, such as 2026-01-31T00:00:00Z"
 _DURATION = "expected a number of seconds, or a duration such as PT10M"
 
 _TYPES: Mapping[str, str] = {
@@ -50,7 +50,7 @@ _TYPES: Mapping[str, str] = {
     "str": "a text",
     "array": "a list, such as [a, b]",
     "object": "a mapping, such as {name: value}",
-    "datetime": "a time with its offset, such as 2026-01-31T00:00:00Z",
+    "datetime": "a time with a UTC offset, such as 2026-01-31T00:00:00Z",
 }
 
 _INVALID: Mapping[str, str] = {

@@ -36,34 +36,36 @@ class Projection(Section):
 
     topic: str = Field(
         description=(
-            "A topic, which is created in the same way as the canonical topic, or a template that gives each table its "
-            "own topic: a prefix followed by `{source}.{table}`, `{table}` or `{source}`. A template's topics are "
-            "created when their first records arrive."
+            "Name of a topic, or a template for several topics. A template consists of a prefix and "
+            "`{source}.{table}`, `{table}` or `{source}`, and its topics are created when their first records "
+            "arrive. A single topic is created in the same way as the canonical topic."
         )
     )
-    codec: str = Field(description="Format of the records: avro, json, debezium, debezium_avro or upsert.")
+    codec: str = Field(
+        description="Format in which records are written: avro, json, debezium, debezium_avro or upsert."
+    )
     options: dict[str, Any] = Field(default_factory=dict, description="Options of the codec.")
-    include: tuple[TableChoiceSettings, ...] = Field(default=(), description="Tables to include. Default: all.")
+    include: tuple[TableChoiceSettings, ...] = Field(
+        default=(), description="Tables to include. By default, all tables are included."
+    )
     exclude: tuple[TableChoiceSettings, ...] = Field(
-        default=(), description="Tables to exclude, even if they are included."
+        default=(), description="Tables to exclude. This setting takes precedence over `include`."
     )
 
     partitions: int | None = Field(
         default=None,
         ge=1,
-        description="Number of partitions with which each topic is created. Default: `topics.partitions`.",
+        description="Number of partitions of each new topic. Defaults to `topics.partitions`.",
     )
     config: dict[str, str] = Field(
-        default_factory=dict, description="Settings with which each topic is created, such as `cleanup.policy`."
+        default_factory=dict, description="Topic settings for each new topic, such as `cleanup.policy`."
     )
 
     @field_validator("topic")
     @classmethod
     def _topic_has_a_legal_name(cls, topic: str) -> str:
         if template_of(topic) is None and not (re.match(_LEGAL, topic) and len(topic) <= MAX_LENGTH):
-            raise ValueError(
-                f"not a valid topic name: use letters, digits, points, - and _, at most {MAX_LENGTH} characters"
-            )
+            raise ValueError(f"not a valid topic name: use at most {MAX_LENGTH} letters, digits, points, - and _")
         return topic
 
     @model_validator(mode="after")
@@ -73,7 +75,9 @@ class Projection(Section):
         """
         template = self.template
         if template is not None and not template.by_table and self.options.get("key") == "columns":
-            raise ValueError(f"key: columns requires a topic per table, but {self.topic} gives each source one topic")
+            raise ValueError(
+                f"key: columns requires one topic per table, but the template {self.topic} writes one topic per source"
+            )
         return self
 
     @property
@@ -114,12 +118,11 @@ def check_templates(projections: Sequence[Projection], written: Sequence[str], *
         for other in (*written, *prefixes):
             if other.startswith(template.prefix):
                 raise ValueError(
-                    f"topics of {template.text} cannot be distinguished from others: {other} also begins with "
-                    f"{template.prefix}; "
-                    f"use a prefix that no other topic begins with"
+                    f"topics from the template {template.text} cannot be told apart from others, because {other} "
+                    f"also begins with {template.prefix}; choose a prefix that no other topic begins with"
                 )
         if not template.by_source and sources > 1:
             raise ValueError(
-                f"topics of {template.text} would mix equally named tables of several sources; "
-                f"use {template.prefix}{{source}}.{{table}}"
+                f"topics from the template {template.text} would mix tables of different sources that have the same "
+                f"name; use {template.prefix}{{source}}.{{table}}"
             )

@@ -14,9 +14,12 @@ class Registry(Section):
     assigns.
     """
 
-    url: str = Field(description="Base URL of the API, or several URLs of the same registry, separated by commas.")
+    url: str = Field(
+        description="Base URL of the registry's API. Separate several URLs of the same registry by commas."
+    )
     auto_register: bool = Field(
-        default=True, description="Register schemas that the registry does not have. false: only look up schema ids."
+        default=True,
+        description="Register schemas that are missing from the registry. If false, schema IDs are only looked up.",
     )
     username: str | None = Field(
         default=None, pattern="^[^:]+$", description="User name for HTTP basic authentication."

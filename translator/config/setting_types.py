@@ -9,7 +9,7 @@ from pydantic import AwareDatetime, Field, ValidationError, ValidatorFunctionWra
 
 
 def _in_words(words: str) -> WrapValidator:
-    """Describe the expected text in words, because nobody wants to read a regular expression at 3 a.m."""
+    """Describe the expected text in words, because a regular expression is hard to read in an error."""
 
     def validate(value: Any, handler: ValidatorFunctionWrapHandler) -> Any:
         try:
@@ -29,7 +29,7 @@ Name = Annotated[
 TopicPattern = Annotated[
     str,
     Field(pattern=r"^\.{0,2}[A-Za-z0-9_*?-][A-Za-z0-9._*?-]*$", max_length=249),
-    _in_words("expected the name of a topic, or a pattern with * and ? (regular expressions are not supported)"),
+    _in_words("expected a topic name, or a pattern with * and ? (regular expressions are not supported)"),
 ]
 
 

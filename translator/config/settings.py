@@ -33,17 +33,18 @@ class TopicsSettings(Section):
     """Settings for creating the topics that the translator writes."""
 
     create: bool = Field(
-        default=True, description="Create missing topics. false: the translator does not start if a topic is missing."
+        default=True,
+        description="Create missing topics. If false, the translator does not start if a topic is missing.",
     )
     partitions: int = Field(
         default=4,
         ge=1,
-        description="Number of partitions with which the event topics and the dead-letter topic are created.",
+        description="Number of partitions for new event topics and for a new dead-letter topic.",
     )
     replication_factor: int | None = Field(
         default=None,
         ge=1,
-        description="Replication factor with which each topic is created. Default: the broker's default.",
+        description="Replication factor of each new topic. Defaults to the broker's default.",
     )
 
 
@@ -55,10 +56,11 @@ class Output(Section):
         default="avro", description="Format of the events, described in docs/envelope.md."
     )
     include: tuple[TableChoiceSettings, ...] = Field(
-        default=(), description="Tables to write to the canonical topic. Default: all."
+        default=(), description="Tables to write to the canonical topic. By default, all tables are written."
     )
     exclude: tuple[TableChoiceSettings, ...] = Field(
-        default=(), description="Tables to leave out of the canonical topic, even if they are included."
+        default=(),
+        description="Tables to leave out of the canonical topic. This setting takes precedence over `include`.",
     )
 
     @property
@@ -79,12 +81,12 @@ class Output(Section):
 class TableSettings(Section):
     """A declared table; see message.DeclaredTable."""
 
-    table: str = Field(description="Pattern for the table's name as the source writes it, with * and ?.")
+    table: str = Field(description="Pattern for the table name as the source writes it. `*` and `?` are wildcards.")
     key: tuple[str, ...] = Field(default=(), description="Key columns of the table, in key order.")
     columns: dict[str, str] | None = Field(
         default=None,
         description=(
-            "Canonical type of each column, for all columns in table order. If empty, only the key is declared."
+            "Canonical types of all columns of the table, in table order. If empty, only the key is declared."
         ),
     )
 
@@ -114,27 +116,27 @@ class Source(Section):
         ),
     )
     start: Start | None = Field(
-        default=None, description="Start position for this source, overriding the global `start`."
+        default=None, description="Start position for this source. Overrides the global `start`."
     )
     order: Literal["arrival", "native"] = Field(
         default="arrival",
         description=(
-            "What determines the order of a row's changes: their position in the raw partition, or the source's own "
-            "sequence."
+            "How changes to a row are ordered: by their position in the raw partition (arrival), or by the source's "
+            "own sequence (native)."
         ),
     )
     epochs: tuple[AwareDatetime, ...] = Field(
         default=(),
         max_length=9_999,
         description=(
-            "With order: native, the times at which sequences restart, for example after a reload. Sequences from "
-            "before and after such a time cannot be compared with each other."
+            "Times at which the source's sequence restarts, for example after a reload. Only for `order: native`. "
+            "Sequences from before and after such a time cannot be compared."
         ),
     )
     task: str | None = Field(
         default=None,
         min_length=1,
-        description="With order: native, the name of the task, for messages that do not include the name.",
+        description="Name of the replication task, for messages that do not include it. Only for `order: native`.",
     )
 
     @model_validator(mode="after")
@@ -167,7 +169,7 @@ class MetricsSettings(Section):
         default=100,
         ge=0,
         le=10_000,
-        description="Number of tables that get their own metric series. All other tables share the series `other`.",
+        description="Number of tables with their own metric series. All other tables share the series `other`.",
     )
     otlp: Otlp | None = Field(
         default=None,
@@ -182,11 +184,11 @@ class Timing(Section):
         default=30,
         gt=0,
         description=(
-            "Session timeout: if a member sends no heartbeat for this long, the group reassigns its partitions."
+            "Session timeout. If a member sends no heartbeat for this long, the group reassigns its partitions."
         ),
     )
     rebalance: float = Field(
-        default=60, gt=0, description="Maximum time to drain partitions before they are handed over in a rebalance."
+        default=60, gt=0, description="Maximum time to drain partitions before a rebalance hands them over."
     )
     delivery: float = Field(
         default=40,
@@ -198,20 +200,20 @@ class Timing(Section):
         default=60,
         gt=0,
         description=(
-            "Maximum time without progress before the process exits. This limit applies to the event loop, and to a "
-            "delivery or a rebalance that has already exceeded its own time limit."
+            "Maximum time without progress, after which the process exits. It applies to the event loop, and to "
+            "deliveries and rebalances that have exceeded their own time limits."
         ),
     )
     metadata_wait: float = Field(
-        default=10, ge=0, description="How long a message waits for metadata that has not arrived yet."
+        default=10, ge=0, description="Maximum time that a message waits for metadata that has not arrived yet."
     )
     topic_refresh: float = Field(
         default=60,
         gt=0,
-        description="Interval at which to check whether a topic was recreated, or a new topic matches a pattern.",
+        description="Interval at which the service checks for recreated topics and new topics that match a pattern.",
     )
     broker_wait: float = Field(
-        default=120, ge=0, description="How long to wait at startup for the brokers and the registry to respond."
+        default=120, ge=0, description="Maximum time to wait at startup until the brokers and the registry respond."
     )
     summary: float = Field(
         default=60, ge=0, description="Interval between summary lines in the log. 0 disables the summary."
@@ -220,7 +222,9 @@ class Timing(Section):
     @model_validator(mode="after")
     def _consistent(self) -> Timing:
         if self.delivery >= self.rebalance:
-            raise ValueError("timing.delivery must be less than timing.rebalance, or a drain cannot finish in time")
+            raise ValueError(
+                "timing.delivery must be less than timing.rebalance, because otherwise a drain cannot finish in time"
+            )
         return self
 
 
@@ -268,13 +272,13 @@ class Bounds(Section):
     events: int = Field(
         default=100_000,
         ge=1,
-        description="Maximum number of records, over all outputs, that the producer has not delivered yet.",
+        description="Maximum number of records that the producer has not delivered yet, for all outputs together.",
     )
     bytes: int = Field(
         default=256 * 1024 * 1024,
         ge=1024,
         description=(
-            "Maximum size, in bytes, of raw records that are waiting for translation. The same limit applies "
+            "Maximum total size of raw records that are waiting for translation, in bytes. The same limit applies "
             "separately to records that are waiting for delivery."
         ),
     )
@@ -307,24 +311,24 @@ class InputLimits(Section):
         default=Limits().schemas,
         ge=1,
         description=(
-            "Maximum number of table schemas that a source can publish, over all tables and versions. Messages with "
-            "another schema become dead letters."
+            "Maximum number of table schemas that a source can publish, counting all tables and versions. Messages "
+            "with further schemas become dead letters."
         ),
     )
     metadata_bytes: int = Field(
         default=Limits().metadata_bytes,
         ge=1,
         description=(
-            "Maximum size, in bytes, of all metadata documents that a source can learn. Further metadata messages "
-            "become dead letters."
+            "Maximum total size of the metadata documents that a source can learn, in bytes. Further metadata "
+            "messages become dead letters."
         ),
     )
     topics: int = Field(
         default=Limits().topics,
         ge=1,
         description=(
-            "Maximum number of topics that a process writes to if a projection derives topic names from table names. "
-            "Messages for a further topic become dead letters of that projection."
+            "Maximum number of topics that a process writes to for a projection whose topic names are derived from "
+            "table names. Messages for further topics become dead letters of the projection."
         ),
     )
 
@@ -341,8 +345,9 @@ class Settings(Section):
     group_instance_id: Name | None = Field(
         default=None,
         description=(
-            "Static membership: a name that is unique to this process and survives restarts, such as a StatefulSet's "
-            "pod name, ${POD_NAME}. After a restart within timing.session, the process gets its partitions back."
+            "Name for static membership. It must be unique to this process and stay the same after a restart, such "
+            "as the pod name in a StatefulSet, ${POD_NAME}. After a restart within `timing.session`, the process "
+            "gets its partitions back."
         ),
     )
     kafka: Kafka
@@ -352,32 +357,35 @@ class Settings(Section):
     sources: tuple[Source, ...] = Field(min_length=1)
     start: Start = Field(
         default="earliest",
-        description="Start position in partitions without a committed offset: earliest, latest, or a time (ISO 8601).",
+        description=(
+            "Start position for partitions without a committed offset: earliest, latest, or a time in ISO 8601 format."
+        ),
     )
     registry: Registry | None = None
     delivery: Literal["at_least_once", "exactly_once"] = Field(
         default="at_least_once",
         description=(
-            "exactly_once writes in transactions: consumers that read only committed records see every event exactly "
-            "once."
+            "Delivery guarantee. With `exactly_once`, events are written in transactions, so consumers that only "
+            "read committed records see every event exactly once."
         ),
     )
     on_error: dict[ErrorCode, Literal["dead_letter", "hold_table", "stop"]] = Field(
         default_factory=dict,
         description=(
-            "What to do with a message that cannot be translated, by error code. Default: it becomes a dead letter. "
-            "hold_table: later messages for the same table are held as well, until they are replayed in order. stop: "
-            "the message's partition stops there until the configuration changes; other partitions continue. "
-            "CONTRADICTION, a message that contradicts the options of its source, stops the source by default, or "
-            "holds the message's whole partition (hold_table)."
+            "What to do with a message that cannot be translated, by error code. By default, the message becomes a "
+            "dead letter. `hold_table` also holds later messages for the same table until they are replayed in "
+            "order. `stop` stops the message's partition until the configuration changes, while other partitions "
+            "continue. CONTRADICTION means that a message contradicts the options of its source. It stops the "
+            "source by default, or holds the message's whole partition (`hold_table`)."
         ),
     )
     masks: MasksSettings = MasksSettings()
     native: Literal["auto", "off"] = Field(
         default="auto",
         description=(
-            "auto: translate common messages on the native path if it was built. The output is byte-identical. The "
-            "environment variable CDC_NATIVE=off also turns off the native path."
+            "Use of the native path. With `auto`, common messages are translated on the native path if it was "
+            "built. The output is byte-identical. The environment variable CDC_NATIVE=off also turns off the native "
+            "path."
         ),
     )
     web: Web = Web()
@@ -387,7 +395,7 @@ class Settings(Section):
     bounds: Bounds = Bounds()
     limits: InputLimits = InputLimits()
     log_format: Literal["json", "console", "auto"] = Field(
-        default="auto", description="Format of the log. auto: console on a terminal, otherwise json."
+        default="auto", description="Format of the log. With `auto`, it is console on a terminal and json otherwise."
     )
     log_level: Literal["info", "warning", "error"] = Field(
         default="info", description="Minimum level of log lines. The last line before a failure is always written."
@@ -454,13 +462,13 @@ class Settings(Section):
     def _held_is_no_error(self) -> Settings:
         if ErrorCode.HELD in self.on_error:
             raise ValueError(
-                "on_error: HELD cannot have a policy, because hold_table assigns it to later messages of a held table"
+                "on_error: HELD cannot have a policy, because hold_table assigns this code to later messages "
+                "of a held table"
             )
         if self.on_error.get(ErrorCode.CONTRADICTION) == "dead_letter":
             raise ValueError(
-                "on_error: CONTRADICTION either stops its source (stop, the default) or holds its partition "
-                "(hold_table); "
-                "with only a dead letter, later messages would be misread"
+                "on_error: CONTRADICTION can only stop the source (stop, the default) or hold the partition "
+                "(hold_table). With dead_letter, later messages would be misread"
             )
         return self
 
@@ -468,7 +476,7 @@ class Settings(Section):
     def _masks_have_sources(self) -> Settings:
         for rule in self.masks.rules:
             if not any(rule.rule().matches_source(source.name) for source in self.sources):
-                raise ValueError(f"masks: a rule refers to source {rule.source}, but no source has that name")
+                raise ValueError(f"masks: a rule refers to source {rule.source}, which does not exist")
         return self
 
     @model_validator(mode="after")
@@ -477,14 +485,17 @@ class Settings(Section):
         return self
 
     def _ambiguities(self) -> Iterator[tuple[tuple[int | str, ...], str]]:
-        """Yield each name that is used for two different things, with the location of its second use."""
+        """Yield each name that is used more than once, with the location of its second use."""
         names = [source.name for source in self.sources]
         for number, name in enumerate(names):
             if name in names[:number]:
-                yield ("sources", number), f"source name {name} is used twice"
+                yield ("sources", number), f"source name {name} is used more than once"
         for topic in self.written_topics:
             if self.written_topics.count(topic) > 1:
-                yield ("projections",) if self.projections else ("output",), f"output topic {topic} is used twice"
+                yield (
+                    ("projections",) if self.projections else ("output",),
+                    f"output topic {topic} is used more than once",
+                )
         owner_of: dict[str, str] = {}
         for number, source in enumerate(self.sources):
             place = "sources", number, "topics"
@@ -493,9 +504,9 @@ class Settings(Section):
                 if owner != source.name:
                     yield place, f"topic {topic} is claimed by more than one source: {owner} and {source.name}"
                 elif source.topics.count(topic) > 1:
-                    yield place, f"topic {topic} is listed twice by source {owner}"
+                    yield place, f"source {owner} lists topic {topic} twice"
                 if self.writes(topic):
-                    yield place, f"topic {topic} is both read and written"
+                    yield place, f"topic {topic} cannot be both an input and an output"
 
     @model_validator(mode="after")
     def _templates_are_apart(self) -> Settings:

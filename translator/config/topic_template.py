@@ -44,9 +44,9 @@ class TopicTemplate(Struct, frozen=True):
         found = _TEMPLATE.fullmatch(text)
         if found is None or len(found["prefix"]) > _MAX_PREFIX or not found["prefix"].strip("."):
             raise ValueError(
-                f"not a topic template: expected a prefix of letters, digits, points, - and _ that ends with a "
-                "point, - or _ "
-                f"and has at most {_MAX_PREFIX} characters, followed by {{source}}.{{table}}, {{table}} or {{source}}"
+                "not a topic template: expected a prefix followed by {source}.{table}, {table} or {source}. The "
+                "prefix consists of letters, digits, points, - and _, ends with a point, - or _, and has at most "
+                f"{_MAX_PREFIX} characters"
             )
         return cls(text, found["prefix"], "{source}" in found["levels"], "{table}" in found["levels"])
 

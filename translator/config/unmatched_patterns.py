@@ -23,7 +23,7 @@ class _Entry(NamedTuple):
         place: the entry's path in the configuration.
         patterns: the entry's patterns as text, without patterns that match everything.
         matches: whether the entry matches any of the tables and columns seen.
-        of: what the entry selects, in words.
+        of: a description of what the entry selects.
     """
 
     place: str
@@ -38,7 +38,7 @@ def unmatched_sources(settings: Settings) -> list[str]:
     names = [source.name for source in settings.sources]
     known = ", ".join(names)
     return [
-        f"{entry.place}: no source matches {entry.source}; sources: {known}"
+        f"{entry.place}: no source matches {entry.source}; the sources are {known}"
         for entry in _entries(settings)
         if not _any_matches(entry.source, names)
     ]

@@ -158,7 +158,7 @@ def avro_header(settings: Settings, topic: str) -> bytes:
     registry = SchemaRegistry(settings.registry)
     subject = value_subject(topic)
     schema_id = registry.wait_for_id(subject, schema_text(), settings.timing.broker_wait, log.warning)
-    log.info("schema id from the registry", subject=subject, id=schema_id)
+    log.info("schema id received from the registry", subject=subject, id=schema_id)
     return confluent_header(schema_id)
 
 

@@ -48,7 +48,7 @@ def test_defaults() -> None:
         ("batches: {target_seconds: 0, worker_megabytes: 1}", "batches.target_seconds: "),
         ("spark: {memory: '${NOT_SET}'}", "environment variable NOT_SET is not set"),
         ("[", "not YAML"),
-        ("pipeline: other", "line 6: duplicate key 'pipeline', first used in line 2"),
+        ("pipeline: other", "line 6: duplicate key 'pipeline', first used on line 2"),
     ],
 )
 def test_mistakes(line: str, said: str) -> None:
@@ -73,12 +73,12 @@ def test_formats() -> None:
     ("text", "said"),
     [
         (ICEBERG.replace("iceberg", "hudi"), "expected delta or iceberg"),
-        (ICEBERG.replace("warehouse: /warehouse", "warehouse: 's3://lake'"), "can only be written to folders"),
+        (ICEBERG.replace("warehouse: /warehouse", "warehouse: 's3://lake'"), "can only be written to local folders"),
         (
             ICEBERG + "catalog: {}",
-            "it would always show the state in which an Iceberg table in a folder was registered",
+            "would always appear in the catalog as they were when registered",
         ),
-        (IN_CATALOG + "catalog: {name: lake}", "are both lake: Delta tables and Iceberg tables need two catalogs"),
+        (IN_CATALOG + "catalog: {name: lake}", "are both lake, but Delta and Iceberg tables need separate catalogs"),
     ],
 )
 def test_where_iceberg_tables_are_not_there_yet(text: str, said: str) -> None:
@@ -96,7 +96,7 @@ def test_no_error_shows_a_secret(tmp_path: Path) -> None:
     assert "correct horse" not in str(caught.value)
     path = tmp_path / "sink.yaml"
     path.write_bytes(MINIMAL.encode() + b"# \xe4")
-    with pytest.raises(ConfigError, match=rf"^cannot read {path}: byte {len(MINIMAL) + 2} is not utf-8$"):
+    with pytest.raises(ConfigError, match=rf"^cannot read {path}: byte {len(MINIMAL) + 2} is not valid UTF-8$"):
         load(path, {})
 
 
@@ -180,7 +180,7 @@ def test_single_tables() -> None:
         ("exclude: ['a/b//[cd]']", "tables.exclude[0]: "),
         (
             "rename: {a/b//c: x, a/b//d: X}",
-            "a/b//c and a/b//d have the same name, X; declare the table in tables.shared",
+            "a/b//c and a/b//d would both be named X; if this is intended, declare the table in tables.shared",
         ),
     ],
 )

@@ -88,7 +88,7 @@ def test_what_lies_where() -> None:
         ("minio:9000", "expected http://HOST:PORT"),
         ("http://", "expected http://HOST:PORT"),
         ("http://key:secret@minio:9000", "credentials are not allowed here"),
-        ("http://minio:9000/lake", "only the address of the server"),
+        ("http://minio:9000/lake", "only the server's address"),
     ],
 )
 def test_addresses(endpoint: str, said: str) -> None:

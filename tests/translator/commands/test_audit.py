@@ -71,7 +71,7 @@ def test_tables_that_the_topic_does_not_get(broker: Broker, tmp_path: Path) -> N
     finally:
         shop.close()
     lines = [line for line in explained.splitlines() if line.startswith("event ")]
-    assert [f"event {n}: row shop.u, not written to the topic, because its table is excluded" for n in (0, 1)] == lines[
+    assert [f"event {n}: row shop.u, not written to the topic because its table is excluded" for n in (0, 1)] == lines[
         :2
     ]
     assert ["event 2: row shop.t", "event 3: row shop.t"] == [line.partition(",")[0] for line in lines[2:]]
@@ -92,10 +92,14 @@ def test_a_table_for_people(shop: Bench) -> None:
 @pytest.mark.parametrize(
     ("value", "gone", "what"),
     [
-        (row(2), lambda _: [], "neither event nor dead letter; a translation now gives 2 events"),
+        (row(2), lambda _: [], "it has neither events nor a dead letter; translating it now results in 2 events"),
         (row(2), lambda records: records[:1], "1 of its events, the first is n=1"),
         (row(2), lambda records: records[1:], "1 of its events, the first is n=0"),
-        (b"{]", lambda _: [], "neither event nor dead letter; now a dead letter MALFORMED_JSON"),
+        (
+            b"{]",
+            lambda _: [],
+            "it has neither events nor a dead letter; translating it now results in a dead letter MALFORMED_JSON",
+        ),
     ],
     ids=["all events", "the last event", "the first event", "a dead letter"],
 )
@@ -274,7 +278,7 @@ def test_a_beginning_that_was_deleted(shop: Bench) -> None:
     code, report = audited(shop)
     assert [f"{shop.canonical}/{place.partition} begins at offset 2"] == report["short"]
     assert (1, [0]) == (code, [finding["offset"] for finding in account(report)["lost"]["first"]])
-    assert f"{report['short'][0]}; records deleted earlier count as lost" in shop.run("audit").stderr
+    assert f"{report['short'][0]}; records deleted before that point are counted as lost" in shop.run("audit").stderr
 
 
 @pytest.mark.parametrize(

@@ -65,7 +65,7 @@ def test_masked(shop: Bench) -> None:
     shop.feed([secret, b'{"id": "Jane', secret], key=b"Jane")
     ran = shop.run("capture", "--mask", "--count", "9", shop.raw)
     assert 1 == ran.returncode
-    left_out = f"translator: {shop.raw}/0 offset 1 has no masked copy: it is not JSON at character 7"
+    left_out = f"translator: {shop.raw}/0 offset 1 has no masked copy: it is not valid JSON at character 7"
     assert [left_out, "records=3 masked=2 left_out=1"] == ran.stderr.splitlines()[-2:]
     assert not {"Jane", "471199"} & set(re.findall(r"\w+", ran.stdout + ran.stderr))
     first, second = (json.loads(line) for line in ran.stdout.splitlines())
@@ -86,7 +86,7 @@ def test_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
     finally:
         masked.close()
     assert (2, "") == (refused.returncode, refused.stdout)
-    assert "which has masks and masks.messages: leave_out" in refused.stderr
+    assert "has masks and masks.messages: leave_out" in refused.stderr
     assert (0, 1) == (kept.returncode, len(kept.stdout.splitlines()))
 
 

@@ -30,7 +30,7 @@ def test_all_is_well(shop: Bench) -> None:
     assert 0 == code
     assert ["ok     brokers", f"ok     group {shop.name}"] == [line.partition(":")[0] for line in told[:2]]
     assert "ok     source shop: 2 partitions, so up to 2 processes of the group can share it" in told
-    assert f"ok     topic {shop.name}-new: 3 partitions, and this user may write" in told
+    assert f"ok     topic {shop.name}-new: it has 3 partitions, and this user is allowed to write" in told
     assert f"ok     topic {shop.name}-t.shop.orders: 2 partitions, and this user may write" in told
     assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned, 1 skipped (without a value)" in told
     (dead,) = [line for line in told if "dead letter" in line]
@@ -60,17 +60,17 @@ def test_everything_that_is_wrong_at_once(shop: Bench) -> None:
         f"WRONG  source other: topic {shop.name}-gone does not exist or is not visible to this user",
         f"WRONG  source other: topic {shop.name}-lost does not exist or is not visible to this user",
         f"note   source other: no topic matches {shop.name}-never* yet",
-        f"note   source other: topic {shop.name}-compacted is compacted: Kafka can delete messages that were not"
-        " read yet",
-        f"note   source other: topic {shop.name}-brief keeps messages for 1 hours: a longer outage loses messages"
-        " (retention.ms)",
-        f"WRONG  topic {shop.name}-new.metadata: cleanup.policy is delete, which deletes state: set it to compact",
+        f"note   source other: topic {shop.name}-compacted is compacted, so Kafka may delete messages that have "
+        "not been read yet",
+        f"note   source other: topic {shop.name}-brief retains messages for only 1 hours (retention.ms), so "
+        "messages are lost in a longer outage",
+        f"WRONG  topic {shop.name}-new.metadata: cleanup.policy is delete, which would delete state; set it to compact",
         f"ok     topic {shop.name}-new: it does not exist yet; `run` will create it",
-        f"note   topic {shop.name}-brief: it is empty, so nothing could be tested",
+        f"note   topic {shop.name}-brief: it is empty, so there was nothing to test",
     ]
     assert [] == [line for line in expected if line not in told]
     changed(shop, topics={"create": False})
-    missing = "it does not exist, and topics.create is false: create the topic, or let `run` do it"
+    missing = "it does not exist, and topics.create is false; create the topic, or set topics.create: true"
     assert f"WRONG  topic {shop.name}-new: {missing}" in lines(shop)[1]
 
 
@@ -119,7 +119,7 @@ def test_records_that_need_a_registry_are_counted(shop: Bench) -> None:
     code, told = lines(shop)
     assert 1 == code
     assert f"note   topic {shop.raw}: 2 records: 0 translated, 0 learned" in told
-    needs = "1 need a schema from the schema registry, and none is configured: add the section registry"
+    needs = "1 need a schema from the schema registry, and none is configured; add the section `registry`"
     assert f"note   topic {shop.raw}: {needs}" in told
     assert [True] == [f"{shop.raw}: 1 dead letter" in line for line in told if "dead letter" in line]
 

@@ -63,7 +63,7 @@ def test_groups(desk: Desk) -> None:
         ["shop", "MALFORMED_JSON", "", "", "1", "0", "0"],
     ] == [row[:7] for row in rows]
     ambiguous, malformed = (line for line in ran.stdout.splitlines() if line.startswith("dlq show "))
-    assert "an UPDATE has two images of the same columns" in ambiguous
+    assert "an UPDATE has the same columns in both images" in ambiguous
     assert "not JSON" in malformed
     assert "letters=3 replayed=0 discarded=0" == ran.stdout.splitlines()[-1]
     assert SECRET not in ran.stdout + ran.stderr
@@ -216,7 +216,7 @@ def test_a_hold_of_which_all_is_given_up(broker: Broker, tmp_path: Path, monkeyp
         yard.close()
     assert [0, 0] == [given_up.returncode, ended.returncode], ended.stderr
     assert "discarded: letters=2 before=0" in given_up.stdout
-    assert "all letters replayed; the service releases the hold" in ended.stdout
+    assert "all letters have been replayed; the service releases the hold" in ended.stdout
 
 
 def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -241,7 +241,7 @@ def test_a_replay_that_leaves_a_table_held(broker: Broker, tmp_path: Path, monke
     last = blocked.stderr.splitlines()[-1]
     assert last.startswith(f"translator: still held: {table} (offset 0, AMBIGUOUS_VARIANT). Fix the cause")
     assert "still held" not in dry.stderr + done.stderr
-    assert f"{table}: all letters replayed; the service releases the hold" in done.stdout
+    assert f"{table}: all letters have been replayed; the service releases the hold" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -330,4 +330,4 @@ def test_the_example_of_a_group_is_an_open_letter(broker: Broker, tmp_path: Path
 def test_the_origin_of_a_letter_is_not_its_place(desk: Desk) -> None:
     ran = desk.run("show", "crm.canal", "1", "21")
     assert 2 == ran.returncode
-    assert "'crm.canal' is not a number from 0: give the letter's partition and offset" in ran.stderr
+    assert "'crm.canal' is not a whole number of 0 or more; enter the partition and offset" in ran.stderr

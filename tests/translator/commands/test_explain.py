@@ -139,8 +139,8 @@ def test_transactions_of_whoever_writes_the_raw_topic(shop: Bench) -> None:
         for offset, reason in (
             (
                 1,
-                f"no record at {shop.raw}/0, offset 1: it was compacted, or it belongs"
-                " to a transaction, as a marker or an aborted record",
+                f"there is no record at {shop.raw}/0, offset 1. It was compacted away, or it is a transaction "
+                "marker or an aborted record",
             ),
             (2, f"{shop.raw}/0 has no offset 2; it has 0 to 1"),
         ):

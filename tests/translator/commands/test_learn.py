@@ -135,7 +135,7 @@ def test_of_two_contents_the_newest(bench: Bench) -> None:
     ("arguments", "reason"),
     [
         (["--source", "epr"], "unknown source 'epr' (did you mean erp?)"),
-        (["--source", "shop"], "source shop: canal has no messages that describe other messages"),
+        (["--source", "shop"], "source shop: dialect canal has no metadata messages"),
     ],
 )
 def test_a_wrong_source(bench: Bench, arguments: list[str], reason: str) -> None:

@@ -134,7 +134,7 @@ def test_what_somebody_else_wrote(projected: Bench) -> None:
     before = len(projected.read(topic))
     ran = run(projected, topic)
     assert 2 == ran.returncode
-    assert "contains records of the service, or of an incomplete run" in ran.stderr
+    assert "already contains records from the service or from an incomplete run" in ran.stderr
     assert before == len(projected.read(topic))
 
 
@@ -153,7 +153,9 @@ def test_what_comes_meanwhile(projected: Bench) -> None:
     assert {"events": 4, "written": 2, "refused": 1} == during(lambda: None).counts
     projected.serve()
     topic = f"{projected.name}-t.shop.shop.t"
-    with pytest.raises(FatalError, match="contains 7 records, but this command wrote 6: the service also writes to it"):
+    with pytest.raises(
+        FatalError, match="contains 7 records, but this command wrote 6, so the service must also be writing to it"
+    ):
         during(lambda: projected.feed([b"of the service"], topic=topic))
 
 

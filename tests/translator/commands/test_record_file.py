@@ -82,7 +82,7 @@ class TestFiles:
         named = write(tmp_path / "b", {"value": "z", "offset": 1})
         for files, lines in (((counted, named), (2, 1)), ((named, counted), (1, 1))):
             place = "offset 1 of topic file, partition 0"
-            said = f"{files[1]}: line {lines[1]}: {place} is also the offset of {files[0]}, line {lines[0]}"
+            said = f"{files[1]}: line {lines[1]}: {place} is already used in {files[0]}, line {lines[0]}"
             with pytest.raises(BadRecordFile, match=re.escape(said)):
                 read_files(files)
 
@@ -123,7 +123,7 @@ class TestMessages:
             ("[]", "line 1 is neither a record nor a message: Expected"),
             (
                 '{"offset":1,"topic":"t","payload":"x"}',
-                "it has offset, topic like a record, but neither value nor value_base64",
+                "it contains offset, topic, as a record does, but neither value nor value_base64",
             ),
         ],
     )
@@ -133,8 +133,8 @@ class TestMessages:
             read(path, line, '{"a":1}')
         assert reason in str(caught.value)
         assert str(caught.value).endswith(
-            '; a record is one line with {"value": ...}; --lines reads each line as one message value, --raw a whole '
-            "file as one"
+            '; a record is one line with {"value": ...}; use --lines to read each line as a message value, or --raw to '
+            "read the whole file as one"
         )
 
     def test_a_record_among_them(self, path: Path) -> None:
@@ -229,11 +229,11 @@ class TestHeaders:
         ("{}", "value or value_base64 is required"),
         ('{"key":"x"}', "value or value_base64 is required"),
         ('{"value":"x","valu_base64":"eA=="}', "unknown field `valu_base64`"),
-        ('{"value":"x","value_base64":"eA=="}', "value and value_base64 are both given"),
-        ('{"value":"x","key":"k","key_base64":"eA=="}', "key and key_base64 are both given"),
-        ('{"value_base64":"e"}', "is not valid base64"),
-        ('{"value_base64":"eA==\\n"}', "is not valid base64"),
-        ('{"value":"x","key_base64":"名"}', "is not valid base64"),
+        ('{"value":"x","value_base64":"eA=="}', "value and value_base64 are both present"),
+        ('{"value":"x","key":"k","key_base64":"eA=="}', "key and key_base64 are both present"),
+        ('{"value_base64":"e"}', "valid base64"),
+        ('{"value_base64":"eA==\\n"}', "valid base64"),
+        ('{"value":"x","key_base64":"名"}', "valid base64"),
         ('{"value":"x","offset":"1"}', "Expected `int | null`, got `str`"),
         ('{"value":"x","offset":-1}', "`int` >= 0"),
         ('{"value":"x","offset":9223372036854775808}', "$.offset"),

@@ -84,9 +84,9 @@ def test_what_does_not_fit(shop: Bench) -> None:
 @pytest.mark.parametrize(
     ("output", "reason"),
     [
-        ("{canonical}", "is written by the service"),
-        ("{canonical}.dlq", "is written by the service"),
-        ("{raw}", "is read by a source"),
+        ("{canonical}", "the service writes to topic"),
+        ("{canonical}.dlq", "the service writes to topic"),
+        ("{raw}", "a source reads topic"),
     ],
 )
 def test_a_topic_of_the_service(shop: Bench, output: str, reason: str) -> None:

@@ -50,11 +50,11 @@ def test_documents(shop: Bench) -> None:
 def test_nothing_is_said_to_be_nothing(shop: Bench) -> None:
     """The terminal output says why the list is empty. JSON output has no lines then."""
     for arguments, said in (
-        ([], "no schema was published"),
-        (["--table", "*.ord*"], "no schema of a table that matches *.ord*"),
+        ([], "no schema has been published"),
+        (["--table", "*.ord*"], "there is no schema for a table that matches *.ord*"),
         (
             ["--metadata"],
-            "no metadata was learned: only metadata messages of qlik and schemas of its registry are learned",
+            "no metadata was learned; only Qlik's metadata messages and the schemas in its registry are learned",
         ),
     ):
         ran = shop.run("schema ls", *arguments)

@@ -47,7 +47,7 @@ def test_a_screen(shop: Bench) -> None:
     lines = ran.stdout.splitlines()
     assert max(map(len, lines)) <= 80
     assert "lag=2 dead=0 held=0 stopped=0" == lines[-1]
-    assert "members: 0 – no process reads this group" == lines[1]
+    assert "members: 0 – no process is running in this group" == lines[1]
     assert f"{shop.raw}/0" in ran.stdout
 
 

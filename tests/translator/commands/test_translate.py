@@ -296,9 +296,9 @@ class TestOptions:
     @pytest.mark.parametrize(
         ("pair", "reason"),
         [
-            ("profile", "option 'profile' is not NAME=VALUE"),
-            ("=x", "is not NAME=VALUE"),
-            ("a=[", "option a: the value is not YAML"),
+            ("profile", "option 'profile' is not in the form NAME=VALUE"),
+            ("=x", "form NAME=VALUE"),
+            ("a=[", "option a: the value is not valid YAML"),
         ],
     )
     def test_not_an_option(self, pair: str, reason: str) -> None:
@@ -359,7 +359,7 @@ class TestExitCodes:
             (["-d", "cannal"], "translator: unknown dialect 'cannal' (did you mean canal?)"),
             (["-d", "canal", "-o", "profil=oss"], "translator: canal: unknown option 'profil' (did you mean profile?)"),
             (["-d", "canal", "-o", "profile=mine"], "translator: canal: unknown profile 'mine'"),
-            (["-d", "canal", "-o", "oss"], "translator: option 'oss' is not NAME=VALUE"),
+            (["-d", "canal", "-o", "oss"], "translator: option 'oss' is not in the form NAME=VALUE"),
             (
                 ["-d", "canal", "-o", "tables=[{tabel: x}]"],
                 "translator: canal: option tables[0]: Object contains unknown field `tabel`",
@@ -509,4 +509,4 @@ class TestConfiguration:
     def test_neither_dialect_nor_configuration(self, run: Run, file: FileOf) -> None:
         ran = run(file(json.dumps(CANAL)))
         assert 2 == ran.code
-        assert "use -d to choose the dialect, or -c for the configuration" in ran.err
+        assert "choose the dialect with -d, or use the source's configuration with -c" in ran.err

@@ -339,22 +339,31 @@ class TestSources:
                 {"sources": [source(topics=["erp.*"]), source(name="till", topics=["erp.*"])]},
                 "topic erp.* is claimed by more than one source: shop and till",
             ),
-            ({"sources": [source(topics=["a", "a"])]}, "topic a is listed twice by source shop"),
-            ({"sources": [source(), source(topics=["b"])]}, "source name shop is used twice"),
-            ({"sources": [source(topics=["cdc.canonical"])]}, "topic cdc.canonical is both read and written"),
-            ({"sources": [source(topics=["cdc.canonical.dlq"])]}, "topic cdc.canonical.dlq is both read and written"),
+            ({"sources": [source(topics=["a", "a"])]}, "source shop lists topic a twice"),
+            ({"sources": [source(), source(topics=["b"])]}, "source name shop is used more than once"),
+            (
+                {"sources": [source(topics=["cdc.canonical"])]},
+                "topic cdc.canonical cannot be both an input and an output",
+            ),
+            (
+                {"sources": [source(topics=["cdc.canonical.dlq"])]},
+                "topic cdc.canonical.dlq cannot be both an input and an output",
+            ),
             (
                 {"output": {"topic": "x"}, "sources": [source(topics=["x.schemas"])]},
-                "topic x.schemas is both read and written",
+                "topic x.schemas cannot be both an input and an output",
             ),
             (
                 {"output": {"topic": "x"}, "sources": [source(topics=["x.metadata"])]},
-                "topic x.metadata is both read and written",
+                "topic x.metadata cannot be both an input and an output",
             ),
-            ({"projections": [projection("raw.shop")]}, "topic raw.shop is both read and written"),
-            ({"projections": [projection("cdc.canonical")]}, "output topic cdc.canonical is used twice"),
-            ({"projections": [projection("cdc.canonical.dlq")]}, "output topic cdc.canonical.dlq is used twice"),
-            ({"projections": [projection("p"), projection("p")]}, "output topic p is used twice"),
+            ({"projections": [projection("raw.shop")]}, "topic raw.shop cannot be both an input and an output"),
+            ({"projections": [projection("cdc.canonical")]}, "output topic cdc.canonical is used more than once"),
+            (
+                {"projections": [projection("cdc.canonical.dlq")]},
+                "output topic cdc.canonical.dlq is used more than once",
+            ),
+            ({"projections": [projection("p"), projection("p")]}, "output topic p is used more than once"),
             ({"projections": [projection("a/b")]}, "projections[0].topic: "),
             ({"projections": [{"topic": "p"}]}, "projections[0].codec: "),
             ({"sources": [source(metadata_topics=["meta"])]}, "metadata topic meta is not listed in topics"),
@@ -421,7 +430,7 @@ class TestTemplates:
             ({"projections": [projection("cdc.{table}")]}, "cdc.canonical also begins with cdc."),
             ({"projections": [projection("t.{table}"), projection("t.x.{table}")]}, "t.x. also begins with t."),
             ({"projections": [projection("t.{table}"), projection("t.{source}")]}, "t. also begins with t."),
-            ({"projections": [projection("raw.{table}")]}, "topic raw.shop is both read and written"),
+            ({"projections": [projection("raw.{table}")]}, "topic raw.shop cannot be both an input and an output"),
             (
                 {"projections": [projection("t.{table}")], "sources": [source(), source(name="b", topics=["b"])]},
                 "use t.{source}.{table}",
@@ -429,7 +438,7 @@ class TestTemplates:
             ({"projections": [projection("{table}")]}, "not a topic template"),
             (
                 {"projections": [{"topic": "t.{source}", "codec": "upsert", "options": {"key": "columns"}}]},
-                "key: columns requires a topic per table",
+                "key: columns requires one topic per table",
             ),
         ],
     )
@@ -504,17 +513,17 @@ class TestFile:
         """A file that is not UTF-8 is reported by name."""
         path = tmp_path / "config.yaml"
         path.write_bytes(b"\xff\xfe")
-        with pytest.raises(ConfigError, match=rf"^cannot read {path}: .*utf-8"):
+        with pytest.raises(ConfigError, match=rf"^cannot read {path}: .*UTF-8"):
             load(path, {})
 
     @pytest.mark.parametrize(
         ("text", "reason"),
         [
-            ("", "expected a mapping at the top"),
-            ("- a", "expected a mapping at the top"),
-            ("a: [", "not YAML: "),
+            ("", "the file must contain a mapping"),
+            ("- a", "the file must contain a mapping"),
+            ("a: [", "not YAML"),
             ("a: !!python/object:os.system x", "not YAML: could not determine a constructor"),
-            ("a: \x00", "not YAML: "),
+            ("a: \x00", "not YAML"),
         ],
     )
     def test_not_a_mapping(self, text: str, reason: str) -> None:
@@ -535,8 +544,8 @@ class TestYaml:
         """A second `group` or `sources` would silently replace the first, and its topics would not be read."""
         text = f"group: g{SMALLEST}group: h\nsources: []\n"
         assert [
-            "line 5: duplicate key 'group', first used in line 1",
-            "line 6: duplicate key 'sources', first used in line 3",
+            "line 5: duplicate key 'group', first used on line 1",
+            "line 6: duplicate key 'sources', first used on line 3",
         ] == mistakes(text)
 
     def test_a_column_named_no(self) -> None:
@@ -631,7 +640,7 @@ class TestMasks:
     @pytest.mark.parametrize(
         ("masks", "said"),
         [
-            ({"rules": [{"mask": "hash"}]}, "a rule uses hash, but key is not set: set masks.key"),
+            ({"rules": [{"mask": "hash"}]}, "a rule uses hash, which requires a key; set masks.key"),
             ({"rules": [{"mask": "encrypt"}]}, "masks.rules[0].mask"),
             ({"rules": [{"mask": "truncate"}]}, "mask truncate needs length"),
             ({"rules": [{"mask": "keep_last", "length": 0}]}, "masks.rules[0].length"),
@@ -639,7 +648,7 @@ class TestMasks:
             ({"rules": [{"mask": "replace"}]}, "mask replace needs text"),
             (
                 {"rules": [{"mask": "drop", "source": "shpo"}]},
-                "a rule refers to source shpo, but no source has that name",
+                "a rule refers to source shpo, which does not exist",
             ),
             ({"rules": [{"mask": "drop", "columns": "a"}]}, "(did you mean column?)"),
             ({"key": "hunter2"}, "masks.key"),
