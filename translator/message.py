@@ -67,7 +67,7 @@ def check_name(what: str, name: str) -> None:
         MessageError: LIMIT_EXCEEDED.
     """
     if len(name) > NAME_BYTES // 4 and (size := len(name.encode("utf-8", "surrogatepass"))) > NAME_BYTES:
-        reason = f"the name of a {what} has {size} bytes, and {NAME_BYTES} are allowed"
+        reason = f"the name of a {what} has {size} bytes, but only {NAME_BYTES} are allowed"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
 
 
@@ -90,7 +90,7 @@ class TableName(Struct, frozen=True, gc=False):
 
 
 class Writer(Struct, frozen=True, gc=False):
-    """The message's writer: the envelope fields that do not depend on the row."""
+    """The writer of a message, as envelope fields that do not depend on the row."""
 
     variant: str | None = None
     variant_basis: str | None = None
@@ -158,7 +158,7 @@ Change: TypeAlias = RowChange | OtherChange
 
 
 class Changes(Struct, gc=False):
-    """The message was understood. Contains its changes in order, at least one."""
+    """The changes in a message that was understood, in order. There is at least one."""
 
     changes: list[Change]
 
@@ -219,11 +219,14 @@ class Guard(Protocol):
     """
 
     def inspect(self, message: Message, changes: Sequence[Change]) -> list[Finding]:
-        """Return findings about the partition's next message, before anything from that message is written."""
+        """Return the findings about the partition's next message.
+
+        This is called before any part of the message is written.
+        """
         ...
 
     def missed(self) -> None:
-        """Note that the partition's next message has no changes because it is a dead letter."""
+        """Record that the partition's next message has no changes because it became a dead letter."""
         ...
 
 
@@ -263,12 +266,12 @@ class Versioned(Protocol):
 
     @property
     def content(self) -> object:
-        """A value that is equal for documents that lead to the same interpretation of rows."""
+        """A value that is the same for all documents that lead to the same interpretation of rows."""
         ...
 
     @property
     def subject(self) -> str:
-        """A readable name for the thing that the document describes, such as a table name."""
+        """A readable name for what the document describes, such as a table."""
         ...
 
 

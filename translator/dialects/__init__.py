@@ -51,7 +51,10 @@ MASKED_VALUES: Mapping[str, Callable[[bytes, MaskedValues], bytes]] = {
     "shareplex": partial(masked_json, part_of=part_of_shareplex),
     "canal": partial(masked_json, part_of=part_of_canal),
 }
-"""By dialect: the function that replaces the row values in a non-empty message value, or raises Unmaskable."""
+"""The function that replaces the row values in a non-empty message value, for each dialect.
+
+It raises Unmaskable if it cannot find them.
+"""
 
 
 @runtime_checkable

@@ -38,7 +38,7 @@ class DatumReader:
 
     def __init__(self, schema: AvroType) -> None:
         if schema.kind != "record":
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the schema has type {schema.kind}; expected a record")
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"the schema has type {schema.kind}; expected record")
         self.schema = schema
         self._scan = _Compiler().scan(schema)
         self._plain = fastavro.parse_schema(_Renamed().write(schema))
@@ -52,14 +52,16 @@ class DatumReader:
         try:
             end = self._scan(data, 0)
             if end != len(data):
-                raise Damage(TRUNCATED if end > len(data) else f"{len(data) - end} unexpected bytes after the record")
+                raise Damage(
+                    TRUNCATED if end > len(data) else f"the record is followed by {len(data) - end} unexpected bytes"
+                )
         except Damage as damage:
-            reason = f"not a record of its schema: {damage.reason}"
+            reason = f"the record does not match its schema: {damage.reason}"
             raise MessageError(ErrorCode.MALFORMED_AVRO, reason, path=path + damage.path[1:]) from None
         try:
             record: Datum = fastavro.schemaless_reader(io.BytesIO(data), self._plain, None)  # type: ignore[assignment]
         except UnicodeDecodeError:
-            raise MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8", path=path) from None
+            raise MessageError(ErrorCode.MALFORMED_AVRO, "a string is not valid UTF-8", path=path) from None
         return record
 
     def write(self, record: Datum) -> bytes:
@@ -74,7 +76,7 @@ class DatumReader:
 
 def _boolean(data: bytes, at: int) -> int:
     if data[at] > 1:
-        raise Damage("a boolean is neither 0 nor 1")
+        raise Damage("a boolean has a value other than 0 and 1")
     return at + 1
 
 
@@ -165,7 +167,7 @@ def _nullable(value: Scan) -> Scan:
         return at + 1 if branch == 0 else any_other(data, at)
 
     def any_other(data: bytes, at: int) -> int:
-        """Handle an invalid index, or an index that is encoded in more bytes than necessary."""
+        """Read an index that is invalid or uses more bytes than necessary."""
         number, end = index(data, at)
         return value(data, end) if number else end
 

@@ -33,7 +33,7 @@ class TooMany(Damage):
     """An array has more items than the limit allows, or a map has more entries than the bytes can contain."""
 
 
-TRUNCATED = "the bytes end inside a value"
+TRUNCATED = "the data ends in the middle of a value"
 LONG_BYTES = 10
 
 
@@ -131,7 +131,7 @@ def read_count(data: bytes, at: int, max_items: int) -> tuple[int, int, int | No
 def check_block(items: int, at: int, end: int | None, max_items: int) -> None:
     """Reject a block that does not end where its size says, or that brings the total above the item limit."""
     if end is not None and end != at:
-        raise Damage("a block does not end where its size says")
+        raise Damage("the content of a block does not match the block's size")
     if items > max_items:
         raise TooMany("items")
 
@@ -150,7 +150,7 @@ def double_end(data: bytes, at: int) -> int:
 
 
 def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
-    """Return the walk over a record with these fields. The error identifies the damaged field."""
+    """Return a function that walks over a record with these fields. Its errors identify the damaged field."""
 
     def record(data: bytes, at: int) -> int:
         name = ""
@@ -170,7 +170,7 @@ def record_scan(fields: Sequence[tuple[str, Scan]]) -> Scan:
 
 
 def union_scan(branches: Sequence[Scan]) -> Scan:
-    """Return the walk over a union."""
+    """Return a function that walks over a union."""
     read = index_reader("union index", len(branches))
     # Zigzag doubles a number, so an index below 64 takes one byte, and this table saves the arithmetic.
     by_byte = {2 * number: branch for number, branch in enumerate(branches[:64])}
@@ -186,7 +186,7 @@ def union_scan(branches: Sequence[Scan]) -> Scan:
 
 
 def enum_scan(symbols: int) -> Scan:
-    """Return the walk over an enum with this many symbols."""
+    """Return a function that walks over an enum with this many symbols."""
     read = index_reader("enum ordinal", symbols)
     return lambda data, at: read(data, at)[1]
 

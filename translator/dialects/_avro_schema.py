@@ -83,7 +83,7 @@ def parse_schema(text: bytes, limits: Limits) -> AvroType:
         return _Parser(limits).parse(declared, "", 1, "$")
     except MessageError as error:
         code = error.code if error.code in _OWN_CODES else ErrorCode.MALFORMED_AVRO
-        raise MessageError(code, f"the schema is not usable: {error.reason}", path=error.path) from None
+        raise MessageError(code, f"the schema is invalid: {error.reason}", path=error.path) from None
     except RecursionError:
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, _too_deep(limits)) from None
 
@@ -97,7 +97,7 @@ def _json_of(text: bytes, limits: Limits) -> Any:
             raise
         # The reason in that error refers to the limit for messages, which is a different limit.
         reason = (
-            f"JSON with more than {levels} levels (limits.schema_depth is {limits.schema_depth}), or with a number "
+            f"the JSON has more than {levels} levels (limits.schema_depth is {limits.schema_depth}) or a number "
             "that is too long"
         )
         raise MessageError(error.code, reason) from None
@@ -155,14 +155,14 @@ class _Parser:
         if isinstance(declared, list):
             return self._union(declared, namespace, depth, path)
         if not isinstance(declared, dict):
-            raise _malformed(f"a JSON {json_type(declared)} is not a type", path)
+            raise _malformed(f"a type is defined by a JSON {json_type(declared)}, which is not allowed", path)
         kind = declared.get("type")
         if isinstance(kind, str) and kind in self._composites:
             return self._composites[kind](declared, namespace, depth, path)
         if isinstance(kind, str) and kind in PRIMITIVES:
             return _with_logical(AvroType(kind), declared, path)
         if kind is None:
-            raise _malformed("a type has no member type", path)
+            raise _malformed("a type has no member `type`", path)
         # {"type": {"type": "int", ...}}: writers nest types like this to any depth.
         return self.parse(kind, namespace, depth + 1, f"{path}.type")
 
@@ -175,14 +175,14 @@ class _Parser:
         if found is None:
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, f"type {quote(name)} refers to itself", path=path)
         if full in self._ambiguous:
-            raise _malformed(f"type {quote(name)} has two definitions", path)
+            raise _malformed(f"type {quote(name)} is defined twice", path)
         return found
 
     def _union(self, declared: list[Any], namespace: str, depth: int, path: str) -> AvroType:
         if not declared:
             raise _malformed("a union has no branches", path)
         if len(declared) > self._limits.columns:
-            raise self._too_many(f"{len(declared)} branches of a union", path)
+            raise self._too_many(f"a union with {len(declared)} branches", path)
         branches = []
         for number, branch in enumerate(declared):
             if isinstance(branch, list):
@@ -209,7 +209,7 @@ class _Parser:
             # Some writers put the logical type next to the field's type.
             fields[field_name] = inner if inner.logical else _with_logical(inner, field, at)
         if len(fields) > self._limits.columns:
-            raise self._too_many(f"{len(fields)} fields of a record", path)
+            raise self._too_many(f"a record with {len(fields)} fields", path)
         made = AvroType("record", name, tuple(fields.items()), nodes=self._sum(list(fields.values()), path))
         return self._close(name, made)
 
@@ -219,10 +219,10 @@ class _Parser:
         if not isinstance(symbols, list) or not symbols:
             raise _malformed(f"enum {quote(name)} has no list of symbols", path)
         if len(symbols) > self._limits.columns:
-            raise self._too_many(f"{len(symbols)} symbols of an enum", path)
+            raise self._too_many(f"an enum with {len(symbols)} symbols", path)
         for symbol in symbols:
             if not isinstance(symbol, str) or not _SYMBOL.match(symbol):
-                raise _malformed(f"enum {quote(name)} has a symbol that is not a name", path)
+                raise _malformed(f"enum {quote(name)} has a symbol that is not a valid name", path)
         if len(set(symbols)) < len(symbols):
             raise _malformed(f"enum {quote(name)} has a duplicate symbol", path)
         self._open(name)
@@ -231,14 +231,18 @@ class _Parser:
     def _fixed(self, declared: dict[str, Any], namespace: str, depth: int, path: str) -> AvroType:
         name, size = _full_name(declared, namespace, path), declared.get("size")
         if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-            raise _malformed(f"fixed {quote(name)} has no size", path)
+            raise _malformed(f"the fixed type {quote(name)} has no size", path)
         if size > self._limits.value_bytes:
-            raise self._too_many(f"a fixed has {size} bytes", path)
+            raise self._too_many(f"a fixed type has {size} bytes", path)
         self._open(name)
         return self._close(name, _with_logical(AvroType("fixed", name, size=size), declared, path))
 
     def _collection(self, declared: dict[str, Any], namespace: str, depth: int, path: str) -> AvroType:
-        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, f"{declared['type']} in a row or its headers", path=path)
+        raise MessageError(
+            ErrorCode.UNSUPPORTED_SHAPE,
+            f"the row or its headers contain the unsupported type {declared['type']}",
+            path=path,
+        )
 
     def _open(self, name: str) -> None:
         if name in self._named:
@@ -286,5 +290,5 @@ def _with_logical(plain: AvroType, declared: dict[str, Any], path: str) -> AvroT
     precision, scale = declared.get("precision", 0), declared.get("scale", 0)
     for what, number, least, most in (("precision", precision, 0, MAX_DIGITS), ("scale", scale, -MAX_ZEROS, MAX_ZEROS)):
         if isinstance(number, bool) or not isinstance(number, int) or not least <= number <= most:
-            raise _malformed(f"a decimal whose {what} is not a number from {least} to {most}", path)
+            raise _malformed(f"a decimal has a {what} that is not a number from {least} to {most}", path)
     return replace(plain, logical=logical, precision=precision, scale=scale)

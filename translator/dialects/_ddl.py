@@ -27,7 +27,7 @@ _EXECUTABLE_COMMENTS = ("/*!", "/*M!")
 
 
 class Statement(Struct, frozen=True):
-    """One statement, completely understood."""
+    """A statement that was parsed completely."""
 
     tables: tuple[Name, ...]
     """The tables whose structure or rows the statement changes, each listed once, in text order."""
@@ -38,7 +38,7 @@ class Statement(Struct, frozen=True):
 
 @lru_cache(maxsize=_CACHED)
 def read_statement(sql: str, dialect: str) -> Statement | None:
-    """Return what the text does, or None if it is not a single statement that is completely understood.
+    """Return the effect of the text, or None unless it is a single statement that can be parsed completely.
 
     Never raises, because the text comes from outside and "not understood" is a valid result. `dialect` is the name that
     sqlglot uses.

@@ -130,7 +130,7 @@ _CODE = frozenset({"PROCEDURE", "PROC", "FUNCTION", "TRIGGER", "EVENT", "PACKAGE
 
 
 class _Statement:
-    """A statement's words, read from left to right."""
+    """A reader that steps through the words of a statement from left to right."""
 
     def __init__(self, words: Sequence[Token], grammar: str) -> None:
         self._words = words
@@ -312,7 +312,7 @@ class _Statement:
             yield Effect(STATEMENT_NOT_APPLIED, (schema, table[-1]))
 
     def _converted(self, table: Name) -> Iterator[Effect]:
-        """Every text in the table is converted. Conversion to utf8mb4 loses nothing."""
+        """Every text in the table is converted. Converting to utf8mb4 is lossless."""
         self._skip("SET", "=")
         if self._peek().text.lower() not in _LOSSLESS_CHARSETS:
             yield Effect(COLUMN_REWRITTEN, table)
@@ -588,11 +588,11 @@ _ATTRIBUTES = (
     *("CONSTRAINT", "COLUMN_FORMAT", "STORAGE", "VISIBLE", "INVISIBLE", "ENABLE", "DISABLE", "WITH", "ENGINE"),
     *("ALGORITHM", "LOCK", "AUTO_INCREMENT", "FOR", "SPARSE", "ENCRYPT", "COMPRESSED", "WITHOUT"),
 )
-"""Words that end a default."""
+"""Keywords that mark the end of a default."""
 
 
 def _expression(words: Sequence[Token]) -> list[Token]:
-    """Return a default's tokens."""
+    """Return the tokens that make up a default."""
     found: list[Token] = []
     depth = 0
     if len(words) > 2 and words[0].is_word("ON") and words[1].is_word("NULL"):  # Oracle: DEFAULT ON NULL value

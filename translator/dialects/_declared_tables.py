@@ -57,7 +57,7 @@ class DeclaredTables:
 
 def _check(declared: DeclaredTable) -> None:
     if len(set(declared.key)) < len(declared.key):
-        raise ConfigError(f"tables: {declared.table}: key contains a column twice: {', '.join(declared.key)}")
+        raise ConfigError(f"tables: {declared.table}: key lists a column more than once: {', '.join(declared.key)}")
     if declared.columns is None:
         return
     if not declared.columns:
@@ -69,4 +69,4 @@ def _check(declared: DeclaredTable) -> None:
             raise ConfigError(f"tables: {declared.table}: column {name}: {error}") from None
     missing = [name for name in declared.key if name not in declared.columns]
     if missing:
-        raise ConfigError(f"tables: {declared.table}: key column {missing[0]} is not listed in its columns")
+        raise ConfigError(f"tables: {declared.table}: key column {missing[0]} is missing from columns")

@@ -21,7 +21,7 @@ _NO_ROWS: Rows = frozenset()
 JsonObject = dict[str, Any]
 
 
-ONE_A_RECORD = "configure the writer to send each message in a record of its own"
+ONE_A_RECORD = "configure the writer to send each message in a separate record"
 """The advice about records with several messages, for dialects that read only one message per record."""
 
 
@@ -47,7 +47,7 @@ def parse(value: bytes, limits: Limits, rows: Rows = _NO_ROWS, *, several: str =
     except MessageError as error:
         if error.code is not ErrorCode.MALFORMED_JSON or not _is_sequence(value):
             raise
-        reason = f"text follows the first JSON value. Does the record contain several messages? {several}"
+        reason = f"the first JSON value is followed by more text. Does the record contain several messages? {several}"
         raise MessageError(ErrorCode.MALFORMED_JSON, reason) from None
 
 
@@ -96,7 +96,7 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
         # Only one error is still possible here: an integer has more than 4300 digits.
         raise _too_many_digits() from None
     except UnicodeDecodeError:  # the error's own text gives an offset inside a string as the position
-        raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: a string in it is not UTF-8") from None
+        raise MessageError(ErrorCode.MALFORMED_JSON, "not JSON: it contains a string that is not valid UTF-8") from None
     except (msgspec.DecodeError, json.JSONDecodeError) as error:
         raise MessageError(ErrorCode.MALFORMED_JSON, f"not JSON: {error}") from None
     except (InvalidOperation, ValueError):  # an exponent has more than 18 digits; int() rejects what msgspec rejects
@@ -104,7 +104,7 @@ def _decoded(decode: _Decode, text: bytes, limits: Limits) -> list[Any]:
 
 
 def _too_many_digits() -> MessageError:
-    return MessageError(ErrorCode.LIMIT_EXCEEDED, "a number has too many digits")
+    return MessageError(ErrorCode.LIMIT_EXCEEDED, "the message contains a number with too many digits")
 
 
 def _check_depth(level: list[Any], limits: Limits) -> None:
@@ -117,7 +117,9 @@ def _check_depth(level: list[Any], limits: Limits) -> None:
 
 
 def _too_deep(limits: Limits) -> MessageError:
-    return MessageError(ErrorCode.LIMIT_EXCEEDED, f"JSON is nested deeper than {limits.json_depth} (limits.json_depth)")
+    return MessageError(
+        ErrorCode.LIMIT_EXCEEDED, f"the JSON is nested more than {limits.json_depth} levels deep (limits.json_depth)"
+    )
 
 
 _MEMBER_COLONS = (b'":', b" :", b"\t:", b"\n:", b"\r:")
@@ -144,7 +146,9 @@ def check_distinct(value: bytes, parsed: Any, *, members: int = -1) -> None:
     try:
         check_names(value.decode("utf-8-sig"))
     except RecursionError:
-        raise MessageError(ErrorCode.LIMIT_EXCEEDED, "JSON is nested too deep to compare its member names") from None
+        raise MessageError(
+            ErrorCode.LIMIT_EXCEEDED, "the JSON is nested too deeply to compare its member names"
+        ) from None
 
 
 def _count_members(parsed: Any) -> int:

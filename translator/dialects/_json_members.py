@@ -97,7 +97,7 @@ def _is_whole(text: str) -> bool:
 
 
 def _not_whole(what: str, path: str) -> MessageError:
-    reason = f"{what} has a lone surrogate (half of a character), which is allowed only in a column value"
+    reason = f"{what} contains a lone surrogate (half of a character), which is only allowed in column values"
     return MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
 
 
@@ -128,7 +128,7 @@ def _distinct(members: list[tuple[str, Any]]) -> None:
     seen = set()
     for name, _ in members:
         if name in seen:
-            raise MessageError(ErrorCode.INVALID_FIELD, f"member {quote(name)} occurs twice in one object")
+            raise MessageError(ErrorCode.INVALID_FIELD, f"an object contains the member {quote(name)} twice")
         seen.add(name)
 
 

@@ -15,7 +15,7 @@ Path: TypeAlias = tuple[str, ...]
 """Field names from the root. Arrays are represented by their items."""
 
 Part: TypeAlias = Literal["keep", "value", "statement"]
-"""The role of a scalar: unrelated to rows, a row value, or SQL."""
+"""The kind of a scalar: unrelated to rows, a row value, or SQL."""
 
 _PIECE = re.compile(r'"(?:[^"\\]|\\.)*"|-?\d[\d.eE+-]*|[{}\[\],:]|[ \t\r\n]+|true|false|null', re.DOTALL)
 _UNIT = re.compile(r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\.|.", re.DOTALL)
@@ -31,7 +31,7 @@ def masked_json(value: bytes, masked: MaskedValues, part_of: Callable[[Path], Pa
     try:
         text = value.decode()
     except UnicodeDecodeError:
-        raise Unmaskable("it is not UTF-8") from None
+        raise Unmaskable("it is not valid UTF-8") from None
     return "".join(_pieces(text, masked, part_of)).encode("utf-8")
 
 
@@ -46,7 +46,7 @@ def masked_key(key: bytes | None, masked: MaskedValues) -> bytes | None:
     try:
         text = key.decode()
     except UnicodeDecodeError:
-        raise Unmaskable("its key is not text") from None
+        raise Unmaskable("its key is not valid text") from None
     try:
         json.loads(text)
     except ValueError:
@@ -63,7 +63,7 @@ def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) ->
     while at < len(text):
         found = _PIECE.match(text, at)
         if found is None:
-            raise Unmaskable(f"it is not JSON at character {at}")
+            raise Unmaskable(f"it is not valid JSON at character {at}")
         piece, at = found[0], found.end()
         match piece[0]:
             case "{" | "[":
@@ -72,7 +72,7 @@ def _pieces(text: str, masked: MaskedValues, part_of: Callable[[Path], Part]) ->
                 name_comes = objects[-1]
             case "}" | "]":
                 if not objects or objects.pop() != (piece == "}"):
-                    raise Unmaskable(f"it is not JSON at character {at - 1}")
+                    raise Unmaskable(f"it is not valid JSON at character {at - 1}")
                 path.pop()
                 name_comes = False
             case ",":
@@ -96,7 +96,7 @@ def _read(piece: str) -> str:
     try:
         return str(json.loads(piece, strict=False))
     except ValueError:
-        raise Unmaskable("it is not JSON: a string in it cannot be read") from None
+        raise Unmaskable("it is not JSON: it contains a string that cannot be read") from None
 
 
 def _text(piece: str, masked: MaskedValues, part: Part) -> str:

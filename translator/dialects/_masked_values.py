@@ -63,7 +63,7 @@ class MaskedValues:
         return sign + _below(whole, chance) + _fraction(fraction, chance) + exponent
 
     def bytes(self, data: bytes) -> bytes:
-        """Return the same number of different bytes."""
+        """Return different bytes of the same length."""
         chance = self._chance(data.hex())
         return bytes(chance(256) for _ in data)
 

@@ -1,4 +1,4 @@
-"""Find the slices of JSON text that values were parsed from, because a parsed number does not keep its spelling."""
+"""Find the original JSON text of parsed values, because a parsed number does not preserve its spelling."""
 
 from __future__ import annotations
 

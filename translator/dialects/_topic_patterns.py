@@ -52,17 +52,17 @@ class TopicTables:
     def _pair(self, entry: str) -> tuple[str, str]:
         pattern, equals, name = entry.partition("=")
         if not equals or not pattern.strip():
-            raise self._wrong(f"{quote(entry)} is not PATTERN={self._level}.TABLE")
+            raise self._wrong(f"{quote(entry)} is not in the form PATTERN={self._level}.TABLE")
         return pattern, name
 
     def _name(self, text: str) -> TableName:
         parts = text.strip().split(".")
         if len(parts) > 2 or not all(parts):
-            raise self._wrong(f"{quote(text)} is not {self._level}.TABLE or TABLE")
+            raise self._wrong(f"{quote(text)} is not in the form {self._level}.TABLE or TABLE")
         above = parts[0] if len(parts) == 2 else None
         return TableName(above, None, parts[-1]) if self._level == "DB" else TableName(None, above, parts[-1])
 
     def _wrong(self, what: str) -> ConfigError:
         name = f"{self._level}.TABLE"
-        allowed = f"expected {name} for every topic, or PATTERN={name} separated by commas, or a mapping"
+        allowed = f"expected {name} for every topic, a comma-separated list of PATTERN={name}, or a mapping"
         return ConfigError(f"{self._owner}: topics: {what}; {allowed}")

@@ -176,7 +176,7 @@ def _left_key(change: RowChange, old: Image) -> str | None:
     else:
         lacking = next((name for name in names if name not in old), None)
         if lacking is not None:
-            reason = f"the key changed, but the before image lacks its column {lacking!r}"
+            reason = f"the key changed, but the before image lacks key column {lacking!r}"
             raise MessageError(ErrorCode.KEY_CHANGE_INCOMPLETE, reason)
         left = _json({name: old[name] for name in names})
     change.notes = [*(change.notes or ()), "PK_CHANGED"]
@@ -189,11 +189,11 @@ def _check_key_values(change: RowChange) -> None:
     """
     for issue in change.issues or ():
         if issue.col in change.key_columns:
-            reason = f"key column {issue.col!r} has no faithful form ({issue.code})"
+            reason = f"key column {issue.col!r} has a value that cannot be represented exactly ({issue.code})"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
     for note in change.notes or ():
         if note.startswith(_TWO_READINGS) and (column := note.partition("=")[2]) in change.key_columns:
-            reason = f"key column {column!r} has a local time that occurs twice or never in its time zone"
+            reason = f"key column {column!r} contains a local time that occurs twice or never in its time zone"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
 
 

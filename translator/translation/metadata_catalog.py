@@ -61,7 +61,7 @@ class MetadataCatalog:
         known = self._schemas[source]
         # The schemas are counted without making a copy, because a source can have thousands of them.
         if len(known) + sum(key not in known for key in topic_keys) > allowed:
-            reason = f"the source has {len(known)} table schemas, and {allowed} are allowed (limits.schemas)"
+            reason = f"the source has {len(known)} table schemas, but only {allowed} are allowed (limits.schemas)"
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
         known.update(topic_keys)
 
@@ -74,8 +74,8 @@ class MetadataCatalog:
         known = self._document_bytes[source] - len(self._documents.get((source, key), b""))
         if known + len(document) > allowed:
             reason = (
-                f"the source's metadata documents have {known} bytes, and with this one of {len(document)} bytes they "
-                f"would exceed {allowed} (limits.metadata_bytes)"
+                f"the source's metadata documents have {known} bytes; with this document of {len(document)} bytes, "
+                f"they would exceed {allowed} (limits.metadata_bytes)"
             )
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
 
@@ -108,7 +108,7 @@ class MetadataCatalog:
         return True
 
     def register(self, translator: Translator, key: str, document: bytes) -> bool:
-        """Call `learn` for the translator's source.
+        """Call `learn` for the source of this translator.
 
         Raises:
             MessageError: the dialect rejects the document or raises an unexpected error (INTERNAL). A document that
@@ -126,7 +126,7 @@ class MetadataCatalog:
         return self._documents.get((source, key))
 
     def lookup(self, source: str) -> Lookup:
-        """Return the look-up that is passed to a source's dialect."""
+        """Return the lookup function that is passed to a source's dialect."""
         return lambda key: self._metadata.get((source, key))
 
     def give_up(self, source: str, key: str) -> None:

@@ -203,10 +203,9 @@ def native_path(
 def _table(
     translator: Translator, output: Encoder, projections: Sequence[ProjectionForm], layout: NativeLayout
 ) -> NativeTable | None:
-    """Return a table in the extension's format.
+    """Return a table in the extension's format, or None if the plain path has to handle it.
 
-    None leaves a table to the plain path. This applies to masked tables and to tables that are not written to the
-    canonical topic.
+    This applies to masked tables and to tables that are not written to the canonical topic.
     """
     masks = translator.masks
     if masks is not None and not masks.takes_natively(layout):
@@ -222,7 +221,7 @@ def _rows(translator: Translator) -> NativeRows | str:
     if not isinstance(dialect, HasNativeRows):
         return f"dialect {dialect.name} does not support it"
     if isinstance(dialect, Guarded) and not isinstance(dialect.guard(), (NativeGuard, NoneType)):
-        return "a check has to see every change"
+        return "a check must process every change"
     return dialect.native_rows() or "the options of the source require the plain path for all messages"
 
 

@@ -64,7 +64,7 @@ class Guards:
     def inspect_taken(
         self, messages: Sequence[Message], taken: Sequence[TakenMessage]
     ) -> tuple[int, ContradictionError | None]:
-        """Do the same as `inspect_run`, for messages that the native path translated."""
+        """Inspect messages like `inspect_run`, but for messages that the native path translated."""
         guard = self._guard_of(messages[0])
         # Checked by attribute, because isinstance with a protocol takes 20 us.
         inspect: Callable[[Message, TakenMessage], list[Finding]] | None = getattr(guard, "inspect_taken", None)
@@ -89,7 +89,7 @@ class Guards:
             self._warn(finding.text)
 
     def forget(self) -> None:
-        """Start again, because other processes may have processed the partitions in the meantime."""
+        """Reset the guards, because other processes may have processed the partitions in the meantime."""
         self._guards.clear()
 
 

@@ -23,20 +23,20 @@ message.
 _FIXED_TEXTS: Mapping[ErrorCode, str] = {
     ErrorCode.FRAMING: "the first bytes match no known layout",
     ErrorCode.MALFORMED_JSON: "not JSON",
-    ErrorCode.MALFORMED_AVRO: "not Avro of the expected schema",
-    ErrorCode.LIMIT_EXCEEDED: "larger, deeper or wider than the limits allow",
-    ErrorCode.UNKNOWN_TYPE: "unknown message type",
+    ErrorCode.MALFORMED_AVRO: "the bytes are not Avro with the expected schema",
+    ErrorCode.LIMIT_EXCEEDED: "the message is larger, deeper or wider than the limits allow",
+    ErrorCode.UNKNOWN_TYPE: "the message type is unknown",
     ErrorCode.UNKNOWN_OPERATION: "unknown operation",
     ErrorCode.MISSING_FIELD: "a field is missing",
-    ErrorCode.INVALID_FIELD: "a field has a wrong type or value",
+    ErrorCode.INVALID_FIELD: "a field has the wrong type or an invalid value",
     ErrorCode.TABLE_UNKNOWN: "the message does not identify its table",
     ErrorCode.ROW_NOT_SENT: "the writer left the row's values out",
-    ErrorCode.SCHEMA_MISSING: "metadata or a schema that the message refers to is not known",
-    ErrorCode.AMBIGUOUS_VARIANT: "the meaning depends on the writer: declare it (options)",
+    ErrorCode.SCHEMA_MISSING: "the message refers to metadata or a schema that is unknown",
+    ErrorCode.AMBIGUOUS_VARIANT: "the meaning depends on the writer, which must be declared (options)",
     ErrorCode.CONTRADICTION: "the message contradicts the source's options",
-    ErrorCode.UNSUPPORTED_SHAPE: "understood, but it cannot be translated exactly",
+    ErrorCode.UNSUPPORTED_SHAPE: "the message was understood, but cannot be translated exactly",
     ErrorCode.KEY_MISSING: "the row has no key",
-    ErrorCode.KEY_CHANGE_INCOMPLETE: "a key change without all key columns",
+    ErrorCode.KEY_CHANGE_INCOMPLETE: "a key change lacks some key columns",
 }
 """The meaning of each code whose reasons can contain text from a message."""
 

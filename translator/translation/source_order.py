@@ -37,8 +37,8 @@ class NativeOrder:
     def __init__(self, source: str, dialect: Dialect, epochs: Sequence[datetime] = (), task: str | None = None) -> None:
         if not isinstance(dialect, Sequenced):
             raise ConfigError(
-                f"source {source}: order: native is not supported for {dialect.name}, whose messages have no task "
-                "sequence"
+                f"source {source}: order: native is not supported for {dialect.name}, whose messages contain no "
+                "task sequence"
             )
         self._source = source
         self._pattern = re.compile(dialect.native_position, re.ASCII)
@@ -75,18 +75,18 @@ class NativeOrder:
     def _sequence(self, native: str | None) -> int:
         if native is None:
             reason = (
-                "the change has no sequence, which order: native requires; configure the task to send it, or use "
+                "the change has no sequence, which order: native requires; configure the task to send one, or use "
                 "order: arrival"
             )
             raise MessageError(ErrorCode.MISSING_FIELD, reason)
         if not self._pattern.fullmatch(native):
-            reason = f"{quote(native)} is not a sequence in the form that order: native requires; use order: arrival"
+            reason = f"{quote(native)} is not a valid sequence for order: native; use order: arrival"
             raise MessageError(ErrorCode.INVALID_FIELD, reason)
         return int(native)
 
     def _task_of(self, task: str | None) -> str:
         if task is None and self._task is None:
-            reason = "the task of the change is unknown, but order: native requires it; set `task` of the source"
+            reason = "the change's task is unknown, but order: native requires it; set `task` of the source"
             raise MessageError(ErrorCode.MISSING_FIELD, reason)
         if task is not None and self._task not in (None, task):
             reason = f"the change belongs to task {quote(task)}, but the source declares task {quote(self._task)}"

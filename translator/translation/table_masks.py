@@ -49,9 +49,9 @@ class ColumnMasks(dict[str, Mask | None]):
         super().__init__()
         self.types = types
         self.clear_names: set[str] = set()
-        """Columns without a mask. In most tables, nearly all rows have only such columns."""
+        """The columns that have no mask. In most tables, nearly all rows only have such columns."""
         self.checked: set[tuple[str, ...]] = set()
-        """Keys that need no masking."""
+        """The keys that do not have to be masked."""
         self._rules = rules
 
     @cached_property
@@ -168,14 +168,14 @@ class TableMasks:
             place = f"masks: table {quote(self._name, 200)}: column {quote(name)} is part of the key"
             if mask.rule.matches_type(masks.types.get(name)) is None:
                 raise ConfigError(
-                    f"{place}, and its type, which a mask rule depends on, is unknown: declare the type (tables:), "
-                    "or put a rule for this column (mask: keep, or hash) before that one"
+                    f"{place}, and a mask rule depends on its type, which is unknown. Declare the type (tables:), "
+                    "or add an earlier rule for this column (mask: keep, or hash)"
                 )
             if mask.rule.action != "hash":
                 raise ConfigError(
                     f"{place}, and a rule applies {mask.rule.action}, which would make rows indistinguishable. A "
-                    "key column can only be hashed, or kept by an earlier rule (mask: keep). If messages contain "
-                    "a wrong key, declare the table's key (tables:)"
+                    "key column can only be hashed, or kept by an earlier rule (mask: keep). If the key in the "
+                    "messages is wrong, declare the table's key (tables:)"
                 )
         if len(masks.checked) >= _LISTS:
             masks.checked.clear()

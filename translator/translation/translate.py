@@ -42,8 +42,9 @@ _PLACES = 4096
 """Maximum number of partitions whose constant texts are cached."""
 
 METADATA_MISSING = (
-    "was not learned in time; replay when its metadata message has arrived. The source must also read the topic of the"
-    " metadata messages. If the task publishes none, see the options untyped: translate, and topics of the dialect"
+    "was not learned in time. Replay this message once its metadata message has arrived; the source must also read "
+    "the topic with the metadata messages. If the task does not publish any, see the dialect's options untyped: "
+    "translate and topics"
 )
 """The reason given if the metadata has to come from another message."""
 
@@ -81,7 +82,7 @@ def tables_of(changes: Sequence[Change]) -> frozenset[TableName]:
 
 
 class Encoder(Protocol):
-    """The part of a codec that this module uses."""
+    """The codec method that this module calls."""
 
     def encode(self, event: ChangeEvent, schema: TableSchema | None = None) -> list[Record]: ...
 
@@ -216,12 +217,12 @@ class Translator:
         if needs.registry_id is None:
             reason = f"metadata {needs.key!r} {METADATA_MISSING}"
         else:
-            reason = f"schema {needs.registry_id} of a schema registry is not known; provide it with --schemas FILE"
+            reason = f"schema {needs.registry_id} of the schema registry is unknown; provide it with --schemas FILE"
         return self.dead(message, MessageError(ErrorCode.SCHEMA_MISSING, reason))
 
     def too_large(self, message: Message, topic: str, size: int, allowed: int) -> DeadLetter:
         """Return the dead letter for a message with a record that does not fit its topic."""
-        reason = f"a record has {size} bytes, but topic {topic} allows {allowed} (max.message.bytes)"
+        reason = f"a record has {size} bytes, but topic {topic} only allows {allowed} (max.message.bytes)"
         return self.dead(message, MessageError(ErrorCode.TOO_LARGE, reason))
 
     def _dead(self, message: Message, error: MessageError) -> DeadLetter:

@@ -69,11 +69,13 @@ def converter(canonical_type: str) -> Converter:
     match = _DECIMAL_TYPE.match(canonical_type)
     if match is None:
         raise ValueError(
-            f"unknown type {canonical_type!r}; allowed: {', '.join(CANONICAL_TYPES)}, decimal(p,s) without spaces"
+            f"unknown type {canonical_type!r}; expected {', '.join(CANONICAL_TYPES)}, or decimal(p,s) without spaces"
         )
     precision, scale = int(match[1]), int(match[2])
     if precision > MAX_EXPONENT or abs(scale) > MAX_ZEROS:
-        raise ValueError(f"{canonical_type}: the precision must not exceed {MAX_EXPONENT}, and the scale {MAX_ZEROS}")
+        raise ValueError(
+            f"{canonical_type}: the precision must not exceed {MAX_EXPONENT}, and the scale must not exceed {MAX_ZEROS}"
+        )
     return fast_converters.scaled_decimal(precision, scale)
 
 

@@ -16,7 +16,7 @@ from translator.values.numbers import INTEGER_BOUNDS
 from translator.values.scalar import Converter
 
 NativeKind: TypeAlias = tuple[str, int, int]
-"""A kind, as named in `_native/src/cells.rs`, and up to two numbers that it needs."""
+"""A kind as named in `_native/src/cells.rs`, with up to two numbers that it requires."""
 
 PYTHON: NativeKind = ("python", 0, 0)
 """The kind for cells that only their converter can read."""

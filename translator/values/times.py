@@ -41,7 +41,7 @@ def date_text(year: int, month: int, day: int, raw: object) -> str:
 
 
 def _refused(text: str, code: str) -> Unrepresentable:
-    """Return the issue for text that matches no pattern above: a year out of range, or else `code`."""
+    """Return the issue for text that matches no pattern above: a year that is out of range, or otherwise `code`."""
     return Unrepresentable("OUT_OF_RANGE" if _BEYOND.match(text) else code, text)
 
 
@@ -126,7 +126,7 @@ def _named_zone(name: str) -> ZoneInfo:
 
 
 def _no_zone(name: str) -> ValueError:
-    return ValueError(f"unknown time zone {name!r}; use an offset such as +08:00 or a name such as Asia/Shanghai")
+    return ValueError(f"unknown time zone {name!r}; use a UTC offset such as +08:00, or a name such as Asia/Shanghai")
 
 
 def utc_text(local: datetime, fraction: str, raw: object) -> str:

@@ -142,7 +142,7 @@ def test_an_index_that_is_none(number: int, what: str, type_: Any) -> None:
     with pytest.raises(MessageError) as caught:
         reader(record(("n", type_))).read(written({"n": number}, LONG))
     named = str(number) if -64 <= number <= 63 else "outside -64 to 63"
-    assert f"not a record of its schema: {what} {named}; allowed: 0 to 2" == caught.value.reason
+    assert f"the record does not match its schema: {what} {named}; allowed: 0 to 2" == caught.value.reason
 
 
 def test_long_within_its_bounds() -> None:

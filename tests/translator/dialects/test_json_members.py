@@ -107,7 +107,7 @@ class TestElsewhere:
     def test_nowhere(self) -> None:
         """Without rows there are no cells, not even at the root."""
         for text in (rb'{"data":[{"a":"\ud800"}]}', rb'"\ud800"', rb'["\ud800"]'):
-            with pytest.raises(MessageError, match="has a lone surrogate"):
+            with pytest.raises(MessageError, match="a lone surrogate"):
                 parse(text, LIMITS)
 
     def test_which_of_several(self) -> None:
@@ -149,7 +149,7 @@ class TestStillRefused:
     def test_members_named_twice(self) -> None:
         """Duplicate names are found in such texts too."""
         text = rb'{"key":{"a":"\ud800","a":"b"}}'
-        with pytest.raises(MessageError, match="member 'a' occurs twice"):
+        with pytest.raises(MessageError, match=r"member 'a' twice at \$"):
             check_distinct(text, parse(text, LIMITS, ROWS))
         clean = rb'{"key":{"a":"\ud800\":","b":"b"}}'
         check_distinct(clean, parse(clean, LIMITS, ROWS))
@@ -211,5 +211,5 @@ def test_sequences_read_alike(values: list[Any], separator: str) -> None:
 def test_names_of_all_values() -> None:
     """Names are compared in every value of a text. Whitespace around values is ignored."""
     check_names(' {"a":1} \n{"a":2}\t')
-    with pytest.raises(MessageError, match="occurs twice"):
+    with pytest.raises(MessageError, match="twice"):
         check_names('{"a":1}\n{"a":1,"a":2}')

@@ -23,14 +23,14 @@ from translator.operations.file_translator import FileTranslator, of_dialect
 from translator.operations.masked_copy import RecordMasker, form_of
 
 NONE = {
-    "canal/dts_ddl_as_documented": "it is not JSON at character 27",
-    "canal/dts_update_2021_verbatim": "it is not JSON at character 463",
-    "canal/seatunnel_broken": "it is not JSON at character 1",
+    "canal/dts_ddl_as_documented": "it is not valid JSON at character 27",
+    "canal/dts_update_2021_verbatim": "it is not valid JSON at character 463",
+    "canal/seatunnel_broken": "it is not valid JSON at character 1",
     "dts_avro/damaged": "it is not a DTS record",
     "dts_avro/json_for_another_dialect": "it is not a DTS record",
     "qlik/avro_bytes_after_the_record": "it cannot be read: MALFORMED_AVRO",
     "qlik/registry_schema_with_array": "it cannot be read: UNSUPPORTED_SHAPE",
-    "shareplex/dts_update_verbatim": "it is not JSON at character 170",
+    "shareplex/dts_update_verbatim": "it is not valid JSON at character 170",
 }
 """Cases without a copy, because they cannot be read."""
 
@@ -205,7 +205,7 @@ def test_keys() -> None:
     assert re.fullmatch(rb'\{"id": [1-9]\d{3}\}', masked_key(b'{"id": 9321}', MASKED) or b"")
     assert re.fullmatch(rb"[A-Z][a-z]{3}", masked_key(b"Jane", MASKED) or b"")
     assert masked_key(None, MASKED) is None
-    with pytest.raises(Unmaskable, match="its key is not text"):
+    with pytest.raises(Unmaskable, match="its key is not valid text"):
         masked_key(b"\xff", MASKED)
 
 

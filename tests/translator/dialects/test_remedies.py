@@ -16,7 +16,7 @@ from translator.message import Dialect, Message, Setup
 CANAL = json.dumps(canal.UPDATE)
 QLIK = json.dumps(qlik.bare("INSERT", {"id": 1}))
 SHAREPLEX = json.dumps(shareplex.body("ins", data={"ID": 1}))
-RECORD = "configure the writer to send each message in a record of its own"
+RECORD = "configure the writer to send each message in a separate record"
 
 
 def reason(dialect: Dialect, value: str) -> tuple[str, str]:

@@ -141,7 +141,9 @@ class TestDepth:
         levels = opening.count(b"[") + closing.count(b"}")
         value = nested(limit // levels, *brackets)
         parse(value, Limits(json_depth=limit))
-        with pytest.raises(MessageError, match=rf"JSON is nested deeper than {limit} \(limits.json_depth\)") as caught:
+        with pytest.raises(
+            MessageError, match=rf"JSON is nested more than {limit} levels deep \(limits.json_depth\)"
+        ) as caught:
             parse(b"[" + value + b"]", Limits(json_depth=limit))
         assert ErrorCode.LIMIT_EXCEEDED == caught.value.code
 
@@ -163,7 +165,7 @@ class TestDepth:
         """Each of several values has the whole depth."""
         limits = Limits(json_depth=2)
         assert 100 == len(parse_sequence(nested(2) * 100, limits))
-        with pytest.raises(MessageError, match="nested deeper"):
+        with pytest.raises(MessageError, match="nested more"):
             parse_sequence(nested(1) + nested(3), limits)
 
 
@@ -199,7 +201,7 @@ class TestDistinct:
     )
     def test_twice(self, value: bytes) -> None:
         """An object with a duplicate member is ambiguous."""
-        with pytest.raises(MessageError, match="member 'a' occurs twice in one object") as caught:
+        with pytest.raises(MessageError, match=r"member 'a' twice at \$") as caught:
             check_distinct(value, parse_sequence(value, LIMITS))
         assert ErrorCode.INVALID_FIELD == caught.value.code
 
@@ -451,11 +453,11 @@ class TestDeclaredTables:
         [
             (
                 DeclaredTable("T", (), {"a": "varchar"}),
-                "tables: T: column a: unknown type 'varchar'; allowed: boolean,",
+                "tables: T: column a: unknown type 'varchar'; expected boolean,",
             ),
-            (DeclaredTable("T", ("a", "id"), {"a": "int8"}), "tables: T: key column id is not listed in its columns"),
+            (DeclaredTable("T", ("a", "id"), {"a": "int8"}), "tables: T: key column id is missing from columns"),
             (DeclaredTable("T", ("id",), {}), "tables: T: columns is empty"),
-            (DeclaredTable("T", ("a", "b", "a")), "tables: T: key contains a column twice: a, b, a"),
+            (DeclaredTable("T", ("a", "b", "a")), "tables: T: key lists a column more than once: a, b, a"),
         ],
     )
     def test_wrong(self, declared: DeclaredTable, reason: str) -> None:

@@ -306,9 +306,7 @@ class TestKeys:
 
     def test_a_type_that_nobody_knows_decides_about_no_key(self) -> None:
         """Messages with the type would identify the row differently."""
-        with pytest.raises(
-            MessageError, match="column 'id' is part of the key, and its type, which a mask rule depends on, is unknown"
-        ):
+        with pytest.raises(MessageError, match="column 'id' is part of the key, and a mask rule depends on its type"):
             masked(MaskRule("hash", type="string"), types={})
 
     def test_declared_keys_are_looked_at_first(self) -> None:

@@ -111,8 +111,8 @@ class TestRefused:
         code, reason = dead_of("u", None)
         assert ErrorCode.MISSING_FIELD == code
         assert (
-            "the change has no sequence, which order: native requires; configure the task to send it, or use" in reason
-        )
+            "the change has no sequence, which order: native requires; configure the task to send one, or use order"
+        ) in reason
 
     @pytest.mark.parametrize(
         "sequence",
@@ -122,7 +122,7 @@ class TestRefused:
         """A sequence without 35 digits or a date in front cannot be compared."""
         code, reason = dead_of("u", sequence)
         assert ErrorCode.INVALID_FIELD == code
-        assert "is not a sequence in the form that order: native requires; use order: arrival" in reason
+        assert "is not a valid sequence for order: native; use order: arrival" in reason
 
     def test_of_no_task(self) -> None:
         """Sequences of two tasks cannot be compared. Without a task, there is no scope unless one is declared."""

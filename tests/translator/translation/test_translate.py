@@ -239,7 +239,7 @@ class TestKey:
         )
         dead = dead_of(translate(Changes([change])))
         assert ErrorCode.KEY_CHANGE_INCOMPLETE == dead.code
-        assert f"scripted: the key changed, but the before image lacks its column 'c' at $ {PLACE}" == dead.reason
+        assert f"scripted: the key changed, but the before image lacks key column 'c' at $ {PLACE}" == dead.reason
 
     def test_null_that_did_not_change(self) -> None:
         """If the message does not list the key column as changed, no row was removed."""
@@ -307,7 +307,7 @@ class TestKey:
         change = RowChange("u", ORDERS, WRITER, {"a": 5}, {"a": 6, "b": 2}, key_columns=("a", "b"), key_kind="primary")
         dead = dead_of(translate(Changes([change])))
         assert ErrorCode.KEY_CHANGE_INCOMPLETE == dead.code
-        assert f"scripted: the key changed, but the before image lacks its column 'b' at $ {PLACE}" == dead.reason
+        assert f"scripted: the key changed, but the before image lacks key column 'b' at $ {PLACE}" == dead.reason
 
     @pytest.mark.requirement("canal.reject.6", "dts_avro.reject.6")
     @pytest.mark.parametrize("op", ["r", "c", "u", "d"])
@@ -317,7 +317,10 @@ class TestKey:
         change = RowChange(op, ORDERS, WRITER, {"a": 1}, {"a": 2}, key_columns=("a", "id"), issues=issues)
         dead = dead_of(translate(Changes([change])))
         assert ErrorCode.INVALID_FIELD == dead.code
-        assert f"scripted: key column 'id' has no faithful form (BAD) at $ {PLACE}" == dead.reason
+        assert (
+            f"scripted: key column 'id' has a value that cannot be represented exactly (BAD) at $ {PLACE}"
+            == dead.reason
+        )
 
     @pytest.mark.parametrize("assumption", ["TZ_OVERLAP", "TZ_GAP"])
     def test_column_with_two_readings(self, assumption: str) -> None:
@@ -325,7 +328,7 @@ class TestKey:
         change = RowChange("c", ORDERS, WRITER, after={"at": "x"}, key_columns=("at",), notes=[f"{assumption}=at"])
         dead = dead_of(translate(Changes([change])))
         assert ErrorCode.INVALID_FIELD == dead.code
-        assert "key column 'at' has a local time that occurs twice or never in its time zone" in dead.reason
+        assert "key column 'at' contains a local time that occurs twice or never in its time zone" in dead.reason
         event = event_of("c", None, {"id": 7, "at": "x"}, notes=[f"{assumption}=at"])
         assert ('{"id":7}', [f"{assumption}=at"]) == (event.key, event.notes)
 
@@ -571,13 +574,15 @@ class TestDeadLetters:
         """The reason names the missing metadata and what to do."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("8FB9"))
         assert ErrorCode.SCHEMA_MISSING == dead.code
-        assert "metadata '8FB9' was not learned in time; replay when its metadata message has arrived" in dead.reason
+        assert (
+            "metadata '8FB9' was not learned in time. Replay this message once its metadata message has arrived"
+        ) in dead.reason
 
     def test_missing_schema_of_a_registry(self) -> None:
         """No message provides it."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).missing(MESSAGE, Needs("registry/7", 7))
         assert ErrorCode.SCHEMA_MISSING == dead.code
-        assert "schema 7 of a schema registry is not known; provide it with --schemas FILE" in dead.reason
+        assert "schema 7 of the schema registry is unknown; provide it with --schemas FILE (topic raw" in dead.reason
 
     def test_a_reason_is_bounded(self) -> None:
         """However long a name in a message is, its dead letter is short and still has the position."""
@@ -590,7 +595,7 @@ class TestDeadLetters:
         """The error for a record that does not fit its topic has the topic and both sizes."""
         dead = Translator("shop", Scripted(Skip("x")), Limits()).too_large(MESSAGE, "out", 11, 10)
         assert ErrorCode.TOO_LARGE == dead.code
-        assert "a record has 11 bytes, but topic out allows 10 (max.message.bytes)" in dead.reason
+        assert "a record has 11 bytes, but topic out only allows 10 (max.message.bytes) (topic raw" in dead.reason
 
 
 def _interrupted(message: Message) -> Outcome:

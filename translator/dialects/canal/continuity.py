@@ -194,8 +194,9 @@ class ContinuityGuard:
             f"canal: source {self._source}, table {quote(f'{table.db}.{table.table}', 200)}, topic {message.topic}, "
             f"partition {message.partition}: the change at offset {message.offset} (row {change.row}) contradicts "
             f"the change at offset {evidence}. As declared, in the message at offset {wrong} {reading}; according "
-            f"to the other message, {_OTHER[reading]}. {differ_text}{self._unconfirmed[reading].text(message.offset)} "
-            f"Correct {self._remedy}, then translate those offsets again"
+            f"to the other message, {_OTHER[reading]}. "
+            f"{differ_text}{self._unconfirmed[reading].text(message.offset)} Correct {self._remedy}, then translate "
+            "these offsets again"
         )
         return Finding(text, self._fatal)
 
@@ -261,7 +262,7 @@ class ContinuityGuard:
             self._horizon = max(self._horizon, forgotten.commit or -1)
 
     def _begin(self, change: RowEvidence) -> None:
-        """Set the time of the first change since the state was reset, for all tables or for one table."""
+        """Record the time of the first change since the state was reset, for all tables or for one table."""
         if self._anew and change.ts_commit_us is not None:
             self._horizon, self._anew = max(self._horizon, change.ts_commit_us), False
 
@@ -277,8 +278,9 @@ class ContinuityGuard:
         return known.pairs if len(known.pairs) >= SAME_SECOND else known.pairs | new
 
     def _announced(self, change: OtherChange) -> None:
-        """Forget the rows in the table of a DDL statement, because they are unknown now. If the statement can affect
-        other tables or contains rows, forget all rows.
+        """Discard the known rows of the table in a DDL statement, because they may have changed.
+
+        If the statement can affect other tables or contains rows, discard all known rows.
         """
         if change.ddl is not None:
             one = change.ddl.parsed and len(change.ddl.tables or ()) == 1 and not change.notes

@@ -58,7 +58,7 @@ from translator.message import (
 )
 
 _NOT_TRANSLATED: Mapping[str, str] = {
-    "XAROLLBACK": "the rows of this XA transaction were sent when it was prepared but never committed: undo them",
+    "XAROLLBACK": "the XA transaction was rolled back, but its rows were sent when it was prepared; undo these rows",
     "GTID": "canal never writes this type to a topic",
     "MHEARTBEAT": "canal never writes this type to a topic",
 }
@@ -114,12 +114,13 @@ class Canal:
         found = []
         if self._auto:
             found.append(
-                "profile auto does not name the writer: updates that several writers would mean differently become "
+                "profile auto does not identify the writer, so updates whose meaning depends on the writer become "
                 "dead letters (AMBIGUOUS_VARIANT)"
             )
         if self._options.timezone is None:
             found.append(
-                "options.timezone is not set: TIMESTAMP columns stay local times without a zone (note TZ_UNKNOWN)"
+                "options.timezone is not set, so TIMESTAMP columns are translated as local times without a "
+                "time zone (note TZ_UNKNOWN)"
             )
         return found
 
@@ -130,7 +131,8 @@ class Canal:
             FatalError: always, because the document belongs to another dialect.
         """
         raise FatalError(
-            "canal: learns no metadata, but the metadata topic contains a document of another dialect for this source"
+            "canal does not use metadata, but the metadata topic contains a document from another dialect for "
+            "this source"
         )
 
     def decode(self, message: Message) -> Outcome:
@@ -200,7 +202,7 @@ class Canal:
         """
         for name in ("data", "old"):
             if has_rows(field(body, name, list, "$", optional=True) or ()):
-                reason = f"type {head.type} with rows; only {', '.join(OPERATIONS)} can have rows"
+                reason = f"a message of type {head.type} has rows, but only {', '.join(OPERATIONS)} can have rows"
                 raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{name}")
         if head.type == XA_COMMIT:
             return [end_of_xa(head)]
@@ -208,7 +210,7 @@ class Canal:
 
     def _rows(self, head: Head, body: JsonObject, sent: SentJson, topic: str) -> list[Change]:
         if field(body, "isDdl", bool, "$", optional=True):
-            raise MessageError(ErrorCode.INVALID_FIELD, f"type {head.type} with isDdl true", path="$.isDdl")
+            raise MessageError(ErrorCode.INVALID_FIELD, f"a message of type {head.type} has isDdl true", path="$.isDdl")
         data = read_data(body, self._limits, self._form, sent)
         old = read_old(body, self._limits, self._form, sent)
         if not data and not has_rows(old):
@@ -240,7 +242,7 @@ def _bodies(parsed: Sequence[Any]) -> list[Any]:
     bodies: list[Any] = []
     for value in parsed:
         if value == []:
-            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "the value is an empty JSON array without a message")
+            raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "the value is an empty JSON array and contains no message")
         bodies += value if isinstance(value, list) else [value]
     return bodies
 
@@ -262,11 +264,11 @@ def _table_unknown(profile: str, topic: str) -> MessageError:
     operator.
     """
     if PROFILES[profile].native_cells:
-        reason = f"and topic {quote(topic, 249)} is not in the option topics, which defines the tables of such messages"
+        reason = f"and topic {quote(topic, 249)} is not in the option topics, which assigns tables to such messages"
     else:
         reason = (
-            f"which profile {profile} always does; if Flink's or SeaTunnel's own sink wrote it, declare profile"
-            " flink_cdc, and the table with the option topics"
+            f"which profile {profile} requires; if the sink of Flink or SeaTunnel wrote it, declare profile "
+            "flink_cdc, and declare the table with the option topics"
         )
     return MessageError(
         ErrorCode.TABLE_UNKNOWN, f"the message does not contain the name of its table, {reason}", path="$.table"
@@ -276,7 +278,7 @@ def _table_unknown(profile: str, topic: str) -> MessageError:
 def _watermark(head: Head) -> OtherChange:
     """Return a watermark: TiCDC has sent everything committed before it (§5). A watermark is progress, not data."""
     if head.tidb is None or head.tidb.watermark_ts is None:
-        reason = f"type {head.type} without the time up to which everything was sent"
+        reason = f"a message of type {head.type} lacks the time up to which everything was sent"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$._tidb.watermarkTs")
     change = OtherChange("watermark", head.declared_writer)
     change.ts_commit_us, change.ts_capture_us = head.ts_commit_us, head.ts_capture_us
@@ -287,7 +289,9 @@ def _watermark(head: Head) -> OtherChange:
 def _count_through(changes: Sequence[Change], limits: Limits) -> None:
     """Number the rows in a record with several messages as if all rows were in one message."""
     if len(changes) > limits.rows:
-        reason = f"the record has {len(changes)} rows and statements, but only {limits.rows} are allowed (limits.rows)"
+        reason = (
+            f"the record contains {len(changes)} rows and statements, but only {limits.rows} are allowed (limits.rows)"
+        )
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     rows = [change for change in changes if isinstance(change, RowChange)]
     for index, change in enumerate(rows):

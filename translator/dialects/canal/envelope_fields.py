@@ -38,11 +38,11 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def key_only(self) -> bool:
-        """Return whether the images contain only the key, because the row was too large (§10)."""
+        """Return whether the images contain only the key because the row was too large (§10)."""
         return self.tidb is not None and self.tidb.only_handle_key
 
     def in_table(self, table: TableName | None) -> Head:
-        """Return the head for a message that has no table name, with the table configured for its topic."""
+        """Return the head of a message without a table name, using the table that is configured for its topic."""
         if self.table is not None or table is None:
             return self
         named = table if table.db is not None else TableName(self.db, None, table.table)
@@ -50,7 +50,7 @@ class Head(Struct, frozen=True, gc=False):
 
     @property
     def declared_writer(self) -> Writer:
-        """Return the writer if the message's shape adds nothing to the declaration."""
+        """Return the writer of a message whose shape reveals nothing beyond the declaration."""
         return Writer(self.era.variant, self.era.basis, DBMS)
 
 
@@ -96,6 +96,6 @@ def _db(body: JsonObject) -> str | None:
 def _time(body: JsonObject, name: str) -> int | None:
     value: int | None = field(body, name, int, "$", optional=True)
     if value is not None and not 0 <= value < END:
-        reason = f"{name} is not a time since 1970 in seconds, milliseconds or microseconds: it must be 0 to {END - 1}"
+        reason = f"{name} is not a time in seconds, milliseconds or microseconds since 1970; expected 0 to {END - 1}"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     return value

@@ -35,10 +35,10 @@ _FULL_OLD = "the UPDATE lists all columns in old, unchanged ones too"
 
 
 class _Proof(Struct, frozen=True):
-    """A message that contradicts a profile.
+    """A message that contradicts the declared profile.
 
     Args:
-        met: the message's property, as text.
+        met: the property that was found in the message, as text.
         expected: the corresponding property of the declared writer's messages.
         declare: the profiles whose writers send such messages.
     """
@@ -49,7 +49,7 @@ class _Proof(Struct, frozen=True):
 
 
 def _proof(profile: str, change: RowEvidence) -> _Proof | None:
-    """Return the proof against the declared profile that a row contains, or None."""
+    """Return a row's proof that the declared profile is wrong, or None."""
     notes = change.notes
     if change.op == "u" and OLD_LISTS_UNCHANGED in notes:
         return _Proof(_FULL_OLD, "lists only the changed ones", f"{_OF_OLD}, dts, ticdc, flink_cdc or ckafka")
@@ -95,7 +95,7 @@ class DeclaredForms:
         return None
 
     def read_update(self, offset: int) -> None:
-        """Store the position of the last UPDATE that was read as declared."""
+        """Store the position of the last UPDATE that was read according to the declared profile."""
         self._update = offset
 
     def _finding(self, message: Message, change: RowEvidence, proof: _Proof) -> Finding | None:
@@ -105,16 +105,17 @@ class DeclaredForms:
         table = quote(f"{change.table.db}.{change.table.table}", 200)
         at = f"partition {message.partition}, offset {message.offset} (row {change.row})"
         text = (
-            f"canal: source {self._source}, table {table}, topic {message.topic}, {at}: {proof.met}, but the declared "
-            f"writer (profile {self._profile}) {proof.expected}. So another writer sent it, and its UPDATEs could have "
-            f"data and old the other way round. {self._earlier(message.offset)} Declare the writer: {proof.declare}; "
-            f"`translator init` shows the evidence. Then translate the UPDATEs of this partition again"
+            f"canal: source {self._source}, table {table}, topic {message.topic}, {at}: {proof.met}, but the "
+            f"declared writer (profile {self._profile}) {proof.expected}. Another writer must have sent it, so data "
+            f"and old may be swapped in its UPDATEs. {self._earlier(message.offset)} Declare the writer: "
+            f"{proof.declare}; `translator init` shows the evidence. Then translate the UPDATEs of this partition "
+            "again"
         )
         return Finding(text, self._fatal)
 
     def _last_update(self, offset: int) -> str:
         if self._update is None:
-            return "No UPDATE of this partition was read since the start."
+            return "No UPDATE from this partition has been read since the start."
         return f"The last UPDATE before it, at offset {self._update}, was read as declared."
 
     def _in_order(self, message: Message, change: RowEvidence) -> Finding | None:
@@ -132,8 +133,8 @@ class DeclaredForms:
 
 def _two_writers(message: Message, current: int) -> Finding:
     text = (
-        f"a DELETE in the form from before March 2022, after one in the new form at offset {current}; "
-        "two instances seem to write to this partition"
+        f"a DELETE has the form from before March 2022, but follows one in the new form at offset {current}; two "
+        "instances seem to write to this partition"
     )
     return _hint(message, text)
 
@@ -193,15 +194,18 @@ class UndeclaredFormGuard:
             self._current = message.offset if self._current is None else self._current
             if _LEGACY not in self._reported:
                 return None
-            text = "a DELETE with its row in data, after some with theirs in old; if Alibaba DTS is the writer, declare"
+            text = (
+                "this DELETE has its row in data, but earlier ones had theirs in old; if Alibaba DTS is the "
+                "writer, declare"
+            )
             return self._once("restarted", _hint(message, f"{text} {_RESTARTED}, restarted between them"))
         if self._current is not None:
             return self._once("order", _two_writers(message, self._current))
         text = (
-            "a DELETE with its row in old: Alibaba DTS from before March 2022 and Huawei DRS write this, and their "
-            "UPDATEs have opposite meanings. Check an UPDATE whose result you know. If data has the row after it, "
-            "declare profile drs. If data has the row before it, declare dts_legacy, or dts with the option instance. "
-            "Then replay the UPDATEs that are dead letters now"
+            "this DELETE has its row in old. Both Alibaba DTS (before March 2022) and Huawei DRS write such "
+            "DELETEs, but their UPDATEs have opposite meanings. Check an UPDATE whose result you know. If data "
+            "contains the new row, declare profile drs. If data contains the old row, declare dts_legacy, or dts "
+            "with the option instance. Then replay the UPDATEs that became dead letters"
         )
         return self._once(_LEGACY, _hint(message, text))
 

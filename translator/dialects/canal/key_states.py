@@ -34,11 +34,11 @@ class KeyState(Struct, gc=False):
     """The pairs of images in all updates to the key with this commit time."""
 
     def may_postdate(self, commit: int | None, pair: Pair | None, horizon: int) -> bool:
-        """Return whether a change can be older than this state because it was sent again or is part of a snapshot.
+        """Return whether a change may be older than this state, because it was sent again or is part of a snapshot.
 
         Args:
             pair: the images in an undecided update. Other changes in the same second cannot be distinguished.
-            horizon: the last second that is not remembered completely.
+            horizon: the last second whose changes are not all stored.
         """
         if self.snapshot:
             return self.commit is None or commit is None or commit <= self.commit

@@ -54,10 +54,10 @@ def check_writer(body: JsonObject, profile: str) -> None:
     for mark, path, named in met:
         if profile not in named.profiles:
             advice = f"declare profile {named.profiles[0]}" if named.profiles else "no profile supports its messages"
-            reason = f"{named.writer} wrote it ({mark}), but profile {profile} is declared; {advice}"
+            reason = f"it was written by {named.writer} ({mark}), but profile {profile} is declared; {advice}"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=path)
     if body.get("pgType"):
-        reason = "Volcengine DTS read it from PostgreSQL (member pgType); only messages about MySQL are supported"
+        reason = "Volcengine DTS read it from PostgreSQL (member pgType), but only messages from MySQL are supported"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.pgType")
 
 
@@ -81,7 +81,7 @@ def check_format(body: JsonObject) -> None:
     """
     for member, format_ in FOREIGN.items():
         if member in body:
-            reason = f"not a type of Canal JSON; its member {member} indicates a message of {format_}"
+            reason = f"the message is not Canal JSON; its member {member} suggests that it is from {format_}"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.{member}")
 
 
@@ -145,7 +145,7 @@ MARKS: tuple[WriterMark, ...] = (
     WriterMark("id 0", _zero_id, ("oss",), "ticdc", "inferred", legacy=False),
     WriterMark("none of id, es, ts and sqlType", _bare, ("oss", "ckafka"), "flink_cdc", "inferred", legacy=False),
     # Only `auto` checks this mark. Profiles whose writers do not write such cells reject the cells when they read rows.
-    WriterMark("cells that are not text", _native_cells, (), "flink_cdc", "inferred", legacy=False),
+    WriterMark("cells that are not strings", _native_cells, (), "flink_cdc", "inferred", legacy=False),
     WriterMark("es not in whole seconds", _milliseconds, ("oss",), "dts", "inferred", legacy=True),
 )
 """The marks, sorted by how specific they are. The first one found applies."""

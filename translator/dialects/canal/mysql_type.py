@@ -55,7 +55,7 @@ OTHER_NAMES_OF_TEXT = (
     "long character varying",
 )
 _NAMES = frozenset(tuple(name.split()) for name in (*OTHER_NAMES_OF_TEXT, "double precision", "long varbinary"))
-"""Names with several words. The longest match applies."""
+"""Type names that consist of several words. The longest match applies."""
 _DIGITS = 5
 """Maximum number of digits in a number in a MySQL type. The greatest such number is a VARCHAR length, 65535."""
 

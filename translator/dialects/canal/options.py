@@ -81,7 +81,7 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     continuity: Continuity | None = None
-    """None uses the default for the writer: on for Alibaba DTS, off for all others."""
+    """None means the writer's default: on for Alibaba DTS, off for all other writers."""
 
 
 def check_declared(options: Mapping[str, Any]) -> None:
@@ -92,10 +92,10 @@ def check_declared(options: Mapping[str, Any]) -> None:
     """
     if options.get("profile") is None:
         raise ConfigError(
-            "canal: options.profile is missing. Messages do not identify their writer, and writers disagree about "
-            "which of `data` and `old` is the row after an UPDATE. The wrong profile swaps the two without an "
-            f"error. Declare one of {', '.join(PROFILES)}; `translator init` reads your topics and proposes one, "
-            "with its evidence"
+            "canal: options.profile is required. Messages do not identify their writer, and writers disagree on "
+            "whether `data` or `old` contains the row after an UPDATE. With the wrong profile, the two are silently "
+            f"swapped. Set it to one of {', '.join(PROFILES)}; `translator init` reads your topics and proposes "
+            "one, with its evidence"
         )
 
 
@@ -108,15 +108,17 @@ def check(options: Options) -> None:
     if options.profile not in PROFILES:
         raise ConfigError(f"canal: {unknown('profile', options.profile, PROFILES)}")
     if options.instance is not None and options.profile != "dts":
-        raise ConfigError(f"canal: instance belongs to profile dts, not {options.profile}")
+        raise ConfigError(f"canal: instance is only for profile dts, not for {options.profile}")
     if options.handle_key_only == "unavailable" and not PROFILES[options.profile].tidb:
-        raise ConfigError(f"canal: handle_key_only belongs to the profiles ticdc and auto, not {options.profile}")
+        raise ConfigError(f"canal: handle_key_only is only for the profiles ticdc and auto, not for {options.profile}")
     if options.topics is not None and not PROFILES[options.profile].native_cells:
         allowed = "flink_cdc, ckafka and auto"
-        reason = f"topics belongs to the profiles {allowed}, not {options.profile}, whose messages contain a table name"
+        reason = (
+            f"topics is only for the profiles {allowed}, not for {options.profile}, whose messages contain a table name"
+        )
         raise ConfigError(f"canal: {reason}")
     if options.restart_tolerance < timedelta(0):
-        raise ConfigError("canal: restart_tolerance is negative")
+        raise ConfigError("canal: restart_tolerance must not be negative")
     if options.timezone is not None:
         try:
             zone(options.timezone)

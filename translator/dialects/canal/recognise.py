@@ -62,9 +62,9 @@ def _profile(bodies: Sequence[Body], directions: Sequence[Trait]) -> Proposal:
 
 
 def _of_nearly_all(bodies: Sequence[Body]) -> tuple[list[str], str | None]:
-    """Return the profiles that nearly all messages fit, and a description of the few messages that do not.
+    """Return the profiles that nearly all messages match, and a description of the few messages that do not match.
 
-    The side on which a DELETE has its row is never ignored, because a restarted instance changes it.
+    The field in which a DELETE has its row is never ignored, because it changes when an instance is restarted.
     """
     misfits: Counter[str] = Counter()
     traits = {trait.words: [trait.seen(body) for body in bodies] for trait in _TRAITS}
@@ -76,7 +76,7 @@ def _of_nearly_all(bodies: Sequence[Body]) -> tuple[list[str], str | None]:
     if fewest > len(bodies) * _ODD_SHARE or {_LEGACY, _CURRENT} & {*odd}:
         return [], None
     words = "; ".join(trait.words for trait in odd)
-    return left, f"{len(bodies) - fewest} of {len(bodies)} messages fit, the others do not ({words})"
+    return left, f"only {len(bodies) - fewest} of {len(bodies)} messages match ({words})"
 
 
 def _contradicts_itself(sample: Sequence[ReadMessage], profile: str) -> bool:
@@ -109,15 +109,15 @@ def _left_to_the_operator(
 ) -> Iterator[Proposal]:
     if "TZ_UNKNOWN" in notes_of(sample):
         why = (
-            "TIMESTAMP columns are printed in the time zone of the writer's JVM, such as Asia/Shanghai, which is not "
-            "in messages"
+            "TIMESTAMP columns are written in the time zone of the writer's JVM, such as Asia/Shanghai, which the "
+            "messages do not contain"
         )
         yield Proposal("timezone", None, "unknown", why)
     if any(_deleted_in_old(body) for body in bodies):
         why = (
-            "Alibaba DTS from before March 2022 and Huawei DRS put a deleted row into old, and their UPDATEs have "
-            "opposite meanings. Check an UPDATE whose result you know: if data is the row after it, declare drs. "
-            "Otherwise declare dts_legacy, whose UPDATE means data_is_before according to the vendor"
+            "both Alibaba DTS (before March 2022) and Huawei DRS put a deleted row into old, but their UPDATEs have "
+            "opposite meanings. Check an UPDATE whose result you know. If data contains the new row, declare drs. "
+            "Otherwise declare dts_legacy, whose UPDATEs, according to the vendor, contain the old row in data"
         )
         if not direction_is_known:
             yield Proposal("legacy_update_direction", None, "unknown", why)
@@ -126,7 +126,7 @@ def _left_to_the_operator(
     names = {f"{body.get('database')}.{body.get('table')}" for body in bodies if body.get("table") in _HEARTBEATS}
     for name in sorted(names):
         yield Proposal(
-            "heartbeat_tables", None, "unknown", f"{name} may be a heartbeat table of the server: list it in that case"
+            "heartbeat_tables", None, "unknown", f"{name} may be a heartbeat table of the server; if so, list it"
         )
 
 
@@ -216,27 +216,31 @@ _TRAITS: Sequence[Trait] = (
     _HUAWEI,
     _CONNECTOR,
     Trait(
-        "an UPDATE whose old has only changed columns",
+        "an UPDATE with only the changed columns in old",
         _changes_alone,
         frozenset({"dts_legacy", "drs", "flink_cdc", "ckafka"}),
     ),
-    Trait("cells that are not text", _not_text, _all_but("flink_cdc", "ckafka")),
+    Trait("cells that are not strings", _not_text, _all_but("flink_cdc", "ckafka")),
     Trait("TIMESTAMP as seconds since 1970", _epoch_timestamps, _all_but("drs")),
     Trait("types of columns", lambda body: bool(body.get("mysqlType")), frozenset({"flink_cdc", "ckafka"})),
-    Trait("an id that counts", lambda body: bool(body.get("id")), frozenset({"ticdc", "flink_cdc", "ckafka"})),
-    Trait("the gtid of one transaction", _one_transaction, frozenset({"oss", "drs", "ckafka"})),
-    Trait("the gtids of all transactions", _many_transactions, frozenset({"dts", "dts_legacy", "drs", "ckafka"})),
+    Trait(
+        "an id that increases by one", lambda body: bool(body.get("id")), frozenset({"ticdc", "flink_cdc", "ckafka"})
+    ),
+    Trait("a gtid of a single transaction", _one_transaction, frozenset({"oss", "drs", "ckafka"})),
+    Trait("a gtid set of all transactions", _many_transactions, frozenset({"dts", "dts_legacy", "drs", "ckafka"})),
     *_MARKS.values(),
 )
 
 _DIRECTIONS: Mapping[str, Trait] = {
-    "dts": Trait("updates that fit only with data as the row before", lambda _: False, _all_but("dts_legacy")),
-    "dts_legacy": Trait("updates that fit only with data as the row after", lambda _: False, frozenset({"dts_legacy"})),
+    "dts": Trait("updates that are only consistent if data is the row before", lambda _: False, _all_but("dts_legacy")),
+    "dts_legacy": Trait(
+        "updates that are only consistent if data is the row after", lambda _: False, frozenset({"dts_legacy"})
+    ),
 }
 """By profile: the trait of a sample that contradicts itself when it is read with that profile."""
 
 _ODD_SHARE = 0.05
-"""The share of a sample that can be damaged, or from another writer, without affecting the choice of profile."""
+"""The fraction of a sample that can be damaged or from another writer without affecting the choice of profile."""
 
 # If all traits in a set occur and nothing excludes the profile, no other writer is possible.
 _PROOFS: Mapping[str, Sequence[Trait]] = {

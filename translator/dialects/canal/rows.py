@@ -62,7 +62,7 @@ def _array(body: JsonObject, name: str, limits: Limits, form: RowForm) -> list[A
     if isinstance(body.get(name), dict):
         if form.objects:
             return [body[name]]
-        reason = f"{name} is a JSON object, not an array; if SeaTunnel's sink wrote it, set object_rows: true"
+        reason = f"{name} is a JSON object, not an array; if SeaTunnel's sink is the writer, set object_rows: true"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=f"$.{name}")
     rows: list[Any] = field(body, name, list, "$", optional=True) or []
     if len(rows) > limits.rows:
@@ -79,9 +79,9 @@ def _checked(row: Mapping[str, object], path: str, limits: Limits, form: RowForm
     if not _TEXT_OR_NULL.issuperset(map(type, row.values())):
         name, cell = next((name, cell) for name, cell in row.items() if type(cell) not in _TEXT_OR_NULL)
         reason = (
-            f"column {quote(name)} is a JSON {json_type(cell)}; canal, DTS and TiCDC write only strings and null."
-            " If Flink, Flink CDC or SeaTunnel wrote it, declare profile flink_cdc; if Tencent's CKafka"
-            " connector did, ckafka"
+            f"column {quote(name)} is a JSON {json_type(cell)}, but canal, DTS and TiCDC only write strings and "
+            "null. If the writer is Flink, Flink CDC or SeaTunnel, declare profile flink_cdc. If it is Tencent's "
+            "CKafka connector, declare ckafka"
         )
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
     return row
@@ -93,7 +93,7 @@ def _nested_as_text(row: Mapping[str, object], source: SentJson) -> Row:
 
 def _check_width(columns: Mapping[str, object], path: str, limits: Limits) -> None:
     if len(columns) > limits.columns:
-        reason = f"{len(columns)} columns, but only {limits.columns} are allowed (limits.columns)"
+        reason = f"the row has {len(columns)} columns, but only {limits.columns} are allowed (limits.columns)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=path)
 
 
@@ -118,7 +118,7 @@ def read_pk_names(body: JsonObject, limits: Limits) -> tuple[str, ...]:
     if len(set(names)) < len(names):
         raise MessageError(ErrorCode.INVALID_FIELD, "a key column is listed twice", path="$.pkNames")
     if len(names) > limits.columns:
-        reason = f"{len(names)} key columns, but only {limits.columns} are allowed (limits.columns)"
+        reason = f"the message has {len(names)} key columns, but only {limits.columns} are allowed (limits.columns)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path="$.pkNames")
     return tuple(names)
 

@@ -49,7 +49,7 @@ def statement(head: Head, spelling: Spelling) -> list[Change]:
         MessageError: the message contains no SQL text.
     """
     if head.sql is None:
-        raise MessageError(ErrorCode.MISSING_FIELD, f"type {head.type} without SQL text", path="$.sql")
+        raise MessageError(ErrorCode.MISSING_FIELD, f"a message of type {head.type} has no SQL text", path="$.sql")
     read = _read(head.sql)
     if head.type in _TRUNCATES and head.table is not None and read is not None and _truncates(read, head.table):
         return [_placed(head, RowChange("t", head.table, head.declared_writer))]
@@ -88,10 +88,10 @@ def statement_in_place_of_rows(head: Head, spelling: Spelling) -> list[Change]:
         MessageError: the message contains neither a row nor a text, or the database never logs this type as text.
     """
     if head.sql is None:
-        reason = f"type {head.type} without rows and without SQL"
+        reason = f"a message of type {head.type} has neither rows nor SQL"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.data")
     if head.type not in _ROW_STATEMENTS:
-        reason = f"type {head.type} with SQL text instead of rows; no writer is known to send this"
+        reason = f"a message of type {head.type} has SQL text instead of rows, which no known writer sends"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.sql")
     return _announced(head, head.sql, _read(head.sql), rows_changed_by(head.sql, MYSQL), spelling)
 

@@ -34,10 +34,10 @@ def read_tidb(body: JsonObject) -> Tidb | None:
         return None
     if field(sent, "claimCheckLocation", str, "$._tidb", optional=True):
         reason = (
-            "TiCDC put the row into its claim-check storage, and the message contains only the location. Let TiCDC "
-            "send larger messages (max-message-bytes), or the key instead of such a row "
-            "(large-message-handle-option: handle-key-only, read with the option handle_key_only: unavailable), "
-            "and load the row from the source"
+            "TiCDC stored the row in its claim-check storage, and the message contains only its location. Configure "
+            "TiCDC to send larger messages (max-message-bytes), or to send only the keys of such rows "
+            "(large-message-handle-option: handle-key-only, and here the option handle_key_only: unavailable). Then "
+            "load the row from the source"
         )
         raise MessageError(ErrorCode.ROW_NOT_SENT, reason, path="$._tidb.claimCheckLocation")
     return Tidb(
@@ -65,10 +65,10 @@ def check_key_only(rows: Sequence[Row], schema: TableSchema | None, *, wanted: b
     else:
         stray = next((name for row in rows for name in row if name not in schema.column_names), None)
         if stray is not None:
-            remedy = f"declare all columns of the table (tables:); column {quote(stray)} is not among them"
+            remedy = f"declare all columns of the table (tables:); column {quote(stray)} is missing there"
     if remedy is not None:
         reason = (
-            "the row was too large for TiCDC, which sent only its key. Let TiCDC send larger messages"
-            f" (max-message-bytes), or {remedy}; then load the row from the source"
+            "the row was too large for TiCDC, which sent only its key. Configure TiCDC to send larger messages "
+            f"(max-message-bytes), or {remedy}. Then load the row from the source"
         )
         raise MessageError(ErrorCode.ROW_NOT_SENT, reason, path="$._tidb.onlyHandleKey")

@@ -203,7 +203,7 @@ def _labelled(read: Callable[[Sequence[str], str, object], str], type_: MysqlTyp
 
 
 def _no_labels(canonical: str, spelling: Spelling) -> Coding:
-    """For labels that the declaration cannot contain, the messages have numbers."""
+    """The messages contain numbers for labels that the declaration cannot represent."""
     return plain(canonical) if spelling.labels == "text" else Coding(canonical, without_labels)
 
 

@@ -44,14 +44,16 @@ class Unconfirmed:
             self._dropped, self._first = 0, None
 
     def text(self, before: int) -> str:
-        """Describe the messages before an offset: their number and their offsets."""
+        """Return a sentence with the number and the offsets of the messages before an offset."""
         offsets = [offset for offset in self._rows if offset != before]
         if not offsets:
-            return "Every earlier update of this partition since the start with the same reading was confirmed."
+            return (
+                "Since the start, every earlier update of this partition that was read the same way has been confirmed."
+            )
         more = f", and {self._dropped} not stored, from offset {self._first} on" if self._dropped else ""
         return (
-            f"{len(offsets) + self._dropped} earlier message(s) of this partition since the start had the same "
-            f"reading and were written without confirmation: offsets {', '.join(_ranges(sorted(offsets)))}{more}."
+            f"Since the start, {len(offsets) + self._dropped} earlier message(s) of this partition were read the "
+            f"same way and written without confirmation: offsets {', '.join(_ranges(sorted(offsets)))}{more}. "
         )
 
 

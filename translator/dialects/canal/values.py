@@ -88,7 +88,7 @@ def json_text(value: object) -> str:
 
 
 _BYTE_ORDERS = ("\0", "\1")
-"""The first byte in any WKB."""
+"""The first byte of every WKB value."""
 
 
 def wkb(value: object) -> Scalar:

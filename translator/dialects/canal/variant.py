@@ -77,7 +77,10 @@ _LEGACY: Mapping[str, Era] = {
     "old_is_before": Era("dts_legacy", "declared", "after", alibaba=True),
 }
 _NEAR = "its ts is missing or too close to the restart to determine which is which"
-_AUTO = "a single message does not show which one is the row before: declare the writer instead of using profile auto"
+_AUTO = (
+    "a single message does not show which one is the row before the change; declare the writer instead of using "
+    "profile auto"
+)
 
 
 def era_of(options: Options) -> EraOf:
@@ -141,7 +144,7 @@ def era_by_marks(era: Era, profile: str, type_: str, body: JsonObject) -> Era:
     if profile == "auto":
         return Era(mark.variant, mark.basis, None, _AUTO, no_dts=mark.variant == _FLINK)
     doubt = (
-        f"its mark ({mark.words}) shows another writer than the declared one: declare that writer"
+        f"its mark ({mark.words}) shows that it was not sent by the declared writer; declare the actual writer"
         if mark.legacy
         else None
     )
@@ -190,7 +193,7 @@ class Images(Struct, frozen=True):
 
     @property
     def first(self) -> Row:
-        """The first row of the after image, if that exists. A before image without an after image has no empty rows."""
+        """The first row of the after image, if it exists. If only a before image exists, none of its rows is empty."""
         rows = self.after or self.before
         return (rows[0] if rows else None) or {}
 
@@ -245,7 +248,9 @@ def _after_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Image
     be mistaken for another.
     """
     if era.data_is is None and not era.alibaba:
-        reason = "a new row has its image in old; no writer is known to do this: declare the writer, or correct it"
+        reason = (
+            "a new row has its image in old, which no known writer does; declare the writer, or correct the declaration"
+        )
         raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, reason, path="$.old")
     return Images(None, _complete(old), "dts_legacy", "inferred", (*_conflict(era, "dts_legacy"), IMAGE_IN_OLD))
 
@@ -268,13 +273,13 @@ def _before_in_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Imag
 
 def _before_in_both(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if list(data) != list(old):
-        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, "a DELETE has two different images, in data and in old")
+        raise MessageError(ErrorCode.AMBIGUOUS_VARIANT, "a DELETE has different images in data and old")
     return Images(data, None, era.variant, era.basis)
 
 
 def _update_without_old(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     """canal up to 1.1.6, or MINIMAL row images. From a legacy DTS instance, `data` would be the before image."""
-    return _after_alone("an UPDATE has rows in data only", data, era)
+    return _after_alone("an UPDATE has rows only in data", data, era)
 
 
 def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...] = ()) -> Images:
@@ -288,7 +293,7 @@ def _after_alone(met: str, data: Sequence[Row], era: Era, notes: tuple[str, ...]
 def _update(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if len(old) != len(data):
         # canal up to 1.1.6 left empty `old` entries out, so no pair can be trusted (§4.2).
-        met = f"data and old of an UPDATE differ in length ({len(data)} and {len(old)})"
+        met = f"data and old of an UPDATE have different lengths ({len(data)} and {len(old)})"
         return _after_alone(met, data, era, (OLD_LENGTH_MISMATCH,))
     if _all_columns(data, old):
         return _two_full_images(data, old, era)
@@ -304,7 +309,7 @@ def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
     for index, (row, old_row) in enumerate(zip(data, old, strict=True)):
         columns = old_row.keys() if old_row is not None else frozenset[str]()
         if not columns <= row.keys():
-            reason = "old has columns that data lacks in the same row"
+            reason = "old has columns that are missing from the same row in data"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$.old[{index}]")
         same = same and len(columns) == len(row)
     return same
@@ -313,7 +318,7 @@ def _all_columns(data: Sequence[Row], old: Sequence[OldRow]) -> bool:
 def _two_full_images(data: Sequence[Row], old: Sequence[OldRow], era: Era) -> Images:
     if era.doubt is not None:
         raise MessageError(
-            ErrorCode.AMBIGUOUS_VARIANT, f"an UPDATE has two images of the same columns, and {era.doubt}"
+            ErrorCode.AMBIGUOUS_VARIANT, f"an UPDATE has the same columns in both images, and {era.doubt}"
         )
     if era.data_is == "before":
         return Images(data, _complete(old), era.variant, era.basis, (SWAP_OLD_DATA,))
@@ -342,8 +347,8 @@ def _refuse(code: ErrorCode, reason: str) -> Rule:
     return rule
 
 
-_TWO_IMAGES = "a new row has two images, in data and in old; no writer is known to send this"
-_OLD_ONLY = "an UPDATE has rows in old only; no writer is known to send this"
+_TWO_IMAGES = "a new row has images in both data and old, which no known writer sends"
+_OLD_ONLY = "an UPDATE has rows only in old, which no known writer sends"
 
 _RULES: Mapping[tuple[str, bool, bool], Rule] = {
     # (type, rows in data, rows in old)

@@ -1,4 +1,4 @@
-"""Cells: where an image's values end, and what they contain (§1.3)."""
+"""Read the cells of an image: find the end of each value, and return its content (§1.3)."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ class DtsAvro:
 
     def learn(self, key: str, document: bytes) -> object:
         """Learn nothing, because every record describes itself."""
-        raise FatalError(f"{self.name} learns no metadata")
+        raise FatalError(f"{self.name} does not use metadata")
 
 
 def _transaction(record: DtsRecord, head: Head) -> OtherChange:

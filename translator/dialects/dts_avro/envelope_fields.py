@@ -52,7 +52,7 @@ def _writer(schema: str, source_type: str, server: str | None) -> Writer:
 
 _FIRST_MILLIS = 10**10
 _LAST_MILLIS = 10**14
-"""Beyond the year 5000: not a time."""
+"""Values from the year 5000 on do not count as times."""
 
 
 def time_us(time: int | None) -> int | None:

@@ -51,7 +51,7 @@ class Layout(Struct):
     converters: Converters
     """The same readers, by column name."""
     text_or_bytes: tuple[tuple[int, str], ...]
-    """Index and current type of each undeclared column whose number leaves its type open."""
+    """The index and the current type of each undeclared column whose type is not determined by its number."""
     schema: TableSchema
     key_columns: tuple[str, ...]
     notes: tuple[str, ...]
@@ -177,13 +177,14 @@ def _one(readers: Sequence[CellReader]) -> Converter:
 
 
 def _contrary(layout: Layout, images: Sequence[Image]) -> frozenset[int]:
-    """Return the columns with an open type that have a value with a different type than in the layout."""
+    """Return the columns whose type is not determined by their number and whose value does not match the type in the
+    layout."""
     contrary = []
     for index, type_ in layout.text_or_bytes:
         kinds = {kind for image in images if (kind := kind_of(image[index])) is not None}
         if len(kinds) > 1:
             name = quote(layout.names[index])
-            reason = f"column {name} has text in one image and bytes in the other"
+            reason = f"column {name} is text in one image and bytes in the other"
             raise MessageError(ErrorCode.INVALID_FIELD, reason, path="$.afterImages")
         if kinds and type_ not in kinds:
             contrary.append(index)

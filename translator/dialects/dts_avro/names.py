@@ -29,7 +29,8 @@ def place(object_name: str | None) -> ObjectName:
     parts = [part.replace(_ESCAPED_DOT, ".") for part in object_name.split(".")]
     if not all(parts) or len(parts) > 3:
         reason = (
-            f"objectName has {len(parts)} parts, {parts.count('')} of them empty; expected 1 to 3, none of them empty"
+            f"objectName has {len(parts)} parts, including {parts.count('')} empty parts; expected 1 to 3 "
+            "non-empty parts"
         )
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
     if len(parts) == 1:
@@ -45,6 +46,8 @@ def table_of_row(object_name: str | None) -> TableName:
     """
     table = place(object_name).table
     if table is None:
-        what = "contains only a database" if object_name else "is missing"
-        raise MessageError(ErrorCode.TABLE_UNKNOWN, f"objectName {what}, but a row needs its table", path=_PATH)
+        what = "contains only a database name" if object_name else "is missing"
+        raise MessageError(
+            ErrorCode.TABLE_UNKNOWN, f"objectName {what}, but a row event requires a table name", path=_PATH
+        )
     return table

@@ -66,7 +66,7 @@ class RecordReader:
         if at != len(data):
             born, end = kept_long(data[at : at + LONG_BYTES])
             if at + end != len(data):
-                raise Damage("unexpected bytes after the record")
+                raise Damage("the record is followed by unexpected bytes")
         return DtsRecord(
             VERSION_2 if born is None else VERSION_3,
             version,

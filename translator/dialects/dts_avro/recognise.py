@@ -1,4 +1,4 @@
-"""The options that a sample of DTS Avro leaves to the operator."""
+"""The options that cannot be determined from a sample of DTS Avro messages."""
 
 from __future__ import annotations
 
@@ -15,5 +15,5 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
     rows = (change for read in sample for change in read.changes if isinstance(change, RowChange))
     if all(change.key_columns for change in rows):
         return []
-    why = "a table has no primary key; true uses its first unique key, whose columns can be null"
+    why = "a table has no primary key; if true, its first unique key is used, whose columns can be null"
     return [Proposal("unique_key_as_key", None, "unknown", why)]

@@ -28,7 +28,7 @@ class Refusals:
             return MessageError(ErrorCode.LIMIT_EXCEEDED, f"{damage.reason} (limits.columns)", path=damage.path)
         except Damage as damage:
             return self._other_format(value, damage)
-        return MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8")
+        return MessageError(ErrorCode.MALFORMED_AVRO, "a string is not valid UTF-8")
 
     def _scan_whole(self, value: bytes) -> None:
         """Walk strictly over the bytes to find the fault and its position. Texts are not checked."""
@@ -46,15 +46,19 @@ class Refusals:
         if end > len(value):
             raise Damage(TRUNCATED)
         if end < len(value):
-            raise Damage(f"{len(value) - end} unexpected bytes after the record")
+            raise Damage(f"the record is followed by {len(value) - end} unexpected bytes")
 
     def _other_format(self, value: bytes, damage: Damage) -> MessageError:
         for looks_like, name in _OTHER_FORMATS:
             if looks_like(value):
-                return MessageError(ErrorCode.FRAMING, f"not a DTS record but {name}")
+                return MessageError(ErrorCode.FRAMING, f"the value is not a DTS record but {name}")
         if value[:1] == b"\0" and self._is_record(value[_CONFLUENT_PREFIX:]):
-            return MessageError(ErrorCode.FRAMING, "a DTS record with a Confluent prefix, which DTS never writes")
-        return MessageError(ErrorCode.MALFORMED_AVRO, f"not a DTS record: {damage.reason}", path=damage.path)
+            return MessageError(
+                ErrorCode.FRAMING, "the value is a DTS record with a Confluent prefix, which DTS never writes"
+            )
+        return MessageError(
+            ErrorCode.MALFORMED_AVRO, f"the value is not a DTS record: {damage.reason}", path=damage.path
+        )
 
     def _is_record(self, value: bytes) -> bool:
         try:
@@ -75,5 +79,11 @@ def _is_json(value: bytes) -> bool:
 _OTHER_FORMATS: tuple[tuple[Callable[[bytes], bool], str], ...] = (
     (lambda value: value.startswith(b"Obj\x01"), "an Avro container file"),
     (lambda value: value.startswith(b"\xc3\x01"), "Avro single-object encoding"),
-    (_is_json, "JSON: the DTS task writes Canal JSON or SharePlex JSON; set the dialect of the source to match"),
+    (
+        _is_json,
+        (
+            "JSON: the DTS task is configured to write Canal JSON or SharePlex JSON; set the source's dialect "
+            "accordingly"
+        ),
+    ),
 )

@@ -62,7 +62,7 @@ class RowReader:
         self._known: SizedMap[tuple[object, ...], Layout] = SizedMap(most=MOST_PACKED)
 
     def change(self, record: DtsRecord) -> RowChange:
-        """Return the record's only row."""
+        """Return the row in the record, which contains exactly one."""
         operation = ROWS[record.operation]
         fields = _fields(record)
         images, notes = _images(record, operation, len(fields.columns))
@@ -257,7 +257,7 @@ def _fields(record: DtsRecord) -> Fields:
     if isinstance(fields, Fields) and fields.columns:
         return fields
     if isinstance(fields, str):
-        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "fields is text, not a list of columns", path="$.fields")
+        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "fields is a string, not a list of columns", path="$.fields")
     if fields is None and record.source_type == MONGODB:
         return MONGODB_COLUMNS
     raise MessageError(ErrorCode.MISSING_FIELD, "a row has no columns", path="$.fields")

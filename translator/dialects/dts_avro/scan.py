@@ -111,4 +111,4 @@ def _blocks(data: bytes, at: int, item: Scan, max_items: int) -> int:
         for _ in range(count):
             at = item(data, at)
         if end is not None and end != at:
-            raise Damage("a block does not end where its size says")
+            raise Damage("the content of a block does not match the block's size")

@@ -89,7 +89,7 @@ def _renamed(target: ConcernedTables, names: Mapping[TableName | None, TableName
 
 
 def _of_part(effect: Effect) -> Effect:
-    """Return the effect on the table in the events. The dropped table was only one of that table's shards."""
+    """Return the effect on the table that appears in the events. The dropped table was only one shard of that table."""
     return structs.replace(effect, note=STATEMENT_NOT_APPLIED) if effect.note == TABLE_DROPPED else effect
 
 
@@ -131,7 +131,7 @@ def _filled(source_type: str, type_: SqlType, literal: Literal) -> Filled | None
 def _text(record: DtsRecord) -> str:
     text = next((text for text in (record.after, record.before) if isinstance(text, str) and text), None)
     if text is None:
-        reason = f"{record.operation} without its text in either image"
+        reason = f"the {record.operation} has no text in either image"
         raise MessageError(ErrorCode.MISSING_FIELD, reason, path="$.afterImages")
     return text
 

@@ -40,13 +40,18 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
         name = "message"
         message, at = _sized(value, at)
     except (Damage, IndexError) as error:
-        raise MessageError(ErrorCode.MALFORMED_AVRO, f"not an envelope: {_reason(error)}", path=f"$.{name}") from None
+        raise MessageError(
+            ErrorCode.MALFORMED_AVRO, f"the value is not an envelope: {_reason(error)}", path=f"$.{name}"
+        ) from None
     if at < len(value):
-        raise MessageError(ErrorCode.MALFORMED_AVRO, f"{len(value) - at} unexpected bytes after the envelope")
+        raise MessageError(ErrorCode.MALFORMED_AVRO, f"the envelope is followed by {len(value) - at} unexpected bytes")
     if schema_text is not None and len(schema_text) > limits.schema_text_bytes:
         raise MessageError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"{len(schema_text)} bytes, but only {limits.schema_text_bytes} are allowed (limits.schema_text_bytes)",
+            (
+                f"it has {len(schema_text)} bytes, but only {limits.schema_text_bytes} are allowed "
+                "(limits.schema_text_bytes)"
+            ),
             path="$.messageSchema",
         )
     return Envelope(read_type(_decoded(kind, "type")), _schema_id(schema_id), schema_text or None, message)
@@ -54,7 +59,7 @@ def open_envelope(value: bytes, limits: Limits) -> Envelope:
 
 def _reason(error: Damage | IndexError) -> str:
     if isinstance(error, TooMany):
-        return "more entries than bytes"
+        return "there are more entries than bytes"
     return error.reason if isinstance(error, Damage) else TRUNCATED
 
 
@@ -72,7 +77,7 @@ def _optional(value: bytes, at: int) -> tuple[bytes | None, int]:
 def _branch(value: bytes, at: int) -> bool:
     """Return whether a union with null has a value."""
     if value[at] not in (0, 2):
-        raise Damage("a union index is neither 0 nor 1")
+        raise Damage("a union has an index other than 0 and 1")
     return value[at] == 2
 
 
@@ -103,7 +108,7 @@ def _decoded(raw: bytes, name: str) -> str:
     try:
         return raw.decode()
     except UnicodeDecodeError:
-        raise MessageError(ErrorCode.MALFORMED_AVRO, "a string is not UTF-8", path=f"$.{name}") from None
+        raise MessageError(ErrorCode.MALFORMED_AVRO, "a string is not valid UTF-8", path=f"$.{name}") from None
 
 
 # -- Confluent's frame: byte 00, schema id, datum
@@ -118,6 +123,6 @@ def registry_id(framed: bytes) -> int:
         MessageError: FRAMING if the frame itself is truncated.
     """
     if len(framed) < FRAME_BYTES:
-        reason = f"a Confluent frame has {len(framed)} bytes, but needs at least {FRAME_BYTES}"
+        reason = f"a Confluent frame has only {len(framed)} bytes; expected at least {FRAME_BYTES}"
         raise MessageError(ErrorCode.FRAMING, reason)
     return int.from_bytes(framed[1:FRAME_BYTES], "big")

@@ -124,8 +124,8 @@ class Qlik:
         if described or self._untyped.can_name:
             return []
         return [
-            "neither metadata_topics nor options.topics is set: messages without a table name become dead letters, "
-            "and rows have no types, unless metadata messages arrive on its topics"
+            "neither metadata_topics nor options.topics is set. Unless metadata messages arrive on its topics, "
+            "messages without a table name become dead letters, and rows have no types"
         ]
 
     def native_rows(self) -> QlikNativeRows | None:
@@ -176,7 +176,9 @@ class Qlik:
         if frame.schema_id is not None and self._wait:
             metadata = self._found(frame.schema_id, Metadata)
             if metadata is None:
-                raise MessageError(ErrorCode.SCHEMA_MISSING, "the table is defined by metadata that has not arrived")
+                raise MessageError(
+                    ErrorCode.SCHEMA_MISSING, "the table is defined by metadata that has not arrived yet"
+                )
             return [metadata.table.name]
         return [self._untyped.find(message, frame).name]
 
@@ -197,7 +199,7 @@ class Qlik:
     def _found(self, key: str, expected: type[T]) -> T | None:
         found = self._setup.lookup(key)
         if found is not None and not isinstance(found, expected):
-            raise TypeError(f"the look-up returned {type(found).__name__}, which learn() does not create")
+            raise TypeError(f"the lookup returned {type(found).__name__}, which learn() does not create")
         return found
 
     def _learned(self, key: str, expected: type[T]) -> T:
@@ -261,7 +263,9 @@ class Qlik:
 
     def _open_metadata(self, envelope: Envelope) -> Frame:
         if envelope.schema_text is None:
-            raise MessageError(ErrorCode.MISSING_FIELD, "metadata without messageSchema", path="$.messageSchema")
+            raise MessageError(
+                ErrorCode.MISSING_FIELD, "the metadata message has no messageSchema", path="$.messageSchema"
+            )
         # Not cached, because each metadata message has a schema of its own, with a record for every column.
         schema = WriterSchema(envelope.schema_text, self._setup.limits, self._reading)
         body = schema.record.read(envelope.message, "$.message")

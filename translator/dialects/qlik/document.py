@@ -118,7 +118,7 @@ def _announced_id(frame: Frame) -> str:
     if frame.schema_id not in (None, schema_id):
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            f"schemaId {quote(schema_id)} differs from the messageSchemaId {quote(frame.schema_id)} of the envelope",
+            f"schemaId {quote(schema_id)} differs from the envelope's messageSchemaId {quote(frame.schema_id)}",
             path=path,
         )
     return schema_id
@@ -143,7 +143,7 @@ def _columns(structure: JsonObject, path: str, limits: Limits) -> tuple[Metadata
     if len(listed) > limits.columns:
         raise MessageError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"{len(listed)} columns, but only {limits.columns} are allowed (limits.columns)",
+            f"the table has {len(listed)} columns, but only {limits.columns} are allowed (limits.columns)",
             path=path,
         )
     columns = [_column(name, field(listed, name, dict, path), f"{path}.{quote(name)}", limits) for name in listed]

@@ -109,7 +109,7 @@ def _transaction(headers: Mapping[str, Any], path: str) -> Tx | None:
     if counter is not None and not 0 <= counter <= MAX_COUNTER:
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            f"transactionEventCounter is outside 0 to {MAX_COUNTER}",
+            f"transactionEventCounter is not between 0 and {MAX_COUNTER}",
             path=f"{path}.transactionEventCounter",
         )
     # Positions count from 1 in the envelope and in Replicate's documentation, so 0 means "unknown".
@@ -139,7 +139,7 @@ def _timestamp(headers: Mapping[str, Any], path: str, rules: HeaderRules, notes:
         return _numeric_timestamp(value, path, rules, notes)
     micros = read_time(value)
     if micros is None:
-        raise _no_time("not a time; expected YYYY-MM-DDTHH:MM:SS.fff", path)
+        raise _no_time("not a valid time; expected YYYY-MM-DDTHH:MM:SS.fff", path)
     return micros
 
 
@@ -151,7 +151,7 @@ def _numeric_timestamp(value: int | Decimal, path: str, rules: HeaderRules, note
         notes.append("TIMESTAMP_UNREADABLE")
         return None
     if rules.numeric_timestamp == "reject":
-        raise _no_time("a number with an undocumented unit (set the option numeric_timestamp)", path)
+        raise _no_time("a number whose unit is undocumented (set the option numeric_timestamp)", path)
     if not isinstance(value, int) or not _FIRST_MICRO <= value <= _LAST_MICRO:
         raise _no_time("not a number of microseconds in the years 1 to 9999", path)
     return value

@@ -59,9 +59,9 @@ def framing(value: bytes) -> str:
         return CONFLUENT_AVRO
     if value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"{"):
         return JSON
-    reason = f"unknown framing: the first byte is {value[0]:02x}; expected 7b (JSON object), 61 of atMSG, or 00 (Avro)"
+    reason = f"unknown framing: the first byte is {value[0]:02x}; expected 7b (JSON object), 61 (atMSG) or 00 (Avro)"
     if value.removeprefix(_BOM).lstrip(_JSON_BLANKS).startswith(b"["):
-        reason += f"; is it an array of messages? {ONE_A_RECORD}"
+        reason += f". Is it an array of messages? {ONE_A_RECORD}"
     raise MessageError(ErrorCode.FRAMING, reason)
 
 
@@ -146,7 +146,9 @@ def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
     if "lineage" in root and "tableStructure" in root and not _is_column(root["lineage"], splitter):
         return Frame("bare_json", METADATA, None, root, "$", sent=sent)
     if "op" in root and isinstance(root.get(ROW), list):
-        raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, "legacy flat JSON from 2016 is not supported in this release")
+        raise MessageError(
+            ErrorCode.UNSUPPORTED_SHAPE, "the legacy flat JSON format from 2016 is not supported in this release"
+        )
     record = root.get("message")
     body, path = (root, "$") if sectioned or not isinstance(record, dict) else (record, "$.message")
     if body is record:
@@ -160,8 +162,8 @@ def _bare(root: JsonObject, splitter: Splitter | None, sent: SentJson) -> Frame:
         return Frame("custom_json", DATA, read_schema_id(root, "messageSchemaId", "$"), body, path, "inferred", sent)
     raise MessageError(
         ErrorCode.FRAMING,
-        "a JSON object of unknown layout; expected magic, or headers with data or beforeData."
-        " Declare sections with other names in the option message_format",
+        "the JSON object has an unknown layout; expected magic, or headers with data or beforeData. If the sections "
+        "have other names, declare them in the option message_format",
     )
 
 

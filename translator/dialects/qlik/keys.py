@@ -87,12 +87,12 @@ def row_of_text(key: bytes, table: Table, limits: Limits, *, is_primary_key: boo
         try:
             cells = {table.key_columns[0]: key.decode()}
         except UnicodeDecodeError:
-            raise MessageError(ErrorCode.INVALID_FIELD, "the Kafka key is not UTF-8", path=_PATH) from None
+            raise MessageError(ErrorCode.INVALID_FIELD, "the Kafka key is not valid UTF-8", path=_PATH) from None
     else:
         raise MessageError(
             ErrorCode.MISSING_FIELD,
-            "a DELETE has its row neither in beforeData nor in data, and the Kafka key is not an object of columns"
-            " (text of a single key column is read with the option message_key: primary_key)",
+            "a DELETE has no row in beforeData or data, and the Kafka key is not an object of columns (to read the "
+            "plain value of a single key column, set the option message_key: primary_key)",
             path=_PATH,
         )
     converters = ConvertersOr({name: table.text_converter(name) for name in cells}, UNKNOWN)
@@ -128,10 +128,10 @@ def _checked(cells: JsonObject, converters: Converters, table: Table, sent: Sent
     known = table.schema.column_names if table.schema else cells.keys()
     stray = next((name for name in cells if name not in known), None)
     if lacking is not None or not cells:
-        reason = f"the Kafka key lacks key column {quote(lacking)}" if cells else "the Kafka key is empty"
-        raise MessageError(ErrorCode.MISSING_FIELD, f"a DELETE without a row: {reason}", path=_PATH)
+        reason = f"the Kafka key lacks the key column {quote(lacking)}" if cells else "the Kafka key is empty"
+        raise MessageError(ErrorCode.MISSING_FIELD, f"a DELETE has no row, and {reason}", path=_PATH)
     if stray is not None:
-        reason = f"a DELETE without a row: member {quote(stray)} of the Kafka key is not a column of the table"
+        reason = f"a DELETE has no row, and member {quote(stray)} of the Kafka key is not a column of the table"
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=_PATH)
     if table.key_columns:
         return KeyRow(cells, converters, table.key_columns, table.key_kind, sent)

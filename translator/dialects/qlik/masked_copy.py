@@ -98,7 +98,7 @@ class MaskedCopies:
     def _learned(self, key: str, kind: type[_Made]) -> _Made:
         found: _Made | None = self._found(key, kind)
         if found is None:
-            raise Unmaskable("its metadata or schema is not known")
+            raise Unmaskable("its metadata or schema is unknown")
         return found
 
     def _json(self, value: bytes) -> bytes:

@@ -25,7 +25,7 @@ def read_mask(headers: Mapping[str, Any], name: str, path: str) -> int | None:
         return None
     digits = _HEX.match(text)
     if digits is None:
-        raise MessageError(ErrorCode.INVALID_FIELD, f"{name} is not hex digits", path=f"{path}.{name}")
+        raise MessageError(ErrorCode.INVALID_FIELD, f"{name} does not consist of hex digits", path=f"{path}.{name}")
     return int(digits[1], 16)
 
 
@@ -98,8 +98,8 @@ def check_byte_order(column: int | None, change: int | None, highest: int, path:
         if mask is not None and mask.bit_length() > max(highest, _BYTE):
             raise MessageError(
                 ErrorCode.INVALID_FIELD,
-                f"{name} marks column {mask.bit_length()}, but the highest ordinal is {highest}; the option "
-                "avro_masks sets which of the bytes comes first",
+                f"{name} marks column {mask.bit_length()}, but the highest ordinal is {highest}; check the byte "
+                "order in the option avro_masks",
                 path=f"{path}.{name}",
             )
 
@@ -128,6 +128,6 @@ class Gaps(Struct, frozen=True):
         return cls(masks, any(row[name] is not None for row in rows if row for name in masks.uncaptured(row)))
 
     def withheld(self, row: Mapping[str, object]) -> list[str]:
-        """Return the columns whose null reveals nothing about their value."""
+        """Return the columns in which a null does not show whether the value is NULL."""
         doubtful = row if self.disproved else self.masks.uncaptured(row)
         return [name for name in doubtful if row[name] is None]

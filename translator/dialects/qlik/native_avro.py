@@ -80,7 +80,7 @@ def layout_column(name: str, canonical: str, convert: Converter | None, declared
 
 
 def _left(value: object) -> Scalar:
-    """Leave the cell's message to the plain path, because the text differs from the value that was sent."""
+    """Let the plain path handle the cell's message, because the text differs from the value that was sent."""
     raise ValueError("not a common cell")
 
 

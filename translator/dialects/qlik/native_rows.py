@@ -31,7 +31,7 @@ DEPTH = 3
 
 
 class Described(Struct, frozen=True):
-    """Everything that determines a message's table. Parts that are irrelevant to a message are empty."""
+    """All parts of a message that determine its table. Parts that are not relevant are empty."""
 
     variant: str
     schema_id: str

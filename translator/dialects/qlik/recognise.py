@@ -18,8 +18,16 @@ def propose(sample: Sequence[ReadMessage]) -> list[Proposal]:
 def _open(sample: Sequence[ReadMessage]) -> Iterator[Proposal]:
     writers = [change.writer for read in sample for change in read.changes]
     if any(writer.variant == "custom_json" and writer.variant_basis == "inferred" for writer in writers):
-        why = "sections do not have Replicate's default names: declare those in the task's dialog Message Format"
+        why = (
+            "the sections do not have Replicate's default names; declare the names from the task's Message Format "
+            "dialog"
+        )
         yield Proposal("message_format", None, "unknown", why)
     rows = [change for read in sample for change in read.changes if isinstance(change, RowChange)]
     if any(change.table.table.lower().startswith(_OWN) for change in rows):
-        yield Proposal("control_tables", None, "unknown", f"tables {_OWN}* are Replicate's own; skip leaves them out")
+        yield Proposal(
+            "control_tables",
+            None,
+            "unknown",
+            f"tables {_OWN}* are Replicate's control tables; use skip to exclude them",
+        )

@@ -25,7 +25,7 @@ class AvroReading(Struct, frozen=True):
     """The operator's declarations about Avro messages."""
 
     splitter: Splitter | None = None
-    """The format of the sections. None: detect it."""
+    """The format of the sections. If it is None, the format is detected."""
     masks: Literal["big", "little"] = "big"
     """The first byte of a mask: the most or the least significant one."""
 
@@ -50,10 +50,10 @@ class RowSchema:
         sections = self.splitter.split(members) if self.splitter else members
         headers = sections.get(HEADERS)
         if not isinstance(headers, dict) or "operation" not in headers:
-            raise _no_data_record(schema, "no headers.operation")
+            raise _no_data_record(schema, "it has no headers.operation")
         rows = [sections[name] for name in (DATA, BEFORE) if sections.get(name) is not None]
         if not rows or not all(isinstance(row, dict) for row in rows):
-            raise _no_data_record(schema, "no record data")
+            raise _no_data_record(schema, "it has no record `data`")
         self.columns = _columns(schema, rows)
         self.declared: Mapping[str, AvroType] = {name: type_ for row in reversed(rows) for name, type_ in row.items()}
         """The column types. Both rows declare the same type, or equivalent types, for a column."""
@@ -67,7 +67,7 @@ class RowSchema:
         """The reason why the structure of the sections is known: certain, declared by the operator, or inferred."""
 
     def read(self, data: bytes, path: str) -> JsonObject:
-        """Return the record in the same form as a JSON message's body, except for its cells.
+        """Return the record in the form of a JSON message's body. Only its cells are different.
 
         Raises:
             MessageError: MALFORMED_AVRO.
@@ -84,7 +84,7 @@ class RowSchema:
 
 
 def _no_data_record(schema: AvroType, lacks: str) -> MessageError:
-    reason = f"the schema {quote(schema.name)} is not of data records: {lacks}"
+    reason = f"the schema {quote(schema.name)} is not the schema of data records: {lacks}"
     return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
 
 

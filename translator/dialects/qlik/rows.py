@@ -52,7 +52,7 @@ def read_sections(frame: Frame, op: str, limits: Limits, *, has_key: bool) -> Se
     if op != "u" and _has_value(before):
         raise MessageError(
             ErrorCode.INVALID_FIELD,
-            "beforeData contains a row, which only an UPDATE or a DELETE can have",
+            "beforeData contains a row, but only an UPDATE or a DELETE can have one",
             path=f"{frame.path}.beforeData",
         )
     return Sections(before if op == "u" else None, data, data)
@@ -67,7 +67,7 @@ def _has_value(row: JsonObject | None) -> bool:
 
 
 def _no_row(frame: Frame) -> MessageError:
-    reason = "a DELETE has its row neither in beforeData nor in data"
+    reason = "a DELETE has no row in beforeData or data"
     return MessageError(ErrorCode.MISSING_FIELD, reason, path=frame.path)
 
 
@@ -76,7 +76,7 @@ def _section(frame: Frame, name: str, limits: Limits) -> JsonObject | None:
     if section and len(section) > limits.columns:
         raise MessageError(
             ErrorCode.LIMIT_EXCEEDED,
-            f"{len(section)} columns, but only {limits.columns} are allowed (limits.columns)",
+            f"the row has {len(section)} columns, but only {limits.columns} are allowed (limits.columns)",
             path=f"{frame.path}.{name}",
         )
     return section or None
@@ -200,7 +200,7 @@ def _check_columns(sections: Sections, ordinals: Ordinals, path: str) -> None:
             stray = next(column for column in section if column not in ordinals)
             raise MessageError(
                 ErrorCode.INVALID_FIELD,
-                f"column {quote(stray)} has no ordinal, but {len(ordinals)} other columns have one",
+                f"column {quote(stray)} has no ordinal, although {len(ordinals)} other columns have one",
                 path=f"{path}.{name}",
             )
 

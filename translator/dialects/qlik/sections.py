@@ -32,7 +32,7 @@ HEADER_NAMES = (
 """The names that can occur in the headers (§1, §4)."""
 
 _ADDED = ("externalSchemaId", "schema", "table")
-"""Headers that exist only if somebody added them to the task."""
+"""Headers that only exist if a user added them to the task."""
 
 SEPARATOR = "_"
 """Separates a flattened section's name from the field name: `headers_operation`."""
@@ -110,7 +110,10 @@ class Splitter:
             stray = next(name for name in rest if name not in ("schema", "table"))
             raise MessageError(
                 ErrorCode.UNSUPPORTED_SHAPE,
-                f"member {quote(stray)} belongs to no section; declare the sections in the option message_format",
+                (
+                    f"member {quote(stray)} does not belong to any section; declare the sections in the option "
+                    "message_format"
+                ),
             )
         if BEFORE in self._prefixes and not any(value is not None for value in made[BEFORE].values()):
             made[BEFORE] = None  # without a section object, null is written column by column
@@ -131,14 +134,16 @@ def _check(
     if len(header_of) < len(HEADER_NAMES):
         raise ConfigError("qlik: message_format: header_names gives two headers the same name")
     if "" in objects.values() or len(set(objects.values())) < len(objects):
-        raise ConfigError("qlik: message_format: a section that is an object needs a name of its own")
+        raise ConfigError("qlik: message_format: each section that is an object needs a unique name")
     if prefixes.get(DATA) == prefixes.get(BEFORE) == "":
         raise ConfigError("qlik: message_format: data and before_data cannot both be flattened without a name")
     named = [prefix for prefix in prefixes.values() if prefix]
     for prefix in named:
         others = [other for other in (*named, *objects.values()) if other.startswith(prefix)]
         if len(others) > 1:
-            raise ConfigError(f"qlik: message_format: members of {prefix!r} could be those of {others[-1]!r}")
+            raise ConfigError(
+                f"qlik: message_format: members of {prefix!r} cannot be distinguished from members of {others[-1]!r}"
+            )
 
 
 @lru_cache(maxsize=16)

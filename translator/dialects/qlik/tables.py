@@ -1,4 +1,4 @@
-"""The table of a row, and what is known about the columns, without metadata messages.
+"""Determine a row's table and column types without metadata messages.
 
 A default message contains no table name (§0, point 6). Either the operator declares it by topic, or the task was
 configured to add the names to the message.
@@ -190,7 +190,7 @@ def _named_by_key(key: bytes | None) -> TableName | None:
         parts = []
     if len(parts) != 2 or not all(parts):
         raise MessageError(
-            ErrorCode.TABLE_UNKNOWN, "the Kafka key is not SCHEMA+TABLE (option message_key)", path="$key"
+            ErrorCode.TABLE_UNKNOWN, "the Kafka key is not in the form SCHEMA+TABLE (option message_key)", path="$key"
         )
     return TableName(None, *parts)
 
@@ -198,8 +198,8 @@ def _named_by_key(key: bytes | None) -> TableName | None:
 def _unknown(topic: str, frame: Frame) -> NoReturn:
     raise MessageError(
         ErrorCode.TABLE_UNKNOWN,
-        f"the table is unknown: there is no metadata, topic {quote(topic, 249)} is not in the option topics,"
-        " no namespace contains it, and neither headers nor message have a member table",
+        f"the table is unknown: there is no metadata for it, topic {quote(topic, 249)} is not in the option topics, "
+        "no namespace contains the table name, and neither the headers nor the message have a member table",
         path=frame.path,
     )
 

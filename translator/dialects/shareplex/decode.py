@@ -94,7 +94,7 @@ class SharePlex:
         Raises:
             FatalError: always, because the document belongs to another dialect.
         """
-        raise FatalError("shareplex learns nothing from messages")
+        raise FatalError("shareplex does not use metadata")
 
     def tables(self, message: Message) -> Sequence[TableName]:
         """Return the tables of all objects in a value.
@@ -108,21 +108,29 @@ class SharePlex:
     def hints(self, *, described: bool) -> list[str]:
         """Return hints about settings that are missing and that no message can replace."""
         zoneless = (
-            ["options.timezone is not set: commit and capture times without a zone are unknown (note TZ_UNKNOWN)"]
+            [
+                (
+                    "options.timezone is not set, so commit and capture times without a time zone are unknown (note "
+                    "TZ_UNKNOWN)"
+                )
+            ]
             if self._rules.zone is None
             else []
         )
         if not self._declared_keys:
-            return ["no tables: are declared; inserts and deletes have no key, and no column has a type", *zoneless]
+            return [
+                "no tables are declared (tables:), so inserts and deletes have no key, and columns have no type",
+                *zoneless,
+            ]
         return zoneless + [
-            f"tables: {pattern} declares no key, and messages for inserts and deletes do not contain one"
+            f"tables: {pattern} declares no key, and the messages for inserts and deletes do not contain one"
             for pattern, key in self._declared_keys
             if not key
         ]
 
     def _part(self, place: int, root: JsonObject) -> Part:
         if "meta" not in root and root.keys() >= {"data", "type"}:
-            reason = "data and type without meta: this is written by the Flink sink, not by SharePlex"
+            reason = "the message has data and type but no meta, so it was written by the Flink sink, not by SharePlex"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
         sent = field(root, "meta", dict, "$")
         operation = self._operation(field(sent, "op", str, "$.meta"))
@@ -202,7 +210,7 @@ class SharePlex:
         values in the first half.
         """
         if part.other is None:
-            raise ValueError("a pair has two halves")
+            raise ValueError("a pair consists of two halves")
         try:
             before = self._first_image(part.other, part, row)
         except MessageError as error:
@@ -223,9 +231,9 @@ class SharePlex:
         cells: JsonObject = field(part.root, name, dict, "$")
         path = f"$.{name}"
         if not cells and not may_be_empty:
-            raise MessageError(ErrorCode.INVALID_FIELD, f"{name} contains no column", path=path)
+            raise MessageError(ErrorCode.INVALID_FIELD, f"{name} contains no columns", path=path)
         if len(cells) > self._limits.columns:
-            reason = f"{len(cells)} columns, but only {self._limits.columns} are allowed (limits.columns)"
+            reason = f"the row has {len(cells)} columns, but only {self._limits.columns} are allowed (limits.columns)"
             raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason, path=path)
         if not _CONTAINERS.isdisjoint(map(type, cells.values())):
             column = next(column for column, value in cells.items() if type(value) in _CONTAINERS)

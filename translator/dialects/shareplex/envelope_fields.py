@@ -34,7 +34,7 @@ class Meta(Struct):
     ext: dict[str, str] = {}
 
     def keep(self, name: str, value: Any) -> None:
-        """Keep a field as it was sent: text unchanged, anything else as JSON text.
+        """Return a field as it was sent: text unchanged, and anything else as JSON text.
 
         Raises:
             MessageError: INVALID_FIELD, because the field contains a lone surrogate.
@@ -42,7 +42,9 @@ class Meta(Struct):
         try:
             self.ext[name] = value if isinstance(value, str) else _encode(value).decode()
         except UnicodeEncodeError:
-            raise MessageError(ErrorCode.INVALID_FIELD, "a lone surrogate in text that is kept", path=name) from None
+            raise MessageError(
+                ErrorCode.INVALID_FIELD, "text that must be kept contains a lone surrogate", path=name
+            ) from None
 
     def note(self, text: str) -> None:
         """Add a note about a decision, unless the note already exists."""
@@ -62,7 +64,7 @@ class Meta(Struct):
 
 
 class _Reading(Meta):
-    """A `meta` object that is being read."""
+    """The state while a `meta` object is being read."""
 
     trans: str | None = None
     seq: int | None = None
@@ -144,7 +146,7 @@ class MetaReader:
     def _scn(self, meta: _Reading, name: str, value: Any) -> None:
         text = _word(name, value)
         if self._rules.decimal_scn and not is_scn(text):
-            raise _Invalid((name,), f"not 1 to 20 decimal digits, as preset {self._rules.preset} requires")
+            raise _Invalid((name,), f"not a number of 1 to 20 decimal digits, as preset {self._rules.preset} requires")
         meta.scn = text
 
     def _host(self, meta: _Reading, name: str, value: Any) -> None:
@@ -162,7 +164,7 @@ class MetaReader:
     def _idx(self, meta: _Reading, name: str, value: Any) -> None:
         seq, slash, size = value.partition("/") if isinstance(value, str) else ("", "", "")
         if not slash:
-            raise _Invalid((name,), "not seq/size")
+            raise _Invalid((name,), "not in the form seq/size")
         meta.idx = _count(name, seq), _count(name, size)
 
 
@@ -188,7 +190,7 @@ def _word(name: str, value: Any) -> str:
         return value
     if type(value) is int:
         return str(value)
-    raise _Invalid((name,), "not a non-empty string or a whole number")
+    raise _Invalid((name,), "not a whole number or a non-empty string")
 
 
 is_scn = re.compile(r"[0-9]{1,20}").fullmatch
@@ -199,7 +201,7 @@ _MAX_LONG = 2**63 - 1
 def _count(name: str, value: Any) -> int:
     number = int(value) if isinstance(value, str) and _DIGITS.fullmatch(value) else value
     if type(number) is not int or not 1 <= number <= _MAX_LONG:
-        raise _Invalid((name,), "not a whole number from 1 on")
+        raise _Invalid((name,), "not a whole number of 1 or more")
     return number
 
 
@@ -215,7 +217,7 @@ def _transaction(meta: _Reading, sent: JsonObject) -> None:
         return
     counts = [name for name in ("idx", "seq", "size") if getattr(meta, name) is not None]
     if (idx_seq or seq, idx_size or size) != (seq, size) or (seq and size and seq > size):
-        raise _Invalid(counts, "do not agree: idx is seq/size, and seq must not exceed size")
+        raise _Invalid(counts, "do not agree; idx is seq/size, and seq must not exceed size")
     if meta.trans is not None:
         meta.tx = Tx(meta.trans, seq, size, seq == size if seq and size else None)
         return

@@ -26,7 +26,7 @@ class Instant(Struct, frozen=True):
     """Microseconds since 1970 in UTC, or None if no zone is known."""
 
     exact: bool
-    """True if the number contains all the information in the text. If false, the text is kept, too."""
+    """True if the number preserves all information in the text. Otherwise, the text is kept as well."""
 
     zone_note: str | None = None
     """The note about the assumed zone, or that no zone is known. None if the text contains its zone."""
@@ -57,7 +57,7 @@ class Instants:
             local = datetime.fromisoformat(clock)
             tz = zone(offset) if offset else self._default
         except ValueError:
-            raise ValueError("a time that does not exist in the calendar") from None
+            raise ValueError("a time that does not exist") from None
         note = None if offset else self._note
         if tz is None:
             return Instant(None, False, note)

@@ -28,7 +28,7 @@ def split_table(raw: str, path: str) -> TableName:
     """
     match = _TABLE.fullmatch(raw)
     if match is None:
-        reason = f'table {quote(raw)} is not a name such as OWNER.TABLE or "Owner"."Table"'
+        reason = f'table {quote(raw)} is not a valid name; expected OWNER.TABLE or "Owner"."Table"'
         raise MessageError(ErrorCode.INVALID_FIELD, reason, path=path)
     owner, table, alone = match.groups()
     return TableName(None, owner and owner.strip('"'), (table or alone).strip('"'))

@@ -24,14 +24,18 @@ def read_objects(value: bytes, limits: Limits) -> list[JsonObject]:
         )
     objects = parse_sequence(value, limits, _ROWS)
     if not objects:
-        raise MessageError(ErrorCode.MALFORMED_JSON, "the value is only white space, without a JSON object")
+        raise MessageError(ErrorCode.MALFORMED_JSON, "the value contains only white space, not a JSON object")
     if len(objects) > limits.rows:
-        reason = f"{len(objects)} objects in one value, but only {limits.rows} are allowed (limits.rows)"
+        reason = f"the value contains {len(objects)} objects, but only {limits.rows} are allowed (limits.rows)"
         raise MessageError(ErrorCode.LIMIT_EXCEEDED, reason)
     for found in objects:
         if not isinstance(found, dict):
-            remedy = "; put several messages in a record end to end or one per line" if isinstance(found, list) else ""
-            reason = f"a JSON {json_type(found)} at the root, not an object{remedy}"
+            remedy = (
+                "; if a record contains several messages, write them end to end or one per line"
+                if isinstance(found, list)
+                else ""
+            )
+            reason = f"the value is a JSON {json_type(found)}, not an object{remedy}"
             raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason)
     check_distinct(value, objects)
     return objects

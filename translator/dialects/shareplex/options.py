@@ -37,7 +37,7 @@ def documented(op: str) -> str | None:
 
 
 class Preset(Struct, frozen=True):
-    """The way a writer fills the common structure."""
+    """The rules by which a writer fills the common structure."""
 
     key_is_key: bool
     """True if an update's `key` contains only the key columns, and not a wide old image (§4)."""
@@ -141,5 +141,5 @@ def _operations(further: Mapping[str, str]) -> Mapping[str, str]:
         if meaning not in OPERATIONS:
             raise ConfigError(f"shareplex: operations: {word}: {unknown('operation', meaning, OPERATIONS)}")
         if word in seen:
-            raise ConfigError(f"shareplex: operations: {word} already has a meaning")
+            raise ConfigError(f"shareplex: operations: {word} is already defined")
     return {**{word: word for word in seen}, **further}

@@ -107,7 +107,7 @@ def _key(part: Part) -> list[object] | None:
 
 def _alone(half: Part) -> MessageError:
     reason = (
-        f"{half.operation} without its other half in the same value; halves are joined by trans and seq, or, if "
-        "adjacent, by rowid or by the configured key"
+        f"the other half of {half.operation} is missing from the value; halves are matched by trans and seq or, if "
+        "adjacent, by rowid or the configured key"
     )
     return MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path=f"$[{half.place}].meta.op")

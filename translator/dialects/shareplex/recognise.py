@@ -51,5 +51,5 @@ def _nulls_in_key(read: ReadMessage) -> bool:
     return any(value is None for change in updates for value in (change.before or {}).values())
 
 
-_QUEST = {"numbers that are not text": _numbers, "only op and table in meta": _stock}
+_QUEST = {"numbers that are not strings": _numbers, "only op and table in meta": _stock}
 _DTS = {"nulls in key": _nulls_in_key}

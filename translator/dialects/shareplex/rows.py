@@ -1,4 +1,4 @@
-"""The meaning of `data` and `key`, by operation (§4): from a parsed row to its change."""
+"""Convert a parsed row to its change, according to the meaning of `data` and `key` for each operation (§4)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def update(row: RowContext, data: Cells, key: Cells | None, *, key_is_key: bool)
     table = row.table
     if key is None:
         if not (table.key and data.names.keys() >= table.key_set):
-            reason = "the update has no key, and data has no configured key columns (tables:)"
+            reason = "the update has no key, and data lacks the configured key columns (tables:)"
             raise MessageError(ErrorCode.KEY_MISSING, reason, path="$.key")
         row.meta.note("KEY_OLD_UNKNOWN")
         return _change(row, "u", None, data.image, _schema(row, data), changed=list(data.names))
@@ -88,7 +88,7 @@ def pair(row: RowContext, before: Cells, after: Cells) -> RowChange:
     """
     if not after.names.keys() >= before.names.keys():
         lacking = next(name for name in before.names if name not in after.names)
-        reason = f"UPDATE AFTER lacks column {quote(lacking)} of UPDATE BEFORE, which can mean unchanged or NULL"
+        reason = f"UPDATE AFTER lacks column {quote(lacking)} of UPDATE BEFORE, so the column may be unchanged or NULL"
         raise MessageError(ErrorCode.UNSUPPORTED_SHAPE, reason, path="$.data")
     schema = _schema(row, before, after)
     changed = _changed(before, after) if len(before.names) == len(after.names) else None

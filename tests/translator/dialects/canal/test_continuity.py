@@ -276,12 +276,13 @@ def test_the_error_says_all_but_values() -> None:
     (one, other) = legacy(history)
     moved = [type(one)("raw.t", 3, 40 + n, 0, None, message.value) for n, message in enumerate((one, other))]
     assert (
-        "canal: source s, table 'shop.t', topic raw.t, partition 3: the change at offset 41 (row 0) contradicts the "
-        "change at offset 40. As declared, in the message at offset 41 data contains the row after the change and old "
-        "the row before it; according to the other message, data contains the row before the change and old the row "
-        "after it. The two images differ in 'a', 'b'. Every earlier update of this partition since the start with the "
-        "same reading was confirmed. Correct profile (dts_legacy), or declare instance.created and instance.restarted, "
-        "then translate those offsets again"
+        "canal: source s, table 'shop.t', topic raw.t, partition 3: the change at offset 41 (row 0) "
+        "contradicts the change at offset 40. As declared, in the message at offset 41 data contains "
+        "the row after the change and old the row before it; according to the other message, data "
+        "contains the row before the change and old the row after it. The two images differ in 'a', "
+        "'b'. Since the start, every earlier update of this partition that was read the same way has "
+        "been confirmed. Correct profile (dts_legacy), or declare instance.created and "
+        "instance.restarted, then translate these offsets again"
     ) == translated(moved, profile="dts").stopped
 
 
@@ -335,11 +336,11 @@ class TestHints:
         ("forms", "hints"),
         [
             ((DTS, DTS), []),
-            ((DTS_LEGACY, DTS_LEGACY), ["If data has the row after it, declare profile drs"]),
+            ((DTS_LEGACY, DTS_LEGACY), ["If data contains the new row, declare profile drs"]),
             (
                 (DTS_LEGACY, DTS, DTS),
                 [
-                    "If data has the row before it, declare dts_legacy, or dts with the option instance",
+                    "If data contains the old row, declare dts_legacy, or dts with the option instance",
                     "restarted between them",
                 ],
             ),
@@ -376,7 +377,7 @@ class TestUnconfirmed:
         unconfirmed.confirm_until(6)
         assert f"{LISTED + 3} earlier message(s)" in unconfirmed.text(before=9_999)
         unconfirmed.confirm_until(LISTED + 7)
-        assert "was confirmed" in unconfirmed.text(before=9_999)
+        assert "confirmed." in unconfirmed.text(before=9_999)
 
 
 def test_rows_with_one_hash_in_python_are_two_rows() -> None:

@@ -159,7 +159,7 @@ def test_paimon_3176_update_without_old() -> None:
 def test_paimon_4453_delete_with_null_data(profile: str) -> None:
     """By the legacy rule, the row in `old` is the deleted one. Without any row, the error is clear."""
     assert {"id": 7, "name": "old", "n": 1} == row(of_type("DELETE", None, [FULL]), profile=profile).before
-    assert "without rows" in refused(of_type("DELETE", None, None), profile=profile).reason
+    assert "neither rows" in refused(of_type("DELETE", None, None), profile=profile).reason
 
 
 @pytest.mark.requirement("canal.do_not.9")

@@ -98,7 +98,7 @@ class TestStream:
         part = messages(sent((change, DTS_LEGACY, None) for change in self.history().changes))
         result = translated(part, profile="dts_legacy", legacy_update_direction="old_is_before")
         assert result.stopped is not None
-        assert result.stopped.endswith("or legacy_update_direction, then translate those offsets again")
+        assert result.stopped.endswith("or legacy_update_direction, then translate these offsets again")
         assert [0, 1] == result.offsets
 
 

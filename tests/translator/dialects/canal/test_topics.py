@@ -115,9 +115,9 @@ def test_the_refusal_of_a_row_without_its_array_names_the_option() -> None:
     ("options", "words"),
     [
         ({"topics": "shop.orders"}, "profiles flink_cdc, ckafka and auto"),
-        ({"profile": "flink_cdc", "topics": "a.b.c"}, "canal: topics: 'a.b.c' is not DB.TABLE or TABLE"),
-        ({"profile": "flink_cdc", "topics": "x=a.b,c.d"}, "'c.d' is not PATTERN=DB.TABLE"),
-        ({"profile": "flink_cdc", "topics": {"x": ""}}, "'' is not DB.TABLE"),
+        ({"profile": "flink_cdc", "topics": "a.b.c"}, "canal: topics: 'a.b.c' is not in the form DB.TABLE or TABLE"),
+        ({"profile": "flink_cdc", "topics": "x=a.b,c.d"}, "'c.d' is not in the form PATTERN=DB.TABLE; expected DB"),
+        ({"profile": "flink_cdc", "topics": {"x": ""}}, "'' is not in the form DB.TABLE or TABLE"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], words: str) -> None:

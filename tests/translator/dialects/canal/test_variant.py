@@ -235,7 +235,7 @@ def test_table_b_lengths_that_differ_are_refused_with_their_own_reason(profile: 
     """`old` has rows, so the reason is not that it has none."""
     error = refused(update(data=[NEW, NEW]), profile=profile)
     assert "AMBIGUOUS_VARIANT" == error.code
-    assert "data and old of an UPDATE differ in length (2 and 1)" in error.reason
+    assert "data and old of an UPDATE have different lengths (2 and 1)" in error.reason
 
 
 @pytest.mark.requirement("canal.reject.4")

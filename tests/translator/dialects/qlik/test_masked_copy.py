@@ -105,7 +105,7 @@ def test_by_learned_metadata() -> None:
     copy = reader.masked_copy(record_of(value), MASKED)
     assert b"Jane Doe" not in (copy.value or b"")
     assert row(reader, value).key_columns == row(reader, copy.value or b"").key_columns
-    with pytest.raises(Unmaskable, match="its metadata or schema is not known"):
+    with pytest.raises(Unmaskable, match="its metadata or schema is unknown"):
         dialect({}).masked_copy(record_of(value), MASKED)
 
 

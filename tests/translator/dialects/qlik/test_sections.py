@@ -211,12 +211,12 @@ def test_renamed_header_beside_one_of_its_old_name(head: dict[str, Any]) -> None
 @pytest.mark.parametrize(
     ("given", "named"),
     [
-        ({"data": "x/", "before_data": "x/"}, "a name of its own"),
-        ({"data": "/"}, "a name of its own"),
+        ({"data": "x/", "before_data": "x/"}, "needs a unique name"),
+        ({"data": "/"}, "needs a unique name"),
         ({"data": "", "before_data": ""}, "cannot both"),
-        ({"data": "d", "before_data": "d_before"}, "could be those"),
-        ({"data": "d", "before_data": "d"}, "could be those"),
-        ({"data": "d", "headers": "d_h/"}, "could be those"),
+        ({"data": "d", "before_data": "d_before"}, "cannot be distinguished"),
+        ({"data": "d", "before_data": "d"}, "cannot be distinguished"),
+        ({"data": "d", "headers": "d_h/"}, "cannot be distinguished"),
         ({"header_names": {"operation": "timestamp"}}, "the same name"),
         ({"header_names": {"operatoin": "op"}}, "did you mean operation"),
         ({"sections": "x"}, "sections"),

@@ -129,7 +129,7 @@ def test_half_an_update_is_refused(reader: Any, objects: list[dict[str, Any]], p
     """A single half, two of one kind, or halves of two rows are a dead letter that says what joins them."""
     code, reason, where = refusal(reader, value(*objects))
     assert (code, where) == ("UNSUPPORTED_SHAPE", path)
-    assert "without its other half in the same value" in reason
+    assert "is missing from the value" in reason
 
 
 @pytest.mark.requirement("shareplex.accept.12")
