@@ -82,7 +82,9 @@ def test_schemas_of_tables(
         registry_gate.open()
         stack.start("translator")
         log = stack.log("translator")
-        wait_until("it knows its own", PATIENCE, lambda: "schema id from the registry" in log.read_text(), stack)
+        wait_until(
+            "it knows its own", PATIENCE, lambda: "schema id received from the registry" in log.read_text(), stack
+        )
         registry_gate.shut()
         stack.feed(source.messages(200, grow=False))
         wait_until("it says that it waits", PATIENCE, lambda: "to return an id under avro." in log.read_text(), stack)

@@ -72,7 +72,7 @@ def test_nothing(stack: Stack) -> None:
     """If a message produces neither an event nor a dead letter, the command times out and reports its position."""
     sent = _send(stack, "null", "--timeout", "1")
     assert 1 == sent.returncode
-    assert "no event or dead letter of raw.shop/" in sent.stderr
+    assert "no event or dead letter for raw.shop/" in sent.stderr
     assert "within 1 s" in sent.stderr
 
 

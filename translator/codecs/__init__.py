@@ -80,7 +80,7 @@ def _debezium(options: Mapping[str, Any], framing: Framing) -> Codec:
 def _debezium_avro(options: Mapping[str, Any], framing: Framing) -> Codec:
     found = parse_options(DebeziumAvroOptions, options, DebeziumAvroCodec.name)
     if framing.tables is None:
-        raise ConfigError(f"{DebeziumAvroCodec.name} requires a schema registry: set registry.url")
+        raise ConfigError(f"{DebeziumAvroCodec.name} requires a schema registry; set registry.url")
     return DebeziumAvroCodec(framing.tables, found)
 
 

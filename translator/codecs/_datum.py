@@ -227,19 +227,19 @@ def _maybe_long(number: int | None) -> bytes:
 
 def _high(bits: int) -> bytes:
     if bits >= 1 << 50:
-        raise ValueError("a number of more than 64 bits does not fit an Avro long")
+        raise ValueError("a number with more than 64 bits does not fit into an Avro long")
     return _PAIRS[bits & 0x3FFF] + _HIGH[bits >> 14] if bits > 0x3FFF else _groups(bits)
 
 
 def _signed(number: int) -> bytes:
     if number < -(1 << 63):
-        raise ValueError("a number of more than 64 bits does not fit an Avro long")
+        raise ValueError("a number with more than 64 bits does not fit into an Avro long")
     return _groups(number << 1 ^ number >> 63)
 
 
 def _int(number: int) -> bytes:
     if not -(1 << 31) <= number < 1 << 31:
-        raise ValueError(f"{number} does not fit an Avro int of 32 bits")
+        raise ValueError(f"{number} does not fit into an Avro int, which has 32 bits")
     return _groups(number << 1 ^ number >> 31)
 
 

@@ -20,8 +20,8 @@ HEADER = SINGLE_OBJECT
 
 if FINGERPRINT.hex() != _datum.FINGERPRINT:
     raise RuntimeError(
-        f"the schema of the envelope is {FINGERPRINT.hex()}, but codecs/_datum.py writes {_datum.FINGERPRINT}: "
-        "update the fields there, then its fingerprint"
+        f"the envelope's schema is {FINGERPRINT.hex()}, but codecs/_datum.py writes {_datum.FINGERPRINT}; update "
+        "the fields in that module, then the fingerprint"
     )
 
 
@@ -32,7 +32,9 @@ def confluent_header(schema_id: int) -> bytes:
         ValueError: not an id that a registry assigns.
     """
     if not 0 < schema_id < 1 << 31:
-        raise ValueError(f"invalid schema id {schema_id} of the registry; expected 1 to {(1 << 31) - 1}")
+        raise ValueError(
+            f"the registry returned the invalid schema id {schema_id}; expected a number from 1 to {(1 << 31) - 1}"
+        )
     return b"\x00" + schema_id.to_bytes(4, "big")
 
 
@@ -61,11 +63,11 @@ class AvroCodec:
         """
         header = value[: len(self._header)]
         if header != self._header:
-            raise ValueError(f"expected the header {self._header.hex()}, got {header.hex()}")
+            raise ValueError(f"expected the header {self._header.hex()}, but found {header.hex()}")
         body = io.BytesIO(value[len(self._header) :])
         event = event_of_datum(body)
         if body.read(1):
-            raise ValueError("unexpected bytes after the datum")
+            raise ValueError("the datum is followed by unexpected bytes")
         return event
 
 

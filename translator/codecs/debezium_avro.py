@@ -136,8 +136,8 @@ def _refuse_other_kinds(new: KeyKinds, old: KeyKinds) -> None:
     """
     for (name, kind), (_, was) in zip(new, old, strict=False):
         if kind != was:
-            remedy = "declare the type of the column in `tables` of the source"
-            raise refusal(f"key column {name!r} changes its type from {was} to {kind}; {remedy}")
+            remedy = "declare the column's type under `tables` of the source"
+            raise refusal(f"the type of key column {name!r} changes from {was} to {kind}; {remedy}")
 
 
 def _without_types(event: ChangeEvent) -> ChangeEvent:
@@ -153,7 +153,7 @@ def _without_types(event: ChangeEvent) -> ChangeEvent:
         return replace(event, before=event.key, before_state="none" if event.key is None else "key")
     if event.op == "t":
         return event
-    raise refusal("the column types of the row are unknown; declare the columns of the table in `tables` of the source")
+    raise refusal("the row's column types are unknown; declare the columns of the table under `tables` of the source")
 
 
 def _by_topic(topic: str, table: AvroTable) -> tuple[str, str]:
@@ -223,7 +223,7 @@ class _Header:
 # -- the fields around the images
 
 _Fields: TypeAlias = tuple[tuple[str, str, bool], ...]
-"""Each attribute, its Avro type, and whether it can be null."""
+"""Each attribute with its Avro type, and a flag that shows whether it can be null."""
 
 _TYPES: Mapping[Any, str] = {str: "string", int: "long"}
 _WRITE: Mapping[str, Callable[[Any], bytes]] = {"string": _datum.text, "long": _datum.long}

@@ -24,10 +24,10 @@ TopicOf: TypeAlias = Callable[[ChangeEvent], str]
 
 
 class UnregisteredSchema(Exception):
-    """The schema's id is not known yet. Query the registry, then encode the message again."""
+    """The schema's id is not known yet. The caller queries the registry and then encodes the message again."""
 
     def __init__(self, subject: str, text: str) -> None:
-        super().__init__(f"the id of a schema under subject {subject} is not known")
+        super().__init__(f"the schema id for subject {subject} is unknown")
         self.subject = subject
         self.text = text
 

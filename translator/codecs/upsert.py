@@ -40,7 +40,8 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         if self.schema_block and self.key != "columns":
             raise ValueError(
-                "schema_block requires key: columns, because Connect has no form for a key with a table name"
+                "schema_block requires key: columns, because a Connect schema cannot describe a key that "
+                "contains a table name"
             )
 
 
@@ -89,13 +90,13 @@ class UpsertCodec:
         row = image_row(event, schema, form)
         if row.key is None:
             if row.key_old is None and "KEY_INCOMPLETE" not in (event.notes or ()):
-                raise refusal("no key of the table is known; declare one in `tables` of the source")
+                raise refusal("the table's key is unknown; declare it under `tables` of the source")
             return [_UpsertRow(row.key_old)] if row.key_old is not None else []
         if event.op == "d":
             return [_UpsertRow(row.key)]
         if event.op == "u" and schema is None and self._options.unavailable == "fail":
             remedy = "declare the columns of the table, or choose unavailable: omit"
-            raise refusal(f"without a schema it is unknown whether the row is complete; {remedy}")
+            raise refusal(f"without a schema, it is not known whether the row is complete; {remedy}")
         return [
             _UpsertRow(change.key, change.after, change.missing)
             for change in changes(row, self._images)
@@ -106,7 +107,8 @@ class UpsertCodec:
         if self._options.truncate == "drop":
             return []
         raise refusal(
-            "a truncate cannot be written in this format; truncate: drop skips it, and consumers keep the rows"
+            "this format cannot represent a truncate; to skip truncates, set truncate: drop, but consumers "
+            "then keep the rows"
         )
 
     def _record(self, event: ChangeEvent, form: Rows, row: _UpsertRow) -> Record:

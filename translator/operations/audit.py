@@ -23,7 +23,7 @@ _WHOLE = 2**63 - 1
 
 
 class AuditFinding(Struct, frozen=True):
-    """A raw offset and its problem, without row data."""
+    """A raw offset with a description of its problem, without row data."""
 
     offset: int
     what: str
@@ -42,7 +42,7 @@ class AuditFindings(Struct):
 
 
 class Account(Struct):
-    """The account of a range: records = translated + dead + skipped + learned + lost."""
+    """The counts for a range: records = translated + dead + skipped + learned + lost."""
 
     topic: str
     partition: int
@@ -75,7 +75,7 @@ class AuditReport(Struct):
 
     accounts: list[Account]
     foreign: int = 0
-    """Events and dead letters from other sources and topics."""
+    """Events and dead letters that belong to other sources and topics."""
     nameless: AuditFindings = field(default_factory=AuditFindings)
     """Records in the written topics that refer to no raw record."""
     short: list[str] = field(default_factory=list)
@@ -243,7 +243,7 @@ def _check(
         ahead = next(entries, None)
     beyond = partitions.bounds(*range_.place).end  # queried last, because records can arrive during the run
     for found in ledger.of(number, beyond, _WHOLE):
-        account.invented.add(found.offset, f"it is beyond the end of the raw partition, {beyond}")
+        account.invented.add(found.offset, f"it is past the end of the raw partition, {beyond}")
 
 
 class _Orphans:
@@ -285,11 +285,19 @@ def judge(account: Account, translation: Translation, found: IndexEntry, place: 
     elif found.letters:
         _count(account.dead, found.letters[0])
     elif events:
-        account.lost.add(found.offset, f"{len(missing)} of its events, the first is n={min(missing)}")
+        account.lost.add(found.offset, f"{len(missing)} of its events are missing; the first is n={min(missing)}")
     elif isinstance(translation.outcome, DeadLetter):
-        account.lost.add(found.offset, f"neither event nor dead letter; now a dead letter {translation.outcome.code}")
+        account.lost.add(
+            found.offset,
+            (
+                "it has neither events nor a dead letter; translating it now results in a dead letter "
+                f"{translation.outcome.code}"
+            ),
+        )
     elif wanted:
-        account.lost.add(found.offset, f"neither event nor dead letter; a translation now gives {wanted} events")
+        account.lost.add(
+            found.offset, f"it has neither events nor a dead letter; translating it now results in {wanted} events"
+        )
     elif isinstance(translation.outcome, Skip):
         _count(account.skipped, translation.outcome.reason)
     else:

@@ -74,7 +74,7 @@ class AuditIndex:
         self._waiting.clear()
 
     def sort(self) -> None:
-        """Finish the index. Call this once after adding all entries."""
+        """Build the index. Call this once, after all entries have been added."""
         self._write()
         self._database.execute("CREATE INDEX by_offset ON entry (raw, at, n)")
 

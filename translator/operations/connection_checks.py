@@ -64,7 +64,11 @@ def _brokers(settings: Settings, admin: TopicAdmin, say: Callable[[str], None]) 
 
 def _group(settings: Settings, admin: TopicAdmin) -> list[Check]:
     admin.check_group(settings.group)
-    return [Check(f"group {settings.group}", "ok", "the brokers report no reason why this user could not join it")]
+    return [
+        Check(
+            f"group {settings.group}", "ok", "the brokers report nothing that would prevent this user from joining it"
+        )
+    ]
 
 
 def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[str]) -> list[Check]:
@@ -89,35 +93,42 @@ def _source(settings: Settings, source: Source, admin: TopicAdmin, there: set[st
     if source.metadata_topics and not metadata_topics(source, subscribed):
         found.append(Check(subject, "note", f"no topic matches {', '.join(source.metadata_topics)}"))
     if partitions:
-        text = f"{partitions} partitions, so up to {partitions} processes of the group can share it"
+        text = f"it has {partitions} partitions, so up to {partitions} processes of the group can share it"
         found.append(Check(subject, "ok", text))
     return found
 
 
 def _retention(topic: str, configuration: Mapping[str, str]) -> Iterator[str]:
     if "compact" in configuration["cleanup.policy"]:
-        yield f"topic {topic} is compacted: Kafka can delete messages that were not read yet"
+        yield f"topic {topic} is compacted, so Kafka may delete messages that have not been read yet"
     kept = int(configuration["retention.ms"])
     if "delete" in configuration["cleanup.policy"] and 0 <= kept < _DAY_MS:
         hours = kept / 3_600_000
-        yield f"topic {topic} keeps messages for {hours:g} hours: a longer outage loses messages (retention.ms)"
+        yield (
+            f"topic {topic} retains messages for only {hours:g} hours (retention.ms), so messages are lost in a "
+            "longer outage"
+        )
 
 
 def _written(settings: Settings, topic: str, admin: TopicAdmin, there: set[str]) -> list[Check]:
     subject = f"topic {topic}"
     if topic not in there:
         if not settings.topics.create:
-            raise ConfigError("it does not exist, and topics.create is false: create the topic, or let `run` do it")
+            raise ConfigError(
+                "it does not exist, and topics.create is false; create the topic, or set topics.create: true"
+            )
         return [Check(subject, "ok", "it does not exist yet; `run` will create it")]
     facts = admin.describe([topic], AclOperation.WRITE)[topic]
     policy = admin.configuration(topic)["cleanup.policy"]
-    found = [Check(subject, "ok", f"{facts.partitions} partitions, and this user may write")]
+    found = [Check(subject, "ok", f"it has {facts.partitions} partitions, and this user is allowed to write")]
     remembered = (settings.output.schemas_topic, settings.output.metadata_topic)
     if topic in remembered and policy != "compact":
-        text = f"cleanup.policy is {policy}, which deletes state: set it to compact"
+        text = f"cleanup.policy is {policy}, which would delete state; set it to compact"
         found.append(Check(subject, "WRONG", text))
     if topic == settings.output.dead_letter_topic and "compact" in policy:
-        found.append(Check(subject, "WRONG", f"cleanup.policy is {policy}, which deletes letters: set it to delete"))
+        found.append(
+            Check(subject, "WRONG", f"cleanup.policy is {policy}, which would remove dead letters; set it to delete")
+        )
     return found
 
 
@@ -133,7 +144,7 @@ def _registry(settings: Settings) -> list[Check]:
         if registry.auto_register and "register the schema" in str(error):
             return [Check("registry", "ok", "it responds; `run` will register the envelope")]
         raise
-    return [Check("registry", "ok", "it responds and knows the envelope")]
+    return [Check("registry", "ok", "it responds, and the envelope is registered")]
 
 
 def _messages(

@@ -31,7 +31,7 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
         case Skip(reason=reason):
             yield f"outcome: skipped, {reason}"
         case Learned(key=key):
-            yield f"outcome: learned, metadata {key}"
+            yield f"outcome: learned metadata {key}"
         case Events(events=events):
             yield f"outcome: translated, {len(events)} events"
     if translation.events is None:
@@ -41,7 +41,7 @@ def outcome_lines(translation: Translation, *, values: bool) -> Iterator[str]:
         size = (
             f"{len(records[n].value or b'')} bytes"
             if n in records
-            else "not written to the topic, because its table is excluded"
+            else "not written to the topic because its table is excluded"
         )
         yield f"event {n}: {event.kind} {_table(event)}, {size}"
         for name, fact in _facts(event):

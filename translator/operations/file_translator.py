@@ -66,7 +66,7 @@ class FileTranslator:
             self._catalog.learn(self._translator.source, key, text, self._translator.dialect)
         except FatalError:
             raise ConfigError(
-                f"--schemas: {self._translator.dialect.name} does not use schemas from a registry"
+                f"--schemas is not allowed: dialect {self._translator.dialect.name} does not use a schema registry"
             ) from None
 
     def translate(self, message: Message) -> Translation:

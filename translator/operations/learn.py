@@ -92,7 +92,7 @@ def _learning(settings: Settings, all_: Mapping[str, Translator], only: Collecti
         if name not in all_:
             raise ConfigError(unknown("source", name, all_))
         if not isinstance(all_[name].dialect, Learning):
-            raise ConfigError(f"source {name}: {all_[name].dialect.name} has no messages that describe other messages")
+            raise ConfigError(f"source {name}: dialect {all_[name].dialect.name} has no metadata messages")
     return {
         source.name: all_[source.name]
         for source in settings.sources

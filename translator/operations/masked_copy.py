@@ -58,7 +58,7 @@ class RecordMasker:
             found = form_of(self._translate(copy))
             if found == form:
                 return copy
-        raise Unmaskable(f"with masked values it is translated differently: {_difference(form, found)}")
+        raise Unmaskable(f"it is translated differently once its values are masked: {_difference(form, found)}")
 
 
 def form_of(translation: Translation) -> CopyForm:

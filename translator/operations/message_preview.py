@@ -35,7 +35,7 @@ def preview(value: bytes | None) -> list[str]:
 
 def size_alone(value: bytes | None) -> str:
     """Return the line for a value from a source with masks. Even field names could be part of a masked value."""
-    return "null" if value is None else f"{len(value)} bytes, not shown: columns of the source are masked"
+    return "null" if value is None else f"{len(value)} bytes, not shown because columns of the source are masked"
 
 
 def _lines(node: Any, depth: int) -> Iterator[str]:

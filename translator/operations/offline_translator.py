@@ -84,7 +84,7 @@ class OfflineTranslator:
         reader.close()
 
     def facts(self, topic: str) -> TopicFacts:
-        """Return the broker's facts about a topic, which are queried only once.
+        """Return the information that the broker has about a topic, which is only queried once.
 
         Raises:
             ConfigError: the topic does not exist.

@@ -45,13 +45,13 @@ Refused: TypeAlias = Callable[[str, MessageError], None]
 
 Answer = TypeVar("Answer")
 
-_AGAIN = "Remove the projection from the configuration of the service, delete its topics, and start again"
+_AGAIN = "Remove the projection from the service's configuration, delete its topics, and run this command again"
 
 SchemaKey: TypeAlias = tuple[str, str | None, str | None, str | None, str]
 
 
 class Projected(Struct, frozen=True):
-    """A run's account."""
+    """The counts and offsets of a run."""
 
     ranges: Sequence[Range]
     """The offsets of the canonical topic that were read: up to the last offset when the run began."""
@@ -128,8 +128,8 @@ class _Run:
             return whole
         if not note.startswith(_note(held)):  # any characters can follow the end of the text (`TopicAdmin.committed`)
             raise ConfigError(
-                f"projection {self._target.name} contains records of the service, or of an incomplete run, and "
-                f"older events would be written after them. {_AGAIN}"
+                f"projection {self._target.name} already contains records from the service or from an incomplete "
+                f"run, and older events would be written after them. {_AGAIN}"
             )
         return [msgspec.structs.replace(one, first=max(one.first, begun.get(one.place, one.first))) for one in whole]
 
@@ -163,7 +163,7 @@ class _Run:
         largest = max(map(record_size, records), default=0)
         if largest > limit:
             raise MessageError(
-                ErrorCode.TOO_LARGE, f"a record has {largest} bytes, but {self._target.name} allows {limit}"
+                ErrorCode.TOO_LARGE, f"a record has {largest} bytes, but {self._target.name} only allows {limit}"
             )
         return records
 
@@ -204,8 +204,8 @@ class _Run:
         holds, own = self._patiently(self._target.held), held + self._counts["written"]
         if holds != own:
             raise FatalError(
-                f"projection {self._target.name} contains {holds} records, but this command wrote {own}: "
-                f"the service also writes to it. {_AGAIN}"
+                f"projection {self._target.name} contains {holds} records, but this command wrote {own}, so the "
+                f"service must also be writing to it. {_AGAIN}"
             )
         reached = {one.place: one.end for one in ranges}
         self._patiently(lambda: self._progress.write(reached, _note(holds)))
@@ -251,7 +251,7 @@ class _Target:
 
 
 class _Writer:
-    """A producer, and its first failure."""
+    """A producer that remembers its first failure."""
 
     def __init__(self, producer: RecordProducer) -> None:
         self._producer = producer

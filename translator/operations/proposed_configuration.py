@@ -23,7 +23,7 @@ _COLUMNS = 12
 
 _SAYS: Mapping[Certainty, str] = {
     "certain": "certain",
-    "likely": "likely, not certain: please confirm",
+    "likely": "likely but not certain; please confirm",
     "unknown": "CANNOT KNOW: please decide",
 }
 
@@ -58,8 +58,8 @@ def configuration(findings: Sequence[TopicFinding], kafka: Mapping[str, object],
 
 
 _HOW_TO_CUT = (
-    "One source is one replication task. Its name is part of every event, so choose it now. Topics of several tasks "
-    "are separate sources."
+    "Each source is one replication task. Its name is part of every event, so choose it now. If the topics belong "
+    "to several tasks, define a source for each task."
 )
 
 
@@ -113,12 +113,12 @@ def _troubles(finding: TopicFinding) -> Iterator[str]:
     if verdict is None:
         return
     if verdict.waiting:
-        why = "for metadata messages: add the topic with those to topics and metadata_topics"
+        why = "for metadata messages; add their topic to topics and metadata_topics"
         waiting = "message waits" if verdict.waiting == 1 else "messages wait"
         yield from _comment(f"{verdict.waiting} {waiting} {why}", 4)
     if verdict.unregistered:
         need = "message needs" if verdict.unregistered == 1 else "messages need"
-        yield from _comment(f"{verdict.unregistered} {need} a schema registry: add the section registry", 4)
+        yield from _comment(f"{verdict.unregistered} {need} a schema registry; add the section `registry`", 4)
     for refusals in verdict.refusals:
         yield from _comment(f"{counted(refusals.count, 'dead letter')} {refusals.code}: {refusals.reason}", 4)
 
@@ -142,8 +142,8 @@ def _tables(topics: Group) -> Iterator[str]:
     if not keyless:
         return
     yield from _comment(
-        "The messages do not reveal the key of these tables for certain. Without a key, their rows cannot be "
-        "updated: replace the question mark by the key columns, and remove the leading #.",
+        "The keys of these tables cannot be determined reliably from the messages. Without a key, rows cannot be "
+        "updated. Replace the question mark with the key columns, and remove the leading #.",
         4,
     )
     yield "    # tables:"

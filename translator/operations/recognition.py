@@ -38,7 +38,7 @@ class RefusedMessages(Struct, frozen=True):
 
 
 class Verdict(Struct, frozen=True):
-    """The part of a topic's sample that a dialect understood.
+    """A summary of how well a dialect understood the sample from a topic.
 
     Args:
         sample: the messages that the dialect recognizes, with the changes from messages that it translates.
@@ -82,7 +82,7 @@ class KeylessTable(Struct, frozen=True):
 
 
 class TopicFinding(Struct, frozen=True):
-    """The conclusion about a topic.
+    """The product that was recognized in a topic, with the evidence.
 
     Args:
         messages: number of messages in the sample, not counting those without a value.
@@ -185,7 +185,7 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
         if verdict.dialect not in best or verdict.known > best[verdict.dialect].known:
             best[verdict.dialect] = verdict
     if not messages:
-        return TopicFinding(topic, 0, None, "unknown", "it has no messages with a value")
+        return TopicFinding(topic, 0, None, "unknown", "it contains no messages with a value")
     understand = [verdict for verdict in best.values() if verdict.understood]
     know = understand or [verdict for verdict in best.values() if verdict.known]
     if len(know) == 1:
@@ -195,8 +195,8 @@ def _finding(topic: str, sample: Sequence[Message], trials: Sequence[_Trial]) ->
         return TopicFinding(topic, len(messages), None, "unknown", f"several dialects recognise its messages: {shares}")
     if (framed := best["qlik"]).unregistered:
         why = (
-            f"{framed.unregistered} messages are Avro with a schema registry, and only their schemas would "
-            "identify the product: Qlik Replicate writes such messages, but others do as well"
+            f"{framed.unregistered} messages are Avro with a schema registry, so only their schemas could identify "
+            "the product. Qlik Replicate writes such messages, but so do others"
         )
         return TopicFinding(topic, len(messages), None, "unknown", why)
     reasons = "; ".join(verdict.refusals[0].reason for verdict in best.values() if verdict.refusals)

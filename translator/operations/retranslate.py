@@ -98,9 +98,9 @@ def _make(again: OfflineTranslator, output: str) -> None:
     """Create or check the topic in the same way as the service's topics."""
     settings = again.settings
     if settings.writes(output):
-        raise ConfigError(f"topic {output} is written by the service: choose another one for --output")
+        raise ConfigError(f"the service writes to topic {output}; choose another topic for --output")
     if any(matches(output, entry) for entry in settings.raw_topics):
-        raise ConfigError(f"topic {output} is read by a source: choose another one for --output")
+        raise ConfigError(f"a source reads topic {output}; choose another topic for --output")
     beside = Projection(topic=output, codec=settings.output.codec)
     again.topics.ensure(settings.model_copy(update={"projections": (beside,)}))
 
@@ -140,5 +140,5 @@ class _Writer:
     def flush(self) -> None:
         """Return once everything has been delivered."""
         if self._producer.flush():
-            raise FatalError(f"cannot write to {self._topic}: not delivered")
+            raise FatalError(f"cannot write to {self._topic}: a record was not delivered")
         self._check()

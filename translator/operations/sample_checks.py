@@ -102,16 +102,16 @@ def _unreadable(subject: str, topic: str, verdict: Verdict, looks_like: str | No
 def _account(subject: str, verdict: Verdict, records: int, *, registry: bool) -> Iterator[Check]:
     """Return lines whose counts add up to the number of records."""
     if not records:
-        yield Check(subject, "note", "it is empty, so nothing could be tested")
+        yield Check(subject, "note", "it is empty, so there was nothing to test")
         return
     skipped = f", {verdict.skipped} skipped (without a value)" if verdict.skipped else ""
     said = f"{records} records: {verdict.translated} translated, {verdict.learned} learned{skipped}"
     yield Check(subject, "ok" if verdict.understood else "note", said)
     if verdict.waiting:
-        why = "wait for metadata that was not in the records that were read; `translator learn` reads all records"
+        why = "wait for metadata that is not in the sampled records; `translator learn` reads all records"
         yield Check(subject, "note", f"{verdict.waiting} {why}")
     if verdict.unregistered:
-        why = "which this check does not request" if registry else "and none is configured: add the section registry"
+        why = "which this check does not request" if registry else "and none is configured; add the section `registry`"
         yield Check(subject, "note", f"{verdict.unregistered} need a schema from the schema registry, {why}")
     for refused in verdict.refusals:
         yield Check(subject, "note", f"{counted(refused.count, 'dead letter')} {refused.code}: {refused.reason}")

@@ -26,7 +26,7 @@ _ANY = -1
 
 
 class Sent(Struct):
-    """The result for the message: events, or a dead letter. Contains no row data."""
+    """The result for the message, which is either events or a dead letter. It contains no row data."""
 
     topic: str
     partition: int
@@ -55,8 +55,8 @@ def send(settings: Settings, topic: str, value: bytes, seconds: float, say: Call
     topics.wait_for_broker(settings.timing.broker_wait, say)
     subscribed, _ = resolve(settings, topics.names())
     if topic not in subscribed:
-        known = ", ".join(sorted(subscribed)) or "none that exists"
-        raise ConfigError(f"no source reads the topic {topic}; raw topics of this configuration: {known}")
+        known = ", ".join(sorted(subscribed)) or "none"
+        raise ConfigError(f"no source reads topic {topic}; the raw topics of this configuration are {known}")
     topics.describe([topic], AclOperation.WRITE)
     written = {settings.output.topic: of_event, settings.output.dead_letter_topic: of_letter}
     partitions = Partitions(client, settings.group)
@@ -80,9 +80,9 @@ def send(settings: Settings, topic: str, value: bytes, seconds: float, say: Call
     finally:
         partitions.close()
     raise RetryableError(
-        f"no event or dead letter of {sent.topic}/{sent.partition}, offset {sent.offset}, appeared within "
-        f"{seconds:g} s: the service is not running or lags (translator status), or the message produces neither "
-        f"(translator explain {sent.topic} {sent.partition} {sent.offset})"
+        f"no event or dead letter for {sent.topic}/{sent.partition}, offset {sent.offset}, appeared within "
+        f"{seconds:g} s. Either the service is not running or it lags (see translator status), or the message "
+        f"produces neither (see translator explain {sent.topic} {sent.partition} {sent.offset})"
     )
 
 

@@ -109,9 +109,9 @@ class Status(Struct, frozen=True):
     def membership(self) -> str:
         """The number of members, in words."""
         if self.members is None:
-            return "members: unknown, because the brokers did not say"
+            return "members: unknown, because the brokers did not report them"
         if not self.members:
-            return "members: 0 – no process reads this group"
+            return "members: 0 – no process is running in this group"
         return f"members: {len(self.members)}"
 
 

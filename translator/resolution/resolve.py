@@ -72,7 +72,9 @@ class Translation(Struct, frozen=True, gc=False):
     read: Events | DeadLetter | Skip | Learned
     """The dialect's result, which guards inspect."""
     outcome: Events | DeadLetter | Skip | Learned
-    """The outcome for metrics. This can differ from the result, because a translated message may not fit into a topic.
+    """The outcome to count in metrics.
+
+    It can differ from the result, because a translated message may be too large for a topic.
     """
     events: Events | None = None
     """The message's events, or the events that its metadata announces."""
@@ -120,15 +122,15 @@ class Translation(Struct, frozen=True, gc=False):
 
     @property
     def is_settled(self) -> bool:
-        """Return whether the result consists only of events that every output accepts, with nothing to publish before
-        them.
+        """Return whether the result contains only events that every output accepts, and no schema has to be published
+        before them.
         """
         settled = self.events is not None and self.events is self.outcome and not self.schemas
         return settled and all(type(records) is list for records in self.outputs)
 
 
 Resolved: TypeAlias = Translation | TakenMessage | Learned | Needs
-"""The result for a message in a run."""
+"""The result for one message in a run of messages."""
 
 TAKEN = "taken"
 """The native path's outcome for a message that it translated. For any other message, the outcome is the reason why not.

@@ -57,7 +57,7 @@ class Routes:
         self._refused: dict[str, tuple[float, str]] = {}
 
     def without_brokers(self) -> Routes:
-        """Return the same routes for a dry run, which creates and requests nothing."""
+        """Return the same routes for a dry run, which neither creates topics nor requests anything."""
         return Routes(self._template, lambda _topic: 1, self._allowed)
 
     async def partitions(self, topic: str) -> int:

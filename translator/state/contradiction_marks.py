@@ -1,5 +1,6 @@
-"""Contradictions outlive the process that found them: no process in the group reads the source until its options
-change.
+"""Store contradictions so that they outlive the process that found them.
+
+No process in the group reads the source until its options change.
 
 A guard keeps its evidence only in memory. Without a stored mark, a restarted process, or the partition's next owner,
 would not know about the contradiction and would write what the first process refused to write.
@@ -30,7 +31,7 @@ class _Mark(Struct, frozen=True):
 
 
 class Contradictions:
-    """The configured sources' marks."""
+    """The marks of the configured sources."""
 
     def __init__(self, sources: Iterable[Source]) -> None:
         self._declarations = {source.name: _declaration(source) for source in sources}
@@ -38,13 +39,13 @@ class Contradictions:
         """The reasons, by source. Messages from these sources must not be translated."""
 
     def mark(self, source: str, error: ContradictionError) -> Record:
-        """Note a contradiction. Returns the record that informs all current and future processes."""
+        """Record a contradiction. Returns the record that informs all current and future processes."""
         mark = _Mark(self._declarations[source], str(error))
         self._note(source, mark)
         return Record(f"{PREFIX}{source}".encode(), msgspec.json.encode(mark), [])
 
     def apply(self, key: str, document: bytes) -> str | None:
-        """Note a mark. Marks that were made under different options are ignored.
+        """Record a mark. Marks that were made under different options are ignored.
 
         Returns:
             The source, if this process did not know about the contradiction yet.

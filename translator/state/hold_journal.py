@@ -42,7 +42,7 @@ class TopicJournal:
         self._confirm = confirm
 
     def follow(self, reached: int) -> None:
-        """Note that all records before this offset in the metadata topic have been processed."""
+        """Record that all records before this offset in the metadata topic have been processed."""
         self._reached = reached
         self._moved.set()
 

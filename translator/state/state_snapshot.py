@@ -63,4 +63,6 @@ def _schema(topic: str, offset: int | None, value: bytes) -> TableSchema:
     try:
         return msgspec.json.decode(value, type=TableSchema)
     except msgspec.DecodeError as error:
-        raise FatalError(f"topic {topic}, offset {offset}: not a table schema of the translator: {error}") from None
+        raise FatalError(
+            f"topic {topic}, offset {offset}: the record is not one of the translator's table schemas: {error}"
+        ) from None

@@ -124,7 +124,7 @@ class Hold:
         self.flying = 0  # letters that have not been delivered yet
 
     def __str__(self) -> str:
-        return f"{self.table} is held since offset {self.since}, which must be replayed first"
+        return f"{self.table} has been held since offset {self.since}, which must be replayed first"
 
 
 class Holds:

@@ -48,7 +48,7 @@ def guarded(hosts: Collection[str]) -> list[Middleware]:
         try:
             host, is_ours = _host(request.host), request.method in _SAFE or _is_ours(request)
         except ValueError:
-            return _refused(400, "the header Host or Origin is not a valid address")
+            return _refused(400, "the Host or Origin header is not a valid address")
         if host not in hosts:
             return _refused(403, f"this page is not served under the host name {request.host[:100]}")
         if not is_ours:
@@ -83,10 +83,10 @@ async def _answered(request: web.Request, handler: Handler) -> web.StreamRespons
 
 _REASONS = {
     404: "this page does not exist",
-    405: "this page does not support such requests",
+    405: "this page does not support this kind of request",
     408: "the form did not arrive in time",
     413: "the message is too large for this page",
-    429: "too many logins are being checked: try again in a moment",
+    429: "too many logins are in progress; try again in a moment",
 }
 
 

@@ -106,7 +106,7 @@ def answer(question: PastedMessage) -> MessageReading:
     """
     value = _decoded(question)
     if len(value) > BYTES or len(question.before) > BYTES:
-        raise ConfigError(f"the message can have at most {BYTES} bytes here, and so can the messages before it")
+        raise ConfigError(f"the message, and the messages before it, can each have at most {BYTES} bytes here")
     if len(question.options.encode()) > OPTIONS_BYTES:
         raise ConfigError(f"the options can have at most {OPTIONS_BYTES} bytes here")
     before = [line.encode() for line in question.before.splitlines() if line.strip()]
@@ -167,11 +167,11 @@ def _options(text: str) -> dict[str, Any]:
         # BaseLoader keeps dates and numbers as text, and the option types parse them.
         given = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506  it makes strings, lists, mappings only
     except (yaml.YAMLError, RecursionError):
-        raise ConfigError("the options are not YAML") from None
+        raise ConfigError("the options are not valid YAML") from None
     if not given:
         return {}
     if not isinstance(given, dict):
-        raise ConfigError("the options are not a mapping, such as `profile: oss`")
+        raise ConfigError("the options must be a mapping, such as `profile: oss`")
     return given
 
 

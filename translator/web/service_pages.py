@@ -116,7 +116,7 @@ class ServicePages:
 
     async def _replayed(self, request: web.Request, source: str, code: str, execute: bool) -> web.Response:
         if not self._access.is_granted(request):
-            raise web.HTTPForbidden(reason="log in first: a replay writes events")
+            raise web.HTTPForbidden(reason="log in first, because a replay writes events")
         if execute:
             self._access.note(request, f"replay of {quote(source)}, {quote(code)}")
         # A replay takes as long as its letters require.

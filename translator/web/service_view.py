@@ -108,7 +108,7 @@ class ServiceView:
 
     def _now(self, stored: StoredLetter) -> tuple[list[str], list[EventView]]:
         if stored.letter.body_bytes is not None:
-            return ["its message did not fit into the letter"], []
+            return ["its message was too large for the dead letter"], []
         again = OfflineTranslator(self.settings, self._say)
         try:
             translation = again.translate(stored.letter.message)

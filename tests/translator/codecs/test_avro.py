@@ -230,7 +230,7 @@ class TestRefusal:
     @pytest.mark.parametrize("field", ["ts_commit_us", "ts_capture_us", "ts_origin_us"])
     def test_long(self, field: str, number: int) -> None:
         """A number of more than 64 bits is rejected, never truncated."""
-        with pytest.raises(ValueError, match="does not fit an Avro long"):
+        with pytest.raises(ValueError, match="does not fit into an Avro long"):
             AvroCodec().encode(_like_update(**{field: number}))
 
     @pytest.mark.parametrize("number", [1 << 31, 1 << 63, -(1 << 31) - 1])
@@ -238,7 +238,7 @@ class TestRefusal:
     def test_int(self, field: str, number: int) -> None:
         """A number of more than 32 bits in an int field is rejected, because other readers could not read it."""
         origin = msgspec.structs.replace(UPDATE.origin, **{field: number})
-        with pytest.raises(ValueError, match=f"^{number} does not fit an Avro int of 32 bits$"):
+        with pytest.raises(ValueError, match=f"^{number} does not fit into an Avro int, which has 32 bits$"):
             AvroCodec().encode(_like_update(origin=origin))
 
 
@@ -263,8 +263,8 @@ def test_a_field_that_the_encoder_does_not_know() -> None:
     """A codec whose encoder was written for another field list does not load, and the error explains what to do."""
     loaded = subprocess.run([sys.executable, "-c", ANOTHER_ENVELOPE], capture_output=True, text=True)
     assert re.search(
-        r"RuntimeError: the schema of the envelope is [0-9a-f]{16}, but codecs/_datum.py writes 1aa4b45bd6db449a: "
-        "update the fields there, then its fingerprint",
+        r"RuntimeError: the envelope's schema is [0-9a-f]{16}, but codecs/_datum.py writes 1aa4b45bd6db449a; "
+        "update the fields in that module, then the fingerprint",
         loaded.stderr,
     )
 
@@ -280,7 +280,7 @@ class TestConfluent:
     @pytest.mark.parametrize("schema_id", [0, -1, 2**31])
     def test_no_id(self, schema_id: int) -> None:
         """A number that is not a valid registry id is rejected."""
-        with pytest.raises(ValueError, match=f"schema id {schema_id} of the registry; expected 1 to 2147483647"):
+        with pytest.raises(ValueError, match=f"schema id {schema_id}; expected a number from 1 to 2147483647"):
             confluent_header(schema_id)
 
     def test_only_the_header_differs(self) -> None:
@@ -292,9 +292,9 @@ class TestConfluent:
         """A value with another id, or without a registry, is rejected."""
         codec = AvroCodec(confluent_header(7))
         (other,) = AvroCodec(confluent_header(8)).encode(UPDATE)
-        with pytest.raises(ValueError, match="expected the header 0000000007, got 0000000008"):
+        with pytest.raises(ValueError, match="expected the header 0000000007, but found 0000000008"):
             codec.decode(other.value or b"")
-        with pytest.raises(ValueError, match="expected the header 0000000007, got c3011aa4b4"):
+        with pytest.raises(ValueError, match="expected the header 0000000007, but found c3011aa4b4"):
             codec.decode(_value(UPDATE))
 
 
@@ -302,12 +302,12 @@ class TestDecode:
     @pytest.mark.parametrize(
         ("value", "reason"),
         [
-            (b"", "expected the header c3011aa4b45bd6db449a, got "),
-            (b'{"v":1}', "got 7b2276223a317d"),
-            (b"\xc3\x01" + bytes(8), "got c3010000000000000000"),
-            (HEADER, "ends too early"),
-            (_value(UPDATE)[:-2], "ends too early"),
-            (_value(UPDATE) + b"\x00", "bytes after the datum"),
+            (b"", "expected the header c3011aa4b45bd6db449a, but"),
+            (b'{"v":1}', "7b2276223a317d"),
+            (b"\xc3\x01" + bytes(8), "c3010000000000000000"),
+            (HEADER, "truncated"),
+            (_value(UPDATE)[:-2], "truncated"),
+            (_value(UPDATE) + b"\x00", "the datum"),
         ],
         ids=["empty", "JSON", "another schema", "no datum", "truncated", "more"],
     )

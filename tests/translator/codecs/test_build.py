@@ -47,5 +47,5 @@ def test_header() -> None:
 
 def test_a_registry_is_wanted() -> None:
     """Without a registry, no id would ever be known, and nothing would be written."""
-    with pytest.raises(ConfigError, match=r"^debezium_avro requires a schema registry: set registry\.url$"):
+    with pytest.raises(ConfigError, match=r"^debezium_avro requires a schema registry; set registry\.url$"):
         build("debezium_avro", {})

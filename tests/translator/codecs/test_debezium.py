@@ -258,8 +258,8 @@ class TestOptions:
         ("given_options", "reason"),
         [
             ({"missing_before": ["merge", "merge"]}, "lists a policy twice"),
-            ({"missing_before": ["fail", "merge"]}, "has another policy after drop_event or fail"),
-            ({"missing_before": ["drop_event", "fail"]}, "has another policy after drop_event or fail"),
+            ({"missing_before": ["fail", "merge"]}, "another policy after drop_event or fail"),
+            ({"missing_before": ["drop_event", "fail"]}, "another policy after drop_event or fail"),
             ({"missing_before": ["invent"]}, "Invalid enum value 'invent'"),
             ({"unavailable": "null"}, "Invalid enum value 'null'"),
             ({"truncate": "yes"}, "Invalid enum value 'yes'"),

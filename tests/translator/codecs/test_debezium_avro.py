@@ -185,9 +185,19 @@ class TestRefusals:
                 {"missing_before": ["partial"]},
                 "column 'note' has no",
             ),
-            ({"after": ROW.replace("12.5", "12.555")}, SCHEMA, {}, "column 'price' has a value outside its type"),
-            ({"after": ROW.replace("12.5", "12345678.5")}, SCHEMA, {}, "column 'price' has a value outside its type"),
-            ({"after": ROW[:-1] + ',"new":1}'}, SCHEMA, {}, "column 'new' is not in the schema"),
+            (
+                {"after": ROW.replace("12.5", "12.555")},
+                SCHEMA,
+                {},
+                "column 'price' has a value that does not fit its type",
+            ),
+            (
+                {"after": ROW.replace("12.5", "12345678.5")},
+                SCHEMA,
+                {},
+                "column 'price' has a value that does not fit its type",
+            ),
+            ({"after": ROW[:-1] + ',"new":1}'}, SCHEMA, {}, "column 'new' is not in the table's schema"),
         ],
     )
     def test_refused(
@@ -202,7 +212,7 @@ class TestRefusals:
     def test_two_columns_of_one_name(self) -> None:
         """Two columns with the same Avro name could not be told apart."""
         schema = TableSchema.of("shop", None, None, "t", [Column("a-b", "string"), Column("a b", "string")], "none")
-        with pytest.raises(MessageError, match="two columns of the table have the same name in Avro"):
+        with pytest.raises(MessageError, match="two columns of the table would have the same name in Avro,"):
             records(Registry(), msgspec.structs.replace(CHANGE, key=None), schema)
 
     def test_a_key_that_changes_its_type(self) -> None:
@@ -211,7 +221,7 @@ class TestRefusals:
         moved = msgspec.structs.replace(
             CHANGE, key='{"a":"x"}', key_old='{"a":false}', before='{"a":false}', after='{"a":"x"}'
         )
-        with pytest.raises(MessageError, match=r"key column 'a' changes its type from boolean to string"):
+        with pytest.raises(MessageError, match=r"key column 'a' changes from boolean to string;"):
             records(Registry(), moved, schema)
 
     def test_unregistered(self) -> None:

@@ -131,8 +131,8 @@ class TestMissingBefore:
     def test_reason(self) -> None:
         """The error says what arrived and how to solve it, and never shows a value."""
         message = str(refusal(KEYLESS))
-        assert "op u came without an old image and without a key, which missing_before rejects" in message
-        assert "add drop_event as its last policy to skip such events" in message
+        assert "op u arrived without an old image and without a key, which missing_before rejects;" in message
+        assert "add drop_event as the last policy to skip such events" in message
         assert "with an incomplete old image," in str(refusal(UPDATE_UNKNOWN, **only("fail")))
         assert "9.90" not in str(refusal(UPDATE_UNKNOWN, **only("fail")))
 
@@ -242,7 +242,7 @@ class TestUnavailable:
         """Every column that the row is known to have must have a value."""
         error = refusal(change, schema, unavailable="fail")
         assert error.code is ErrorCode.UNSUPPORTED_SHAPE
-        assert "has no value, and unavailable: fail requires all values" in error.reason
+        assert "has no value, but unavailable: fail requires a value" in error.reason
 
     def test_fail_is_content(self) -> None:
         """An issue of the old value does not affect the new image, and a full row is written."""
@@ -327,6 +327,6 @@ class TestKeyChange:
         """Readers that keep rows by key never had it, so a create is enough. Others get what they configured."""
         change = event("u", {"id": None}, NEW)
         assert [("c", None, NEW)] == written(change, **only("as_create"))
-        assert "op u came with an incomplete old image" in refusal(change, **only("partial")).reason
+        assert "op u arrived with an incomplete old image," in refusal(change, **only("partial")).reason
         lacking = event("u", {"id": None}, {"id": 7, "note": "new"})
         assert refusal(lacking, SCHEMA).code is ErrorCode.KEY_CHANGE_INCOMPLETE

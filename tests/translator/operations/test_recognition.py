@@ -170,7 +170,7 @@ def test_a_gap_is_no_evidence(gap: int) -> None:
     first, second, third = messages(*flag)
     (finding,) = recognise({"raw": [first, second, structs.replace(third, offset=2 + gap)]})
     (profile,) = [proposal for proposal in finding.proposals if proposal.option == "profile"]
-    assert (gap == 0) == ("fit only with data as the row before" in profile.why)
+    assert (gap == 0) == ("only consistent if data is the row before" in profile.why)
 
 
 @pytest.mark.parametrize(("odd", "left"), [(1, "oss, dts"), (4, None)])
@@ -182,7 +182,7 @@ def test_a_few_odd_messages_do_not_decide(odd: int, left: str | None) -> None:
         assert "several writers" in proposal.why
     else:
         assert f"remaining candidates: {left}" in proposal.why
-        assert "69 of 70 messages fit, the others do not (cells that are not text" in proposal.why
+        assert "69 of 70 messages match (cells that are not strings); remaining candidates" in proposal.why
 
 
 def test_a_delete_on_the_other_side_is_not_odd() -> None:

@@ -66,7 +66,7 @@ def test_a_contradiction_holds_its_partition_until_the_profile_is_corrected(yard
 
 def test_a_contradiction_is_no_dead_letter_alone() -> None:
     text = "kafka: {bootstrap_servers: b:1}\nsources: [{name: s, dialect: canal, topics: [t]}]\n"
-    with pytest.raises(ConfigError, match=r"CONTRADICTION either stops its source .* or holds its partition"):
+    with pytest.raises(ConfigError, match=r"CONTRADICTION can only stop the source .* or hold the partition"):
         parse(f"{text}on_error: {{CONTRADICTION: dead_letter}}", {}, "file")
 
 

@@ -82,12 +82,12 @@ def test_metadata_comes_before() -> None:
         (PastedMessage("ü", "base64"), "the message is not valid base64"),
         (PastedMessage("{}", "utf-7"), "unknown encoding 'utf-7'"),
         (PastedMessage("{}", dialect="debezium"), "unknown dialect 'debezium'"),
-        (PastedMessage("{}", dialect="canal", options="- a"), "the options are not a mapping"),
-        (PastedMessage("{}", dialect="canal", options="{"), "the options are not YAML"),
-        (PastedMessage("{}", dialect="canal", options="[" * 10_000), "the options are not YAML"),
+        (PastedMessage("{}", dialect="canal", options="- a"), "the options must be a mapping"),
+        (PastedMessage("{}", dialect="canal", options="{"), "the options are not valid YAML"),
+        (PastedMessage("{}", dialect="canal", options="[" * 10_000), "the options are not valid YAML"),
         (PastedMessage("{}", dialect="canal", options="profle: oss"), "did you mean profile?"),
-        (PastedMessage("x" * (1024 * 1024 + 1)), "the message can have at most 1048576 bytes here"),
-        (PastedMessage("{}", before="\n" * (1024 * 1024 + 1)), "the message can have at most 1048576 bytes here"),
+        (PastedMessage("x" * (1024 * 1024 + 1)), "can each have at most 1048576 bytes here"),
+        (PastedMessage("{}", before="\n" * (1024 * 1024 + 1)), "can each have at most 1048576 bytes here"),
     ],
 )
 def test_questions_that_cannot_be_asked(question: PastedMessage, words: str) -> None:

@@ -69,7 +69,7 @@ def test_values_are_for_who_logs_in(yard: Yard) -> None:
         letter = first_letter(listed)
         status, text, _ = ask(address + letter)
         assert 200 == status
-        assert "an UPDATE has two images of the same columns" in text
+        assert "an UPDATE has the same columns in both images" in text
         assert "outcome: translated, 1 events" in text
         assert "Log in to see" in text
         query = "replay?source=shop&code=AMBIGUOUS_VARIANT"

@@ -90,7 +90,7 @@ def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> Ima
         MessageError: a key column contains such a value.
     """
     if event.op is None:
-        raise ValueError("an event of kind row has no op")
+        raise ValueError("a row event has no op")
     unfit: set[str] = set()
 
     def opened(text: str | None) -> Columns | None:
@@ -102,7 +102,7 @@ def image_row(event: ChangeEvent, schema: TableSchema | None, form: Keys) -> Ima
 
     key, key_old = opened(event.key), opened(event.key_old)
     if unfit:
-        raise refusal(f"key column {min(unfit)!r} has a value that a schema block cannot express")
+        raise refusal(f"key column {min(unfit)!r} has a value that cannot be represented in a schema block")
     before, after = opened(event.before), opened(event.after)
     unfit.update(issue.col for issue in event.issues or ())
     return ImageRow(

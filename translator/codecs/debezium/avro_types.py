@@ -71,7 +71,8 @@ class AvroTable:
         self._names = frozenset(column.name for column in self._columns)
         if len({avro_name(name) for name in self._names}) < len(self._names):
             raise refusal(
-                "two columns of the table have the same name in Avro, which allows only ASCII letters, digits and _"
+                "two columns of the table would have the same name in Avro, which allows only ASCII letters, "
+                "digits and _"
             )
 
     @property
@@ -113,7 +114,7 @@ class AvroTable:
         """
         if not columns.keys() <= self._names:
             stray = min(columns.keys() - self._names)
-            raise refusal(f"column {stray!r} is not in the schema of the table, so Avro cannot contain it")
+            raise refusal(f"column {stray!r} is not in the table's schema, so it cannot be written in Avro")
         return b"".join(
             _NULL
             if (value := columns.get(column.name)) is None or bytes(value) == b"null"
@@ -183,7 +184,7 @@ def _written(column: WrittenColumn, value: bytes) -> bytes:
     try:
         return column.write(value)
     except (ValueError, ArithmeticError, struct.error, msgspec.MsgspecError):
-        raise refusal(f"column {column.name!r} has a value outside its type") from None
+        raise refusal(f"column {column.name!r} has a value that does not fit its type") from None
 
 
 def _integer(write: Callable[[int], bytes]) -> Write:

@@ -106,7 +106,7 @@ def ordinal(event: ChangeEvent, index: int) -> int:
     """
     offset = event.origin.offset
     if offset >= OFFSET_LIMIT:
-        raise refusal(f"offset {offset} has no ordinal; source.lsn supports offsets below {OFFSET_LIMIT}")
+        raise refusal(f"offset {offset} is too large for source.lsn, which supports offsets below {OFFSET_LIMIT}")
     n = number(event.pos)
     return offset << 21 | n << 1 | index
 

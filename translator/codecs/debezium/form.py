@@ -25,7 +25,7 @@ _Shape: TypeAlias = tuple[Names, Found] | tuple[Names | None, Found, Names | Non
 
 
 class Keys(Protocol):
-    """The format of a table's keys."""
+    """The format in which a table's keys are written."""
 
     def fit(self, columns: Columns) -> Set[str]:
         """Remove and return the columns that this format cannot express."""
@@ -35,13 +35,13 @@ class Keys(Protocol):
 
 
 class Rows(Keys, Protocol):
-    """The format of rows without an envelope."""
+    """The format in which rows without an envelope are written."""
 
     def row(self, columns: Columns) -> bytes: ...
 
 
 class Envelopes(Keys, Protocol):
-    """The format of envelopes."""
+    """The format in which envelopes are written."""
 
     def value(self, payload: Payload) -> bytes: ...
 

@@ -69,7 +69,7 @@ class ImageRow(Struct, frozen=True):
 
 
 class ConnectChange(Struct, frozen=True):
-    """One Debezium event."""
+    """A single Debezium event."""
 
     op: str
     key: Columns | None
@@ -166,7 +166,7 @@ def _refuse_lost(row: ImageRow, missing: Iterable[str]) -> None:
 
 def _sent_after(row: ImageRow) -> Columns:
     if row.after is None:
-        raise ValueError(f"an event of op {row.op} has no after image")
+        raise ValueError(f"an event with op {row.op} has no after image")
     return row.after
 
 
@@ -221,7 +221,7 @@ def _placeholder(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Col
 
 
 def _complete_only(row: ImageRow, after: Columns, missing: tuple[str, ...]) -> Columns:
-    raise refusal(f"column {missing[0]!r} has no value, and unavailable: fail requires all values")
+    raise refusal(f"column {missing[0]!r} has no value, but unavailable: fail requires a value for every column")
 
 
 _UNAVAILABLE: Mapping[Unavailable, Callable[[ImageRow, Columns, tuple[str, ...]], Columns]] = {
@@ -259,8 +259,9 @@ def _with_before(row: ImageRow, options: Options) -> Iterable[ImageRow]:
 
 
 def _lacks_before(row: ImageRow, before: Columns | None) -> bool:
-    """Return whether consumers would miss something in `before`. Withheld values do not count, because no policy can
-    supply them.
+    """Return whether `before` lacks something that consumers need.
+
+    Withheld values do not count, because no policy can supply them.
     """
     if before is None:
         return True
@@ -298,8 +299,8 @@ def _drop_event(row: ImageRow) -> Iterable[ImageRow] | None:
 def _fail(row: ImageRow) -> Iterable[ImageRow]:
     image = "without an old image" if row.before is None else "with an incomplete old image"
     key = " and without a key" if row.key is None else ""
-    remedy = "add drop_event as its last policy to skip such events"
-    raise refusal(f"op {row.op} came {image}{key}, which missing_before rejects; {remedy}")
+    remedy = "add drop_event as the last policy to skip such events"
+    raise refusal(f"op {row.op} arrived {image}{key}, which missing_before rejects; {remedy}")
 
 
 _MISSING_BEFORE: Mapping[MissingBefore, Callable[[ImageRow], Iterable[ImageRow] | None]] = {

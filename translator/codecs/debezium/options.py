@@ -37,4 +37,6 @@ class Options(Struct, frozen=True, forbid_unknown_fields=True):
         if len(set(self.missing_before)) < len(self.missing_before):
             raise ValueError("missing_before lists a policy twice")
         if any(policy in _FINAL for policy in self.missing_before[:-1]):
-            raise ValueError("missing_before has another policy after drop_event or fail, which always apply")
+            raise ValueError(
+                "missing_before lists another policy after drop_event or fail; that policy would never apply"
+            )

@@ -29,7 +29,7 @@ def discard(
         FatalError: something could not be read or written.
     """
     if not 0 < len(reason.strip()) <= REASON_CHARACTERS:
-        raise ConfigError(f"a reason must have 1 to {REASON_CHARACTERS} characters, because it is shown in the list")
+        raise ConfigError(f"the reason must have 1 to {REASON_CHARACTERS} characters")
     dead = look(settings, wanted, say, pending=True)
     if execute and dead.letters:
         client = client_config.librdkafka(settings.kafka)

@@ -162,7 +162,7 @@ def look(
 
 
 def _cut(dead: Dead, limit: int) -> None:
-    """Keep only the first selected letters, and the additional letters."""
+    """Discard all letters except the first selected ones and the additional ones."""
     places = [place for place, found in enumerate(dead.letters) if found.wanted]
     dead.cut = len(places) > limit
     if dead.cut:

@@ -124,7 +124,7 @@ def replay(settings: Settings, wanted: LetterFilter, say: Callable[[str], None],
 
 
 class _Replay:
-    """One run."""
+    """A single run of a replay."""
 
     def __init__(
         self, components: Components, wanted: LetterFilter, say: Callable[[str], None], *, execute: bool
@@ -215,9 +215,12 @@ class _Replay:
         letter, translators = found.letter, self._components.translators
         outputs = [output.to.topic for output in self._components.target.outputs.events]
         if letter.body_bytes is not None:
-            return f"its value of {letter.body_bytes} bytes is not in the letter, and no longer exists at its origin"
+            return (
+                f"the letter does not contain its value of {letter.body_bytes} bytes, and the raw record no "
+                "longer exists"
+            )
         if letter.message.topic_id == "-":
-            return f"it does not contain the id of its topic, without which positions differ (release {letter.version})"
+            return f"it does not contain its topic's id (release {letter.version}), so its positions would differ"
         if letter.source not in translators:
             return unknown("source", letter.source, translators)
         if letter.output is not None and letter.output not in outputs:
@@ -325,7 +328,8 @@ class _Replay:
             self._done += [found, *twins]
 
     def _reason(self, found: StoredLetter, code: str) -> str | None:
-        """Return why a message is dead now, or None if the service and not the translation rejects it (HELD)."""
+        """Return why a message is now a dead letter, or None if the service rejects it and not the translation
+        (HELD)."""
         result = self._components.translators[found.letter.source].translate(found.letter.message)
         if isinstance(result, Needs):
             return f"metadata {quote(result.key)} is missing"

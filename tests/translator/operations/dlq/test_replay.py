@@ -236,8 +236,8 @@ def test_what_cannot_be_replayed(yard: Yard) -> None:
     yard.write(settings.output.dead_letter_topic, [Record(None, b"something else", [])])
     said = sorted(reason for _, reason in yard.replay(settings).impossible)
     reasons = [
-        "it does not contain the id",
-        "its value of 9000 bytes is not in the letter",
+        "it does not contain its topic's id",
+        "the letter does not contain its value of 9000 bytes",
         "unknown output",
         "unknown source",
     ]
