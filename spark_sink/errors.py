@@ -28,8 +28,8 @@ class Overtaken(FatalError):
 
     def __init__(self, what: str) -> None:
         super().__init__(
-            f"another sink or program wrote {what} at the same time. Run only one sink with this configuration, and "
-            "let no other program write its tables; the next start continues"
+            f"another sink or program wrote {what} at the same time. Run only one sink with this configuration, do "
+            "not let other programs write to its tables, and restart the sink to continue"
         )
 
 

@@ -164,7 +164,7 @@ class Job:
         self._orders.give(_Order.STOP)
 
     def _on_signal(self, name: str) -> None:
-        log.info("stopping after the running batch", signal=name)
+        log.info("stopping after the current batch", signal=name)
         self.stop()
 
     def _start(self) -> StreamingQuery:
@@ -238,7 +238,7 @@ class Job:
         cores: int = self._spark.sparkContext.defaultParallelism
         planned = self._run_of_query.cores
         if cores > planned:
-            log.info("more cores", **{"from": planned, "to": cores})
+            log.info("cores added", **{"from": planned, "to": cores})
             self._orders.give(_Order.RESTART)
 
     def _mute_spark_log(self, muted: bool) -> None:

@@ -50,7 +50,7 @@ class Lag:
             before = self._before(batch)
             return None if before is None else _beyond(self._planned(batch), before)
         except Exception as error:
-            _log_unknown("size of batch unknown", batch, error)
+            _log_unknown("the size of a batch is unknown", batch, error)
             return None
 
     def after(self, batch: int) -> int | None:

@@ -67,7 +67,9 @@ class Health:
     def hangs(self) -> str | None:
         """Return a description of what hangs, or None if nothing hangs."""
         idle = self._clock() - self._seen
-        return f"the query was not checked for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
+        return (
+            f"the query has not been checked for {idle:.0f} s" if not self._busy and idle > PATIENCE_SECONDS else None
+        )
 
     def missing(self) -> str | None:
         """Return a description of what is missing, or None if the sink is ready."""

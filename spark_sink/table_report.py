@@ -15,7 +15,7 @@ from spark_sink.tables.spark_operations import Order
 
 
 class Done(Struct, frozen=True, tag=True):
-    """Every event is in the table or in quarantine."""
+    """All events are either in the table or in quarantine."""
 
 
 class NeedsDdl(Struct, frozen=True, tag=True):

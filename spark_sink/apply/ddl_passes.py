@@ -77,7 +77,7 @@ class DriverWork:
             orders={table: orders for table, orders in self.orders.items() if table not in repeated},
             refused={
                 **self.refused,
-                **dict.fromkeys(repeated, "it requests the same change again after it was made"),
+                **dict.fromkeys(repeated, "it requests the same change again after the change was made"),
             },
         )
 
@@ -104,7 +104,7 @@ class SeenRequests:
             request = msgspec.msgpack.encode((report.route, report.table, report.outcome), order="deterministic")
             if request in self._seen:
                 if isinstance(report.outcome, NeedsRecords):
-                    raise FatalError(f"the table {report.table} requests its raw records again after it got them")
+                    raise FatalError(f"the table {report.table} requests its raw records again after it received them")
                 found.add(report.table)
             self._seen.add(request)
         return found

@@ -131,7 +131,7 @@ def clash(owner: TableId, table: TableId, name: str) -> Refused:
     if owner.source == SEVERAL:
         whose, out = "which contains the source tables that tables.shared declares", "declare it there, too, or give it"
     else:
-        whose, out = f"the table of {owner} (names that differ only in case count as one)", "give it"
+        whose, out = f"the table of {owner} (names that differ only in case are considered equal)", "give it"
     return Refused(
         Reason.TABLE_CLASH,
         f"the source table {table} would be written to {name}, {whose}: {out} a name of its own in tables.rename, or "

@@ -152,7 +152,7 @@ class Applier(Generic[Records]):
     def __call__(self, records: Records, batch: int) -> list[TableReport]:
         """Apply a batch from the canonical topic. Afterwards, each event is in its table, in quarantine, or parked."""
         watch = Stopwatch(Phase.LAG)
-        log.info("batch begun", batch=batch, offsets=self._lag.taken(batch) if self._lag is not None else None)
+        log.info("batch started", batch=batch, offsets=self._lag.taken(batch) if self._lag is not None else None)
         watch.enter(Phase.SCHEMAS)
         task = self.task(batch)
         watch.enter(Phase.BOOKS)
@@ -203,11 +203,11 @@ class Applier(Generic[Records]):
                 self._metrics.statement(_ALL, wide.note)
                 reason = self.rules.statements.parks_all(wide.note)
                 if reason is None:
-                    log.warning("statement of all tables", source=wide.source, db=wide.db, note=wide.note)
+                    log.warning("statement affects all tables", source=wide.source, db=wide.db, note=wide.note)
                     continue
                 detail = (
                     f"a statement ({wide.note}) affects all tables of {wide.db or wide.source}; reload the table "
-                    "at the source, then resume it"
+                    "from the source, then resume it"
                 )
                 for name in self._tables_of(wide, reports):
                     marker = Marker(f"{self._app}/{name}", batch * MAX_SEGMENTS + MAX_SEGMENTS - 1)
@@ -235,7 +235,7 @@ class Applier(Generic[Records]):
         return any(part.source == wide.source and wide.db in (None, part.db) for part in parts)
 
     def _log_engines(self, reports: Iterable[TableReport]) -> None:
-        """Log a table's engine when the engine is first known and whenever it changes."""
+        """Log a table's engine when it is first known, and whenever it changes."""
         for report in reports:
             if report.choice is not None and self._engines.get(report.table) != report.choice.engine:
                 self._engines[report.table] = report.choice.engine
@@ -317,10 +317,8 @@ class Applier(Generic[Records]):
                 log.info("columns added", table=table, columns=names, ms=_ms(started))
                 beside = [column.name for column in columns if column.is_version]
                 if beside:
-                    then = (
-                        "the new columns contain the values that the old ones cannot hold: spark-sink view reads both"
-                    )
-                    log.warning("columns added with suffix", table=table, columns=beside, then=then)
+                    then = "values that do not fit the old columns go to the new ones; spark-sink view reads both"
+                    log.warning("columns added with a suffix", table=table, columns=beside, then=then)
                     self._metrics.columns_beside(len(beside))
             case Widen(columns, rewrites):
                 self._ddl.widen(table, columns, rewrites=rewrites)
@@ -339,7 +337,7 @@ def _log_batch(batch: int, reports: Sequence[TableReport], lag: int | None, **se
             log.error("table parked", table=report.table, reason=refusal, events=events, then=then)
         elif report.counters.statements:
             notes = report.counters.statements
-            log.warning("statement not accounted for", table=report.table, source=report.source, notes=notes)
+            log.warning("statement changed rows without events", table=report.table, source=report.source, notes=notes)
     counted = [report.counters for report in reports]
     rejected = sum((Counter(one.rejected) for one in counted), Counter[str]())
     stale = sum((Counter(one.stale) for one in counted), Counter[str]())

@@ -20,7 +20,9 @@ _THREADS = 16
 
 
 def _rebuilt(name: str) -> str:
-    return f"`spark-sink rebuild {shlex.quote(name)}` and start the sink, which reads the topic again for this table"
+    return (
+        f"run `spark-sink rebuild {shlex.quote(name)}` and start the sink, which then rereads the topic for this table"
+    )
 
 
 # Someone else changed the table. When an operator resumes it, the sink continues from its current state.
@@ -39,7 +41,7 @@ class Shapes(Protocol):
         """
 
     def check_storage(self, name: str) -> None:
-        """Make sure that the storage and this table's catalog answer."""
+        """Make sure that the storage and this table's catalog respond."""
 
 
 def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> None:
@@ -66,7 +68,7 @@ def check_tables(names: Iterable[str], tables: Shapes, rules: TableRules) -> Non
     with ThreadPoolExecutor(_THREADS) as pool:
         mistakes = [said for said in pool.map(mistake, sorted(names)) if said is not None]
     if mistakes:
-        raise ConfigError("\n  ".join(["tables do not match the configuration:", *mistakes]))
+        raise ConfigError("\n  ".join(["some tables do not match the configuration:", *mistakes]))
 
 
 def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> None:
@@ -84,17 +86,17 @@ def check_state(name: str, table: OpenTable | None, seen: LastSeen | None) -> No
     if table is None:
         raise Refused(
             Reason.TABLE_GONE,
-            f"the table {name} no longer exists, but _cdc.batches has its version {seen.version}: events up to "
-            f"there would be missing. Put it back and `spark-sink resume {shlex.quote(name)}`; or `spark-sink rebuild "
-            f"{shlex.quote(name)}`, which reads the topic again for this table",
+            f"the table {name} no longer exists, but _cdc.batches contains its version {seen.version}, so events up "
+            f"to that version would be missing. Restore the table and run `spark-sink resume {shlex.quote(name)}`, "
+            f"or run `spark-sink rebuild {shlex.quote(name)}`, which rereads the topic for this table",
         )
     if not table.follows(seen):
         raise Refused(
             Reason.TABLE_SET_BACK,
             f"the table {name} was rolled back: its version {table.version} does not descend from version "
-            f"{seen.version} in _cdc.batches. The events between the two are missing. `spark-sink rebuild "
-            f"{shlex.quote(name)}` reads the topic again for this table; or restore the newest version, or reload the "
-            f"rows from the source, and `spark-sink resume {shlex.quote(name)}`",
+            f"{seen.version} in _cdc.batches, so the events between the two are missing. Run `spark-sink rebuild "
+            f"{shlex.quote(name)}`, which rereads the topic for this table. Alternatively, restore the newest "
+            f"version or reload the rows from the source, then run `spark-sink resume {shlex.quote(name)}`",
         )
 
 
@@ -136,17 +138,17 @@ def check_form(name: str, shape: TableShape, wanted: TableSpec) -> None:
     """
     if shape.mode != wanted.mode:
         raise ConfigError(
-            f"the table {name} was created as {shape.mode}, but tables.modes wants {wanted.mode}: the mode of an "
-            f"existing table cannot change. Set {shape.mode} again; or give it another name with tables.name or "
-            f"tables.rename; or {_rebuilt(name)}"
+            f"the table {name} was created with mode {shape.mode}, but tables.modes requests {wanted.mode}. The "
+            f"mode of an existing table cannot change. Set {shape.mode} again, or rename the table with tables.name "
+            f"or tables.rename, or {_rebuilt(name)}"
         )
     if wanted.shared and shape.table.source != SEVERAL:
         raise ConfigError(
-            f"the table {name} was created for {shape.table} alone, but tables.shared declares it for several source "
-            f"tables: its rows do not contain their source. Remove it from tables.shared; or {_rebuilt(name)}"
+            f"the table {name} was created only for {shape.table}, but tables.shared declares it for several source "
+            f"tables, and its rows do not contain their source. Remove it from tables.shared, or {_rebuilt(name)}"
         )
     if not wanted.shared and shape.table.source == SEVERAL:
         raise ConfigError(
             f"the table {name} contains several source tables, but tables.shared no longer declares it. Declare it "
-            f"again; or {_rebuilt(name)}"
+            f"again, or {_rebuilt(name)}"
         )

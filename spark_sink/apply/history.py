@@ -299,8 +299,8 @@ def end_versions(event: Event, table: HistoryTable, shape: TableShape, marker: M
         if others and not all_scopes:
             raise Refused(
                 Reason.TRUNCATE_SCOPES,
-                f"a truncate of one scope, but {1 + len(others)} scopes feed the table; set tables.truncate to "
-                "all_scopes if each truncate means the whole table",
+                f"one scope was truncated, but {1 + len(others)} scopes write to the table; set tables.truncate to "
+                "all_scopes if each truncate applies to the whole table",
             )
         for one in table.truncates:
             for scope in others.keys() & one.floors.keys():

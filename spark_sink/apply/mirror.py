@@ -78,7 +78,7 @@ class MirrorChanges:
         return cls(changes, rejected + outlived, *counts)
 
 
-OUTLIVED = "another scope has deleted the row since, by the commit times of the source"
+OUTLIVED = "according to the source's commit times, another scope has deleted the row since"
 
 
 class UnwritableRows(Exception):
@@ -157,7 +157,7 @@ def fold_one_by_one(
             suspects = _suspects(events, keys, folded, unfit.keys)
             found = [one for event in suspects if (one := reader.examined(event)) is not None]
             if not found:
-                raise AssertionError("a row does not fit although each of its images does") from None
+                raise AssertionError("a row does not fit, although each of its images does") from None
             rejected += [one.rejected for one in found]
             instead = {one.instead.index: one.instead for one in found}
             events = [instead.get(event.index, event) for event in events]

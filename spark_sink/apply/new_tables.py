@@ -19,7 +19,7 @@ def forbidden_tables(steps: Sequence[tuple[str, Step]], existing: Collection[str
     nested = _nested(new, known) if new else {}
     room = max(0, allowed - len(known))
     left = [table for table in new if table not in nested][room:]
-    full = f"the sink has {allowed} tables, which is the limit: raise tables.max_tables, and restart the sink"
+    full = f"the sink has reached its limit of {allowed} tables; raise tables.max_tables and restart the sink"
     return {**nested, **dict.fromkeys(left, full)}
 
 
@@ -36,8 +36,8 @@ def _nested(new: Sequence[str], existing: dict[str, str]) -> dict[str, str]:
         other = next(iter(others), None) or outer.get(table.lower())
         if other is not None:
             found[table] = (
-                f"the tables {table} and {other} would be in the same folder: give one of them another name in "
-                "tables.rename, or exclude it in tables.exclude, and restart the sink"
+                f"the tables {table} and {other} would be stored in the same folder. Rename one of them with "
+                "tables.rename, or exclude it with tables.exclude, and restart the sink"
             )
             continue
         known[table.lower()] = table

@@ -86,7 +86,7 @@ class RejectedEvents:
         if self.table is not None and limit is not None and count > limit:
             raise Refused(
                 Reason.REJECTED_MANY,
-                f"{count} of its events in one batch cannot be applied, but tables.park_rejected is {limit}",
+                f"{count} of its events in one batch could not be applied, but tables.park_rejected is {limit}",
             )
         if not rejected:
             return TableCounters()

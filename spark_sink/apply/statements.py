@@ -87,10 +87,10 @@ def without_statements(events: Sequence[Event]) -> Sequence[Event]:
 
 
 def _detail(reason: Reason, words: Iterable[str], event: Event) -> str:
-    what = "its source table was dropped" if reason is Reason.TABLE_DROPPED else "a statement changed rows of it"
+    what = "its source table was dropped" if reason is Reason.TABLE_DROPPED else "a statement changed its rows"
     named = ", ".join(sorted(words))
     return (
-        f"{what} ({named}, at {event.scope} {event.pos}) without row events; reload the table at the "
+        f"{what} ({named}, at {event.scope} {event.pos}), but no row events were sent; reload the table from the "
         "source, then resume it"
     )
 

@@ -225,7 +225,7 @@ def segmented(events: Sequence[Event]) -> list[Sequence[Event]]:
     if len(kept) > MAX_SEGMENTS:
         raise Refused(
             Reason.TABLE_REFUSED,
-            f"{len(kept)} commits in one batch, but at most {MAX_SEGMENTS} have a number; lower batches.max_offsets",
+            f"one batch needs {len(kept)} commits, but at most {MAX_SEGMENTS} are possible; lower batches.max_offsets",
         )
     return kept
 

@@ -45,8 +45,8 @@ def truncate(
         if reached and not all_scopes:
             raise Refused(
                 Reason.TRUNCATE_SCOPES,
-                f"a truncate of one scope, but {1 + len(reached)} scopes feed the table; set tables.truncate to "
-                "all_scopes if each truncate means the whole table",
+                f"one scope was truncated, but {1 + len(reached)} scopes write to the table; set tables.truncate to "
+                "all_scopes if each truncate applies to the whole table",
             )
         reached[event.scope] = event.pos
         # Never lower a floor. Another scope's floor can be above the positions of its stored rows.

@@ -52,12 +52,12 @@ def fold(rows: Iterable[ManifestRow], topic: str, batch: int | None = None, chec
     ordered = sorted(rows, key=lambda row: row.ended_at)
     ends = {(row.checkpoint, row.batch): row for row in ordered if row.batch is not None and row.topic == topic}
     if not ends:
-        raise FatalError(f"no batch of topic {topic} has ended under this pipeline")
+        raise FatalError(f"this pipeline has not completed any batch of topic {topic}")
     id = next(reversed(ends))[0] if checkpoint is None else checkpoint
     number = max((number for of, number in ends if of == id and batch in (None, number)), default=None)
     if number is None:
         batches = "batch" if batch is None else f"batch {batch}"
-        raise FatalError(f"no {batches} of checkpoint {id} exists; existing batches: {_known(ends)}")
+        raise FatalError(f"checkpoint {id} has no {batches}; existing batches: {_known(ends)}")
     end = ends[id, number].ended_at
     offsets: dict[int, int] = {}
     versions: dict[str, int] = {}

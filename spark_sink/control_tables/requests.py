@@ -76,7 +76,7 @@ class RequestTable(ControlTable):
             FatalError: no sink has ever run on this warehouse.
         """
         if not self.exists():
-            raise FatalError(f"no sink has run on this warehouse: the table {NAME} does not exist")
+            raise FatalError(f"no sink has run on this warehouse yet, because the table {NAME} does not exist")
 
     def ask(self, command: str, target: str, argument: str | None = None) -> str:
         """Queue a command and return its id."""

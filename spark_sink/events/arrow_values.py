@@ -37,7 +37,7 @@ def image(text: str | bytes) -> dict[str, Any]:
         return _IMAGE.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError, ArithmeticError):
         # Not JSON, not UTF-8, nested too deeply, or an excessive exponent.
-        raise ValueError("not a JSON object") from None
+        raise ValueError("the value is not a JSON object") from None
 
 
 def without_members(text: bytes, names: Collection[str]) -> bytes:
@@ -49,7 +49,7 @@ def without_members(text: bytes, names: Collection[str]) -> bytes:
     try:
         members = _MEMBERS.decode(text)
     except (msgspec.DecodeError, UnicodeError, RecursionError):
-        raise ValueError("not a JSON object") from None
+        raise ValueError("the value is not a JSON object") from None
     return msgspec.json.encode({name: value for name, value in members.items() if name not in names})
 
 
@@ -65,7 +65,7 @@ def column(values: Values, sql: str) -> pa.Array:
         return convert(values, arrow)
     except (ValueError, TypeError, ArithmeticError, pa.ArrowException):
         # Arrow's own message quotes the value.
-        raise ValueError(f"a value that {sql} cannot hold exactly") from None
+        raise ValueError(f"the value cannot be stored exactly as {sql}") from None
 
 
 def image_value(value: Any) -> Any:
@@ -141,7 +141,7 @@ def _integer(value: Any) -> int | None:
         return value
     number = _number(value)
     if number.adjusted() > _LONGEST_INTEGER or number != number.to_integral_value():
-        raise ValueError("a fraction, or out of range for every integer")
+        raise ValueError("the number is not an integer, or is out of range for every integer type")
     return int(number)
 
 
@@ -155,7 +155,7 @@ def _floats(values: Values, arrow: pa.DataType) -> pa.Array:
     array = pa.array(numbers, pa.float64()).cast(arrow, safe=False)
     infinite = sum(1 for number in numbers if number is not None and math.isinf(number))
     if infinite != pc.sum(pc.is_inf(array), min_count=0).as_py():
-        raise ValueError("out of range for a float")
+        raise ValueError("the number is out of range for a float")
     return array
 
 
@@ -164,7 +164,7 @@ def _float(value: Any) -> float:
         return _NOT_FINITE[value]
     nearest = float(_number(value))
     if math.isinf(nearest):
-        raise ValueError("out of range for a double")
+        raise ValueError("the number is out of range for a double")
     return nearest
 
 
@@ -189,7 +189,7 @@ def _decimals_of_texts(texts: pa.StringArray, arrow: pa.Decimal128Type) -> pa.Ar
     # Arrow's cast does not detect every overflow, so it only receives texts whose digits certainly fit.
     fits = pc.match_substring_regex(texts, rf"^-?0*[0-9]{{0,{whole}}}(\.[0-9]{{0,{scale}}})?$")
     if not pc.all(fits, min_count=0).as_py():
-        raise pa.ArrowInvalid("not plain digits")
+        raise pa.ArrowInvalid("the number does not consist of plain digits")
     return texts.cast(arrow)
 
 
@@ -216,7 +216,7 @@ def _string(value: Any) -> str | None:
         return "true" if value else "false"
     if isinstance(value, int | Decimal):
         return str(value)
-    raise TypeError("a list or an object is not a text")
+    raise TypeError("expected text but got a list or an object")
 
 
 def _binaries(values: Values, arrow: pa.DataType) -> pa.Array:
@@ -250,7 +250,7 @@ def _in_calendar(array: pa.Array) -> pa.Array:
         pa.scalar(_LAST, pa.timestamp("us")).cast(array.type, safe=False),
     )
     if not pc.all(pc.and_(pc.greater_equal(array, first), pc.less_equal(array, last)), min_count=0).as_py():
-        raise ValueError("a year outside 1 to 9999")
+        raise ValueError("the year is not between 1 and 9999")
     return array
 
 

@@ -198,15 +198,15 @@ def _wrong(
     kind: str | None, op: str | None, table: str | None, after: bytes | None, *, moved: bool
 ) -> tuple[Reason, str] | None:
     if kind is None:
-        return Reason.UNDECODABLE, "not a change event of envelope version 1 in Avro"
+        return Reason.UNDECODABLE, "the record is not an Avro change event with envelope version 1"
     if table is None:
-        return Reason.TABLE_UNKNOWN, "a row without a table"
+        return Reason.TABLE_UNKNOWN, "the row event has no table"
     if op not in OPERATIONS:
         return Reason.OPERATION_UNKNOWN, f"operation {op!r}"
     if after is None and op in NEED_AFTER:
-        return Reason.IMAGE_MISSING, f"operation {op} without an after image"
+        return Reason.IMAGE_MISSING, f"operation {op} has no after image"
     if moved and op != "u":
-        return Reason.OPERATION_UNKNOWN, f"operation {op} with key_old, but only an update can change a key"
+        return Reason.OPERATION_UNKNOWN, f"operation {op} has key_old, but only an update can change a key"
     return None
 
 
@@ -250,7 +250,10 @@ def typed_keys(events: Sequence[Event], shape: TableShape) -> tuple[dict[str, Ke
         if len(values) == len(names) and None not in key:
             raw[text] = key
         elif values.keys() != set(names):
-            wrong[text] = Reason.KEY_DIFFERS, f"keyed by ({', '.join(values)}), but the table by ({', '.join(names)})"
+            wrong[text] = (
+                Reason.KEY_DIFFERS,
+                f"the event's key is ({', '.join(values)}), but the table's key is ({', '.join(names)})",
+            )
         else:
             wrong[text] = Reason.KEY_UNKNOWN, "a key column is null"
     types = [shape.types[name] for name in shape.key]

@@ -95,6 +95,6 @@ class ImageReader:
         if not unfit:
             return None
         first = next(iter(unfit.values()))
-        why = f"the value of {first} does not fit {shape.types[first]} exactly"
+        why = f"the value of {first} cannot be stored exactly as {shape.types[first]}"
         rest = withholding(event, without_members(event.after, unfit))
         return Examined(Rejected(event.index, Reason.VALUE_INVALID, why), rest)

@@ -47,7 +47,7 @@ def with_keys(incoming: Intake, form: TableSpec, records: pa.Table, *, is_new: b
     leaving = {event.index: _removal(event) for event in keyless if event.key_old is not None and event.op == "u"}
     if is_new and not form.key and not leaving and len(keyless) == sum(1 for event in keyed if event.op not in APART):
         raise no_key()
-    why = f"the event does not carry ({', '.join(form.key)})" if form.key else f"the key is unknown; {KEY_ADVICE}"
+    why = f"the event does not contain ({', '.join(form.key)})" if form.key else f"the key is unknown; {KEY_ADVICE}"
     rejected = [Rejected(event.index, Reason.KEY_UNKNOWN, why) for event in keyless if event.op != GAP]
     left_out = {event.index for event in keyless} - leaving.keys()
     events = [leaving.get(event.index, event) for event in keyed if event.index not in left_out]

@@ -38,7 +38,7 @@ def starting_offsets(topic: str, configured: Starting, reached: Mapping[int, int
     beyond = [f"{partition}: {offset}" for partition, offset in wanted.items() if offset > ends.get(partition, -1)]
     if beyond:
         raise ConfigError(
-            f"offsets of {source} are beyond the end of {topic} ({', '.join(beyond)}); was the topic created again? "
-            "Then give this pipeline another name, or remove its rows from _cdc.batches"
+            f"offsets in {source} are past the end of {topic} ({', '.join(beyond)}). If the topic was recreated, "
+            "rename this pipeline, or remove its rows from _cdc.batches"
         )
     return json.dumps({topic: {str(partition): wanted.get(partition, _EARLIEST) for partition in sorted(ends)}})

@@ -36,7 +36,7 @@ def topic_id(connection: Mapping[str, Any], topic: str) -> str | None:
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             return None
-        raise FatalError(f"cannot ask the brokers for the topic {topic}: {error.args[0].str()}") from None
+        raise FatalError(f"cannot query the brokers for the topic {topic}: {error.args[0].str()}") from None
     return None if found == _NO_ID else found
 
 
@@ -52,8 +52,9 @@ def check_topic(topic: str, found: str | None, noted: str | None) -> None:
     if found is None or noted is None or found == noted:
         return
     raise ConfigError(
-        f"the topic {topic} was deleted and created again: its id was {noted} and is now {found}. The checkpoint and "
-        "_cdc.batches contain offsets of the old topic, so the sink would skip events of the new one. Give this sink "
-        "another `pipeline` and an empty checkpoint folder: it reads the new topic from its start, the tables stay, "
-        "and positions prevent events from counting twice (docs/operate/recovery.md#the-canonical-topic)"
+        f"the topic {topic} was deleted and recreated: its id was {noted} and is now {found}. The checkpoint and "
+        "_cdc.batches contain offsets of the old topic, so the sink would skip events of the new one. Give this "
+        "sink another `pipeline` and an empty checkpoint folder. It then reads the new topic from the beginning; "
+        "existing tables are kept, and positions prevent events from being applied twice "
+        "(docs/operate/recovery.md#the-canonical-topic)"
     )

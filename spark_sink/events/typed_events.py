@@ -50,7 +50,7 @@ def entries(events: Sequence[Event], reader: ImageReader, types: Mapping[str, st
         except ValueError:
             for number, value in enumerate(values):
                 if not fits(value, sql):
-                    unfit.setdefault(number, f"the value of {name} does not fit {sql} exactly")
+                    unfit.setdefault(number, f"the value of {name} cannot be stored exactly as {sql}")
     if unfit:
         rejected += [Rejected(kept[number][0].index, Reason.VALUE_INVALID, why) for number, why in unfit.items()]
         examined = {number: reader.examined(kept[number][0]) if partly else None for number in unfit}

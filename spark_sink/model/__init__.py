@@ -1,1 +1,1 @@
-"""One row and its events, in plain Python."""
+"""The state of a single row and its events, in plain Python."""

@@ -94,7 +94,7 @@ class Actions:
             return self._not_parked(target)
         if self._control.parked.rebuild(target) is not None:
             again = f"spark-sink rebuild {shlex.quote(target)}"
-            raise FatalError(f"its rebuild has not ended, so it may lack rows: `{again}` continues it")
+            raise FatalError(f"its rebuild is not complete, so it may lack rows; continue with `{again}`")
         return self._replay(target)
 
     def _replay(self, target: str, *, accepts: bool = False) -> RequestAnswer:
@@ -135,12 +135,12 @@ class Actions:
         events.
         """
         if self._topic is None:
-            raise FatalError("there is no topic to read from")
+            raise FatalError("the topic to read from does not exist")
         if target in self._rebuilt:
             return self._replay_rebuilt(target)
         turn = self._control.parked.rebuild(target)
         if turn is None:
-            detail = "it is being rebuilt from the topic; its events wait until the rebuild has ended"
+            detail = "it is being rebuilt from the topic; its events wait until the rebuild is complete"
             self._control.parked.park(target, Reason.REBUILD, detail)
             self._changed()
             turn = self._control.parked.rebuild(target)
@@ -168,7 +168,7 @@ class Actions:
             self._rebuilding[target] = number
             self._count_replayed(target, found.reports)
         if len(left) > 1:
-            return RequestAnswer(f"{len(left) - 1} slices of the topic are left to read", ended=False)
+            return RequestAnswer(f"{len(left) - 1} slices of the topic still have to be read", ended=False)
         return self._rebuild_read(target, str(turn), begins)
 
     def _ends_of(self, target: str) -> Mapping[int, int]:
@@ -188,10 +188,11 @@ class Actions:
         if late:
             first = ", ".join(f"{partition}: {offset}" for partition, offset in late.items())
             result += (
-                f"; THE TOPIC NO LONGER HAS ITS BEGINNING (first offsets by partition: {first}): rows that no later "
-                "event changed are missing, and others may be incomplete. Also reload the table from the source"
+                f"; THE BEGINNING OF THE TOPIC HAS BEEN DELETED (first offsets by partition: {first}): rows that no "
+                "later event changed are missing, and others may be incomplete. Also reload the table from the "
+                "source"
             )
-            log.warning("rebuilt table may lack rows", table=target, begins=late)
+            log.warning("rebuilt table may be missing rows", table=target, begins=late)
         if is_new:
             # Write the manifest before the table is resumed, so that anyone who reads the manifest finds each event in
             # the table or among the parked events.
@@ -200,7 +201,7 @@ class Actions:
         self._changed()
         if target not in self._control.held():
             if not is_new:
-                raise FatalError("the topic has no event of this table: the table is unchanged")
+                raise FatalError("the topic contains no events for this table, so the table is unchanged")
             return RequestAnswer(result + self._told_unaccounted(target))
         self._rebuilt[target] = result
         return self._replay_rebuilt(target)
@@ -213,7 +214,7 @@ class Actions:
                 answer = self._replay(target, accepts=True)
         except FatalError as error:
             del self._rebuilt[target]
-            raise FatalError(f"{result}. The table is rebuilt, but {error}") from None
+            raise FatalError(f"{result}. The table has been rebuilt, but {error}") from None
         if answer.ended:
             del self._rebuilt[target]
         told = self._told_unaccounted(target) if answer.ended else ""
@@ -224,8 +225,8 @@ class Actions:
         if not count:
             return ""
         return (
-            f"; statements that changed rows without events: {count}. Unless a later load brought those rows, the "
-            "table differs from its source: reload it from there"
+            f"; statements changed rows without sending events: {count}. Unless a later load included those rows, "
+            "the table differs from its source; reload it from the source"
         )
 
     def _count_replayed(self, target: str, reports: Sequence[TableReport]) -> None:
@@ -243,7 +244,7 @@ class Actions:
         self._rebuilding.pop(target, None)
         self._replayed.pop(target, None)
         self._changed()
-        raise FatalError(f"it stays parked, and is incomplete: {why}")
+        raise FatalError(f"it stays parked and is incomplete: {why}")
 
     def adopt(self, target: str, argument: str | None) -> RequestAnswer:
         """Assign a table to another source table, whose events then change its rows."""
@@ -255,19 +256,19 @@ class Actions:
         if before == source:
             return RequestAnswer(f"it already belongs to {source}")
         if before.source == SEVERAL or self._rules.shares(target, str(source)):
-            raise FatalError("several source tables share it: add the new one to its patterns in tables.shared instead")
+            raise FatalError("several source tables share it; add the new one to its patterns in tables.shared instead")
         if self._rules.excludes(source):
-            raise FatalError(f"tables.exclude excludes {source}: remove it there, and restart the sink")
+            raise FatalError(f"tables.exclude excludes {source}; remove it there and restart the sink")
         named = self._pattern.target(source)
         if named.lower() != target.lower():
             raise FatalError(
-                f"events of {source} go to {named}: give {source} the name {target} in tables.rename, and "
-                "restart the sink"
+                f"events of {source} go to {named}; give {source} the name {target} in tables.rename and restart "
+                "the sink"
             )
         self._applier.give(target, source)
         log.info("table adopted", table=target, source=str(source), before=str(before))
-        waiting = " Its events wait: resume it under that name." if str(source) in self._control.held() else ""
-        return RequestAnswer(f"it belonged to {before}, and now belongs to {source}.{waiting}")
+        waiting = " Its events are waiting; resume it under that name." if str(source) in self._control.held() else ""
+        return RequestAnswer(f"it belonged to {before} and now belongs to {source}.{waiting}")
 
     def _as_it_is(self, target: str) -> list[TableReport]:
         table = self._tables.open(target)
@@ -283,7 +284,7 @@ class Actions:
         seen, held = self._control.batches.last_seen(), self._control.held()
         for name, refusal in changed_by_others(seen, held, self._tables.open).items():
             if refusal.reason is Reason.TABLE_GONE:
-                log.warning("table is gone", table=name, reason=str(refusal))
+                log.warning("table no longer exists", table=name, reason=str(refusal))
                 continue
             self._control.parked.park(name, refusal.reason, str(refusal))
             log.error("table parked", table=name, reason=str(refusal), events=0)
@@ -294,12 +295,12 @@ class Actions:
         for source in self._control.held()[target].sources:
             if self._rules.excludes(source):
                 raise FatalError(
-                    f"events of {source} are parked, but tables.exclude excludes it: `spark-sink discard "
-                    f"{shlex.quote(target)}` discards them; or remove it from tables.exclude, and restart the sink"
+                    f"events of {source} are parked, but tables.exclude excludes it. Discard them with `spark-sink "
+                    f"discard {shlex.quote(target)}`, or remove the table from tables.exclude and restart the sink"
                 )
             name = self._pattern.target(source)
             if name != target and name in self._control.held():
-                raise FatalError(f"events of {source} go to {name}, which is also parked: resume that table first")
+                raise FatalError(f"events of {source} go to {name}, which is also parked; resume that table first")
 
     def discard(self, target: str, argument: str | None) -> RequestAnswer:
         """Discard the parked events from excluded source tables."""
@@ -323,9 +324,9 @@ class Actions:
         if table is None:
             raise FatalError(f"table {target!r} does not exist")
         if target in self._control.held():
-            raise FatalError(f"{target} is parked, and events for it may wait; resume it first")
+            raise FatalError(f"{target} is parked, and events for it may be waiting; resume it first")
         if not isinstance(table, MirrorTable):
-            raise FatalError(f"{target} has the mode {table.shape.mode}; only mirrors can be swept")
+            raise FatalError(f"{target} has mode {table.shape.mode}, but only mirrors can be swept")
         count = sweep(table, argument or "", lambda moment: self._tables.as_of(target, moment))
         outcome = NeedsSpark(tuple(table.orders)) if table.orders else Done()
         reports = [TableReport(target, target, 0, outcome, TableCounters(), version=table.version)]
@@ -333,7 +334,7 @@ class Actions:
             done = self._applier.fulfil(work, reports)
             self._applier.discard()
             if target in done.refused:
-                raise FatalError(f"the table {target} rejects the sweep: {done.refused[target]}")
+                raise FatalError(f"the table {target} rejected the sweep: {done.refused[target]}")
             reports = done.reports
         self._control.batches.write(None, reports)
         return RequestAnswer(f"{count} rows deleted")
@@ -346,7 +347,7 @@ class Actions:
         done, left = self._maintenance.by_hand(names)
         self._left[target] = left
         if left:
-            return RequestAnswer(f"{len(left)} tables are left", ended=False)
+            return RequestAnswer(f"{len(left)} tables remain", ended=False)
         return RequestAnswer(", ".join(f"{one.step} {one.table}" for one in done) or "nothing to do")
 
     def register(self, target: str, argument: str | None) -> RequestAnswer:
@@ -385,7 +386,7 @@ def parse_source(text: str) -> TableId:
     """
     source, *levels = text.split("/")
     if not source or len(levels) != 3 or not levels[2]:
-        raise ConfigError(f"{text!r} is not a source table: write source/db/schema/table, such as erp/shop//orders")
+        raise ConfigError(f"{text!r} is not a source table; expected source/db/schema/table, such as erp/shop//orders")
     db, schema, table = levels
     return TableId(source, db or None, schema or None, table)
 

@@ -41,7 +41,7 @@ State: TypeAlias = Literal["ok", "note", "WRONG"]
 
 
 class Note(Exception):
-    """Raised by a check whose answer is a note."""
+    """Raised by a check whose result is a note."""
 
 
 class Question(NamedTuple):
@@ -61,7 +61,7 @@ class Question(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """The answer to a check, printed as one line."""
+    """The result of a check, printed as one line."""
 
     subject: str
     state: State
@@ -82,7 +82,7 @@ def answers(questions: Iterable[Question]) -> Iterator[Answer]:
 
 def _answer(question: Question, wrong: Container[str]) -> Answer:
     if question.needs in wrong:
-        why = f"not checked, because it depends on a check that failed: {question.needs}"
+        why = f"not checked because it depends on a failed check: {question.needs}"
         return Answer(question.subject, "WRONG", why)
     try:
         return Answer(question.subject, "ok", question.ask())
@@ -116,12 +116,15 @@ def questions(settings: Settings, check_java: Callable[[], None]) -> list[Questi
 
 
 def _store_question(subject: str, settings: Settings, folder: str) -> Question:
-    advice = f"the sink reads, writes and deletes files in {folder}: check the folder and the permissions of this user"
+    advice = (
+        f"the sink must be able to read, write and delete files in {folder}; check the folder and this user's "
+        "permissions"
+    )
     return Question(subject, partial(_store, settings, folder), advice)
 
 
 def _catalog_question(settings: Settings) -> Question:
-    advice = "check tables.iceberg_catalog: its address, its properties, and the permissions of its user"
+    advice = "check the address, properties and user permissions in tables.iceberg_catalog"
     return Question("tables.iceberg_catalog", partial(_catalog, settings), advice)
 
 
@@ -149,7 +152,8 @@ def _schemas_topic(settings: Settings) -> str:
     partitions = _partitions(settings, topic)
     if partitions != 1:
         raise ConfigError(
-            f"it has {partitions} partitions, but schemas need the order of a single one: is input.schemas_topic right?"
+            f"it has {partitions} partitions, but the schemas topic must have a single partition to keep its "
+            "order; check input.schemas_topic"
         )
     return "1 partition, readable"
 
@@ -161,8 +165,8 @@ def _patterns(settings: Settings) -> str:
     if unmatched := unmatched_patterns(settings.tables, known):
         raise Note(f"no table matches {', '.join(unmatched)}; check the spelling")
     if not known:
-        return "no table announced yet"
-    return f"{len(known)} table{'s' if len(known) > 1 else ''} announced, and every pattern matches one"
+        return "no table has been announced yet"
+    return f"{len(known)} table{('s' if len(known) > 1 else '')} announced, and every pattern matches at least one"
 
 
 def _partitions(settings: Settings, topic: str) -> int:
@@ -176,19 +180,19 @@ def _partitions(settings: Settings, topic: str) -> int:
     except KafkaException as error:
         if error.args[0].code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             raise ConfigError(
-                "the topic does not exist or is not visible to this user: start the translator, which creates it, or "
-                "correct its name in input"
+                "the topic does not exist or is not visible to this user; start the translator, which creates the "
+                "topic, or correct the topic name in input"
             ) from None
         raise
     allowed = described.authorized_operations
     if allowed is not None and not {AclOperation.READ, AclOperation.ALL} & set(allowed):
-        raise ConfigError("this user cannot read it: grant Read on the topic")
+        raise ConfigError("this user cannot read it; grant Read on the topic")
     return len(described.partitions)
 
 
 def _java(check_java: Callable[[], None]) -> str:
     check_java()
-    return "Java starts, with the jars that the configuration needs"
+    return "Java starts with the jars that the configuration requires"
 
 
 def _store(settings: Settings, folder: str) -> str:
@@ -200,10 +204,10 @@ def _store(settings: Settings, folder: str) -> str:
         above = next(parent for parent in local.parents if parent.exists())
         if not (above.is_dir() and os.access(above, os.W_OK | os.X_OK)):
             raise ConfigError(
-                f"{folder} does not exist, and this user cannot create it in {above}: create it, or "
-                "configure another folder"
+                f"{folder} does not exist, and this user cannot create it in {above}; create it, or configure "
+                "another folder"
             )
-        return f"{folder} does not exist yet, and can be created"
+        return f"{folder} does not exist yet but can be created"
     name = f"_cdc_check.{uuid.uuid4().hex}"
     # This process's environment gives access to the warehouse bucket. The checkpoint can be in another bucket.
     store = dict(settings.storage.environment(folder))

@@ -99,7 +99,7 @@ def due(files: TableFiles, rules: MaintenanceRules, vacuumed: float | None, now:
     if files.unsaved >= UNSAVED:
         found.append(DueStep(Step.CHECKPOINT, f"{files.unsaved} commits since the last checkpoint of the log"))
     if files.remembered_days < rules.keep_days + _MARGIN_DAYS:
-        why = f"the log keeps removed files for {files.remembered_days:g} days"
+        why = f"the log has kept removed files for {files.remembered_days:g} days"
         found.append(DueStep(Step.REMEMBER, why))
     if vacuumed is None or now - vacuumed >= _DAY:
         found.append(DueStep(Step.VACUUM, "not done yet" if vacuumed is None else "a day has passed"))
@@ -201,7 +201,7 @@ class Maintenance:
             except MaintenanceError as error:
                 # The table is unchanged, and will be checked again after more commits.
                 self._metrics.maintenance_failed()
-                log.warning("table not maintained", table=name, reason=str(error))
+                log.warning("table maintenance failed, will retry", table=name, reason=str(error))
         if done:
             self._control.maintenance.write(done)
         return done
@@ -213,7 +213,7 @@ class Maintenance:
             return ()
         if files.foreign and name not in self._left_to_others:
             self._left_to_others.add(name)
-            log.info("table left to others", table=name, features=list(files.foreign))
+            log.info("table uses features that the sink cannot maintain", table=name, features=list(files.foreign))
         expired = self._last_done(Step.EXPIRE).get(name)
         # A new table has no old files, so the first vacuum is delayed, unless an operator requests it.
         since = files.created if rules is self._rules else None

@@ -59,7 +59,7 @@ class Registration:
             except RegistrationError as error:
                 refused[name] = str(error)
                 self._waiting[name] = self._clock() + _AGAIN_SECONDS
-                log.warning("table not registered", table=name, why=str(error))
+                log.warning("table registration failed, will retry", table=name, why=str(error))
                 self._metrics.registration_failed()
             else:
                 self._known.add(name)

@@ -82,7 +82,7 @@ def parse_before(before: str) -> str | datetime:
         moment = None
     if moment is None or moment.tzinfo is None:
         raise ConfigError(
-            f"{before!r} is not a position, an epoch of four digits, or a time such as 2026-01-31T12:00:00+00:00"
+            f"{before!r} is not a position, a four-digit epoch, or a time such as 2026-01-31T12:00:00+00:00"
         )
     if moment > datetime.now(UTC):
         raise ConfigError(f"{before} is in the future")
@@ -97,7 +97,8 @@ def _by_position(table: MirrorTable, before: str) -> Swept:
     scopes = sorted({scope for scope, _ in written.values()})
     if len(scopes) > 1 and before != epoch(before):
         raise FatalError(
-            f"a position belongs to one scope, but several fed the table: {', '.join(scopes)}; use a time instead"
+            "a position belongs to one scope, but several scopes have written to the table "
+            f"({', '.join(scopes)}); use a time instead"
         )
     floor = before if before != epoch(before) else position(0, 0, epoch=int(before))
     keys = {key: scope for key, (scope, pos) in written.items() if pos < floor}
@@ -113,7 +114,7 @@ def _by_time(table: MirrorTable, moment: datetime, as_of: Callable[[datetime], M
         written, reached = then.written(), then.max_positions()
     except (DeltaError, OSError) as error:
         raise FatalError(
-            f"files of the table as of {moment.isoformat()} were removed (maintenance.keep_days): {reason(error)}"
+            f"the table's files as of {moment.isoformat()} have been removed (maintenance.keep_days): {reason(error)}"
         ) from None
     keys = {key: scope for key, (scope, pos) in table.written().items() if written.get(key) == (scope, pos)}
     return Swept(keys, {scope: pos + _JUST_AFTER for scope, pos in reached.items()})

@@ -62,14 +62,16 @@ def create_view(engine: ReaderEngine, view: str, shape: TableShape, path: str | 
     """
     if shape.mode not in _PRESENT:
         allowed = ", ".join(_PRESENT)
-        raise ConfigError(f"a table of mode {shape.mode} has events instead of rows: views are possible for {allowed}")
+        raise ConfigError(
+            f"a table with mode {shape.mode} contains events instead of rows; views are only possible for {allowed}"
+        )
     dialect = _DIALECTS[engine]
     if table is not None:
         relation = _name(table, dialect)
     elif dialect.relation is not None and path is not None:
         relation = dialect.relation(path)
     else:
-        raise ConfigError(f"{engine} reads this table by name: pass its name there with --from")
+        raise ConfigError(f"{engine} reads this table by name; pass that name with --from")
     columns = ",\n".join(f"  {_column(same, dialect)}" for same in _versions(shape.columns))
     return (
         f"CREATE OR REPLACE VIEW {_name(view, dialect)} AS\nSELECT\n{columns}\n"

@@ -128,10 +128,10 @@ class SchemaReader:
                 self._consumer.poll(0)  # the error callback runs in this call
                 reason = self._complaint or error.args[0].str()
                 if _REFUSED.search(reason):
-                    raise ConfigError(f"kafka: {reason}; check the settings kafka.sasl_*, oauth_* and ssl_*") from None
+                    raise ConfigError(f"kafka: {reason}; check kafka.sasl_*, oauth_* and ssl_*") from None
                 if time.monotonic() > deadline:
                     waited = max(patience, _ATTEMPT_SECONDS)
-                    raise FatalError(f"no broker answered within {waited:g} s: {reason}") from None
+                    raise FatalError(f"no broker responded within {waited:g} s: {reason}") from None
                 if reason != said:
                     log.warning("waiting for a broker", reason=reason)
                     said = reason
@@ -207,20 +207,20 @@ class SchemaReader:
         found = self._consumer.list_topics(self._topic, timeout=PATIENCE_SECONDS).topics[self._topic]
         if found.error is not None and found.error.code() == KafkaError.UNKNOWN_TOPIC_OR_PART:
             if self._next == OFFSET_BEGINNING:
-                log.warning("schemas topic does not exist; tables get string columns", topic=self._topic)
+                log.warning("schemas topic does not exist, all columns will be strings", topic=self._topic)
                 self._next = 0  # logged once
             return False
         if found.error is not None:
             raise KafkaException(found.error)
         if len(found.partitions) != 1:
-            raise ConfigError(f"the schemas topic {self._topic} has {len(found.partitions)} partitions, not one")
+            raise ConfigError(f"the schemas topic {self._topic} has {len(found.partitions)} partitions; expected 1")
         return True
 
     def _read_one(self) -> bool:
         """Read one record, and return whether there may be more records."""
         message = self._consumer.poll(PATIENCE_SECONDS)
         if message is None:
-            raise FatalError(f"no answer from the brokers about the schemas topic {self._topic}")
+            raise FatalError(f"the brokers did not respond to a query about the schemas topic {self._topic}")
         error = message.error()
         if error is not None:
             if error.code() == KafkaError._PARTITION_EOF:
@@ -239,4 +239,4 @@ class SchemaReader:
             self.catalog.add(msgspec.json.decode(value, type=TableSchema))
         except msgspec.DecodeError:
             # Events with this schema go to quarantine, because the schema's id is unknown.
-            log.error("schema not understood", topic=self._topic, offset=offset)
+            log.error("schema could not be parsed", topic=self._topic, offset=offset)

@@ -109,9 +109,9 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
         if foreign:
             raise Refused(
                 Reason.TABLE_REFUSED,
-                f"a table of mode {mode} is written by deltalake, which does not write: {_listed(foreign)}",
+                f"tables with mode {mode} are written by deltalake, which cannot write: {_listed(foreign)}",
             )
-        return Choice(Engine.FUSED, f"only deltalake writes tables of mode {mode}")
+        return Choice(Engine.FUSED, f"only deltalake writes tables with mode {mode}")
     if has & BY_FILE and has & _BEYOND_FILES:
         together = _listed(has & (BY_FILE | _BEYOND_FILES))
         raise Refused(Reason.TABLE_REFUSED, f"the table has features that cannot be read together: {together}")
@@ -119,16 +119,14 @@ def choose(name: str, mode: Mode, has: frozenset[str], size: Callable[[], int], 
     if said is not None:
         if said is Engine.FUSED and foreign:
             raise Refused(
-                Reason.TABLE_REFUSED, f"tables.engines says fused, but deltalake does not write: {_listed(foreign)}"
+                Reason.TABLE_REFUSED, f"tables.engines requests fused, but deltalake cannot write: {_listed(foreign)}"
             )
-        return Choice(said, "tables.engines says so")
+        return Choice(said, "it is set in tables.engines")
     if foreign:
-        return Choice(Engine.SPARK, f"deltalake does not write: {_listed(foreign)}")
+        return Choice(Engine.SPARK, f"deltalake cannot write: {_listed(foreign)}")
     if size() > rules.fused_megabytes * MEGABYTE:
         return Choice(Engine.SPARK, f"more than {rules.fused_megabytes} MB (tables.fused_megabytes)")
-    return Choice(
-        Engine.FUSED, f"no more than {rules.fused_megabytes} MB, and no feature that deltalake does not write"
-    )
+    return Choice(Engine.FUSED, f"at most {rules.fused_megabytes} MB, with only features that deltalake can write")
 
 
 def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: int | None = None) -> Choice:
@@ -142,11 +140,13 @@ def choose_for_iceberg(name: str, rules: EngineRules, buckets: int = 1, wanted: 
         Refused: the configuration sets another engine.
     """
     if match_rule(name, rules.named) is Engine.FUSED:
-        raise Refused(Reason.TABLE_REFUSED, "tables.engines says fused, and Iceberg tables are written by Spark")
+        raise Refused(
+            Reason.TABLE_REFUSED, "tables.engines requests fused, but Iceberg tables are always written by Spark"
+        )
     reason = "Iceberg tables are written by Spark"
     if wanted is not None and wanted != buckets:
         stays = "no buckets" if buckets == 1 else f"{buckets} buckets"
-        reason += f"; this one has {stays} and does not change: tables.buckets ({wanted}) applies to new tables"
+        reason += f"; this table already has {stays}, because tables.buckets ({wanted}) only applies to new tables"
     return Choice(Engine.SPARK, reason)
 
 

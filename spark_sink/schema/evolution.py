@@ -55,7 +55,9 @@ class ShapeChange(StrEnum):
 
 
 # The two solutions for a table without a key.
-KEY_ADVICE = "declare its key columns in tables.keys, or keep its events instead of its rows: changelog in tables.modes"
+KEY_ADVICE = (
+    "declare its key columns in tables.keys, or store its events instead of its rows (set changelog in tables.modes)"
+)
 
 Policies = Mapping[ShapeChange, Policy]
 
@@ -287,9 +289,9 @@ class _Layout:
         if plain.lower() in self._foreign:
             raise Refused(
                 Reason.SCHEMA_REFUSED,
-                f"the source added a column {name}, but the table has a column {plain} that this sink did not add: its "
-                "values would be overwritten. Rename or drop that column and resume the table; or `spark-sink rebuild` "
-                "the table, which creates it without that column",
+                f"the source added a column {name}, but the table already has a column {plain} that was not added "
+                "by this sink and would be overwritten. Rename or drop that column and resume the table, or "
+                "recreate the table without it with `spark-sink rebuild`",
             )
         version = 2
         while chosen.lower() in self._taken:
@@ -323,7 +325,7 @@ class _Layout:
             raise no_key()
         missing = [name for name in self._key if name not in self._versions]
         if missing:
-            raise Refused(Reason.TABLE_REFUSED, f"the key column {missing[0]} is not among the columns")
+            raise Refused(Reason.TABLE_REFUSED, f"the key column {missing[0]} is missing from the columns")
         key = self._current.key if self._current else tuple(self._versions[name][0].name for name in self._key)
         shape = TableShape(self._table, tuple(self._columns), key, self._form.mode)
         several = {

@@ -60,7 +60,7 @@ class TablePattern:
                 raise ValueError("text between the parts can contain letters, digits, `_`, `-` and `.`")
             parts.append((literal, field))
         if "table" not in (field for _, field in parts):
-            raise ValueError("a table name pattern needs {table}")
+            raise ValueError("a table name pattern must contain {table}")
         if text.startswith((RESERVED, ".")) or ".." in text:
             raise ValueError(
                 f"a table name pattern must not start with {RESERVED} or a dot, or contain two consecutive dots"

@@ -110,23 +110,23 @@ def check_progress(checkpoint: str, found: CheckpointProgress, ended: int | None
     if found.acknowledged is not None and (ended is None or ended < found.acknowledged):
         known = "none of its batches" if ended is None else f"only batches up to {ended}"
         raise ConfigError(
-            f"the warehouse was rolled back to a state before the checkpoint {checkpoint}, or is another one: batch "
-            f"{found.acknowledged} was acknowledged there, but _cdc.batches has {known}. The events in between would "
-            f"be in no table. {_EMPTY_CHECKPOINT}"
+            f"the warehouse was rolled back to a state before the checkpoint {checkpoint}, or it is a different "
+            f"warehouse: the checkpoint acknowledged batch {found.acknowledged}, but _cdc.batches has {known}. The "
+            f"events in between would be missing from all tables. {_EMPTY_CHECKPOINT}"
         )
     if ended is not None and (found.planned is None or ended > found.planned):
         raise ConfigError(
             f"the checkpoint {checkpoint} was rolled back to a state before the warehouse: its newest batch is "
-            f"{found.planned}, but _cdc.batches has batch {ended} of it. Tables would skip later events that get the "
-            f"numbers of existing batches. {_EMPTY_CHECKPOINT}"
+            f"{found.planned}, but _cdc.batches contains its batch {ended}. New batches would get the numbers of "
+            f"existing ones, so tables would skip their events. {_EMPTY_CHECKPOINT}"
         )
 
 
 # This advice is right in both cases, because positions prevent events that are already in the tables from counting
 # twice.
 _EMPTY_CHECKPOINT = (
-    "Move the checkpoint folder away and restart the sink: it continues from the end of _cdc.batches, and nothing "
-    "counts twice"
+    "Move the checkpoint folder away and restart the sink. It then continues from the end of _cdc.batches, and "
+    "nothing is applied twice"
 )
 
 
@@ -149,6 +149,6 @@ def planned_offsets(text: str, topic: str) -> Mapping[int, int]:
     """
     version, *_, last = text.splitlines()
     if version != "v1":
-        raise ValueError(f"an offset log of version {version}, not v1")
+        raise ValueError(f"the offset log has version {version}; expected v1")
     offsets: Mapping[str, int] = json.loads(last)[topic]
     return {int(partition): offset for partition, offset in offsets.items()}

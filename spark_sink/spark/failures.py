@@ -103,7 +103,7 @@ def _in_python(text: str, frames: list[re.Match[str]]) -> str:
     if raised and message and kind.rpartition(".")[2] in _TELLING:
         told = " ".join((message, *_further_lines(text[raised.end() + 1 :])))
         return f"{kind}: {told} (in a Python worker, at {places})"
-    return f"{kind} in a Python worker, at {places}; its message is omitted because it may contain row values"
+    return f"{kind} in a Python worker, at {places}; the message is omitted because it may contain row values"
 
 
 def _further_lines(text: str) -> Iterator[str]:

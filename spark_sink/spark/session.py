@@ -184,8 +184,8 @@ def _java(conf: Mapping[str, str], needed: Mapping[str, str]) -> Any:
         gateway: Any = launch_gateway(SparkConf().setAll(list(conf.items())))  # type: ignore[no-untyped-call]
     except PySparkRuntimeError as error:
         raise ConfigError(
-            f"Java did not start ({error.getCondition()}); its output is above. Spark needs Java 17 or 21, "
-            "from JAVA_HOME or as `java`"
+            f"Java did not start ({error.getCondition()}); its output is above. Spark requires Java 17 or 21, found "
+            "through JAVA_HOME or as `java`"
         ) from None
     try:
         _check_jars(gateway, needed)
@@ -201,8 +201,8 @@ def _check_jars(gateway: Any, needed: Mapping[str, str]) -> None:
     missing = [what for file, what in path.items() if loader.getResource(file) is None]
     if missing:
         raise ConfigError(
-            f"Spark lacks the jars of: {', '.join(missing)}. Set spark.jars to the files, or put them into Spark's "
-            "own folder `jars` (docs/sink/running.md); in a checkout, `make setup` downloads them and makes them the "
+            f"Spark has no jars for: {', '.join(missing)}. Set spark.jars to the files, or put them in Spark's "
+            "`jars` folder (docs/sink/running.md). In a checkout, `make setup` downloads them and makes them the "
             "default"
         )
 

@@ -81,9 +81,9 @@ class FormatTables:
         for other in self._possible():
             if other is not wanted and self._of(other).exists(name):
                 raise ConfigError(
-                    f"the table {name} exists in the format {other}, but tables.formats wants {wanted}: the format of "
-                    f"an existing table cannot change. Set {other} again; or give it another name with tables.rename, "
-                    "and `spark-sink rebuild` it under that name: the sink reads the topic again for it"
+                    f"the table {name} has format {other}, but tables.formats requests {wanted}. The format of an "
+                    f"existing table cannot change. Set {other} again, or rename the table with tables.rename and "
+                    "run `spark-sink rebuild` with the new name; the sink then rereads the topic for it"
                 )
 
     def check_storage(self, name: str) -> None:

@@ -121,7 +121,7 @@ class MirrorReader:
         return {column.name for column in self.shape.lacks}
 
     def _stored(self, keys: Collection[Key], names: Sequence[str]) -> Iterator[tuple[Key, tuple[Any, ...]]]:
-        """Return these columns for the stored rows."""
+        """Return these columns for all rows that are stored."""
         if not keys:
             return
         wanted = keys if isinstance(keys, set) else set(keys)

@@ -37,8 +37,8 @@ def as_refusal(error: Exception, name: str, tables: Tables) -> Refused:
     quoted = shlex.quote(name)
     return Refused(
         Reason.TABLE_DAMAGED,
-        f"the table {name} cannot be read, written or changed: {told(error)}. Repair it and `spark-sink resume "
-        f"{quoted}`; or `spark-sink rebuild {quoted}`, which reads the topic again for this table",
+        f"the table {name} cannot be read, written or changed: {told(error)}. Repair it and run `spark-sink resume "
+        f"{quoted}`, or run `spark-sink rebuild {quoted}`, which rereads the topic for this table",
     )
 
 

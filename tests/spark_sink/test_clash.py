@@ -194,7 +194,7 @@ def test_exclude(lake: Lake) -> None:
         sum(report.counters.events for report in reports),
     )
     assert 2.0 == lake.metrics.registry.get_sample_value("cdc_sink_excluded_events_total")
-    assert f"`spark-sink discard {SHOUTED}` discards them" in (lake.command("resume", SHOUTED).error or "")
+    assert f"Discard them with `spark-sink discard {SHOUTED}`" in (lake.command("resume", SHOUTED).error or "")
     assert 1 == len(_parked(lake))
     told = [lake.command("discard", SHOUTED).result for _ in range(2)]
     assert (["1 events discarded", "it is not parked"], [], {}) == (told, _parked(lake), lake.control.held())
@@ -227,7 +227,7 @@ def test_shared_afterwards(lake: Lake) -> None:
     topic = Topic(lake)
     topic.apply(0, [_orders(1), _shouted(1)])
     rules = TableRules(shared={NAME: (ORDERS,)})
-    with pytest.raises(ConfigError, match=rf"{NAME} was created for {ORDERS} alone, but tables\.shared declares it"):
+    with pytest.raises(ConfigError, match=rf"{NAME} was created only for {ORDERS}, but tables\.shared declares it"):
         check_tables(lake.control.batches.tables(), lake.tables, rules)
     lake.use(rules)
     assert State.DONE == lake.command("rebuild", NAME).state

@@ -66,7 +66,7 @@ def test_a_cluster_that_grows(broker: Broker, cluster: SparkCluster, tmp_path: P
         return "./env/bin/python" in _programs(second)
 
     wait(used, process)
-    told = [line for line in sink.log() if line["event"] == "more cores"]
+    told = [line for line in sink.log() if line["event"] == "cores added"]
     # Spark counts one core as two.
     assert [(2, 3)] == [(line["from"], line["to"]) for line in told]
     process.send_signal(signal.SIGTERM)

@@ -74,9 +74,10 @@ def after_a_run(prompt: Prompt) -> Prompt:
 
 def test_before_any_sink_has_run(prompt: Prompt) -> None:
     """Nobody would execute it."""
-    assert (1, "spark-sink: no sink has run on this warehouse: the table _cdc.commands does not exist\n") == prompt(
-        "park", "a"
-    )
+    assert (
+        1,
+        "spark-sink: no sink has run on this warehouse yet, because the table _cdc.commands does not exist\n",
+    ) == prompt("park", "a")
 
 
 @pytest.mark.parametrize("command", ["resume", "park", "discard", "sweep"])
@@ -105,7 +106,7 @@ def test_a_table_that_is_not_there(after_a_run: Prompt, command: str, table: str
     [
         (
             "gestern",
-            "'gestern' is not a position, an epoch of four digits, or a time such as 2026-01-31T12:00:00+00:00",
+            "'gestern' is not a position, a four-digit epoch, or a time such as 2026-01-31T12:00:00+00:00",
         ),
         ("", "'' is not a position"),
         ("2026-01-31T12:00:00", "'2026-01-31T12:00:00' is not a position"),
@@ -130,8 +131,8 @@ def test_status_says_what_to_do(after_a_run: Prompt) -> None:
     """The status shows the resume command for each parked table, and the excluded tables."""
     _, text = after_a_run("status")
     (parked,) = (line for line in text.splitlines() if line.startswith(str(SHOUTED)))
-    assert "1 events wait: TABLE_CLASH: a clash" in parked
-    assert "once the cause is fixed: spark-sink resume shop/sales//ORDERS -c " in text
+    assert "1 events waiting: TABLE_CLASH: a clash" in parked
+    assert "once the cause is fixed, run: spark-sink resume shop/sales//ORDERS -c " in text
     assert "excluded by tables.exclude: shop/*/audit" in text
     assert ["shop/*/audit"] == json.loads(after_a_run("status", "--json")[1])["excluded"]
 

@@ -24,16 +24,16 @@ def test_what_it_tells() -> None:
     served.begin()
     assert "alive and ready; no batch yet; lag: unknown; parked tables: 0\n" == _told(url)
     metrics.batch([], {}, {"total": 1.0}, lag=7)
-    told = r"alive and ready; batches since its start: 1, the newest ended [-0-9]+ [:0-9]+ UTC; "
+    told = r"alive and ready; batches since startup: 1, newest ended [-0-9]+ [:0-9]+ UTC; "
     assert re.fullmatch(f"{told}lag: 7 records; parked tables: 0\n", _told(f"{url}/"))
     now[0] = PATIENCE_SECONDS + 1
-    assert _refused(url).startswith(f"{url}/livez answers 503: the query was not checked for 301 s")
+    assert _refused(url).startswith(f"{url}/livez answers 503: the query has not been checked for 301 s")
 
 
 def test_nobody_answers() -> None:
     """If nobody answers, the error contains the address and the reason."""
     url = f"http://127.0.0.1:{free_port()}"
-    assert re.fullmatch(f"{url} does not answer: .* refused", _refused(url, "--timeout", "0.1"))
+    assert re.fullmatch(f"{url} does not respond: .* refused", _refused(url, "--timeout", "0.1"))
 
 
 def test_something_else_answers() -> None:
@@ -41,7 +41,7 @@ def test_something_else_answers() -> None:
     health = Health()
     health.begin()
     url = f"http://127.0.0.1:{serve('127.0.0.1', 0, TranslatorMetrics('1').registry, health)}"
-    with pytest.raises(ConfigError, match=f"^{url} answers, but is not a spark-sink"):
+    with pytest.raises(ConfigError, match=f"^{url} responds but is not a spark-sink"):
         CliRunner().invoke(cli, ["health", url], catch_exceptions=False)
 
 

@@ -46,7 +46,7 @@ def test_what_is_to_come(ends: Mapping[int, int], lag: int | None) -> None:
     ("entry", "ends", "why"),
     [
         (ENTRY, FatalError("no broker"), "no broker"),
-        (ENTRY.replace("v1", "v2"), {0: 1}, "an offset log of version v2, not v1"),
+        (ENTRY.replace("v1", "v2"), {0: 1}, "the offset log has version v2; expected v1"),
         (ENTRY.replace("cdc.", "another."), {0: 1}, "'cdc.canonical'"),
     ],
 )
@@ -75,7 +75,7 @@ def test_the_size_of_a_batch_is_not_known() -> None:
     """An unknown batch size does not fail the batch."""
     with capture_logs() as log:
         assert Lag("cdc.canonical", lambda batch: "v2\n{}", dict).taken(3) is None
-    assert [("size of batch unknown", 3, "an offset log of version v2, not v1")] == [
+    assert [("the size of a batch is unknown", 3, "the offset log has version v2; expected v1")] == [
         (line["event"], line["batch"], line["reason"]) for line in log
     ]
 

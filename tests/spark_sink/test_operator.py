@@ -195,7 +195,7 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
         with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as scraped:
             assert 'cdc_sink_commits_total{table="shop_sales.orders"} 1.0' in scraped.read().decode().splitlines()
         asked = CliRunner().invoke(cli, ["health", f"http://127.0.0.1:{port}"])  # as `helm test` does
-        assert asked.output.startswith("alive and ready; batches since its start: "), asked.output
+        assert asked.output.startswith("alive and ready; batches since startup: "), asked.output
         assert [3] == [row["id"] for row in sink.present(ITEMS)]
         told = [operator.run(command, ITEMS, "--wait", "240") for command in ("park", "resume", "resume")]
         assert ["parked\n", "0 events replayed\n", "it is not parked\n"] == [ended.stdout for ended in told]
@@ -208,7 +208,7 @@ def _checkpoint_deleted(operator: Operator, port: int) -> None:
     finally:
         service.kill()
         service.wait()
-    assert f"the table {RETURNS} was created as mirror, but tables.modes wants history" in sink.text()
+    assert f"the table {RETURNS} was created with mode mirror, but tables.modes requests history" in sink.text()
     found = operator.status()
     parked = {name: table["parked"] for name, table in found["tables"].items() if table["parked"] is not None}
     assert {RETURNS: "TABLE_REFUSED"} == parked
@@ -230,4 +230,4 @@ def _told(sink: Sink, process: subprocess.Popen[str], table: str) -> None:
     assert 2 == process.wait(PATIENCE_SECONDS), sink.text()[-3000:]
     lines = sink.text().splitlines()
     assert not [line for line in lines if "Exception" in line or line.startswith(("\tat ", "Traceback"))]
-    assert f"the table {table} was created as mirror, but tables.modes wants history" in sink.text()
+    assert f"the table {table} was created with mode mirror, but tables.modes requests history" in sink.text()

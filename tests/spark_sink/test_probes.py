@@ -31,7 +31,7 @@ def test_alive_while_somebody_looks_after_the_query() -> None:
     clock.now = PATIENCE_SECONDS
     assert health.hangs() is None
     clock.now += 1
-    assert f"the query was not checked for {PATIENCE_SECONDS + 1:.0f} s" == health.hangs()
+    assert f"the query has not been checked for {PATIENCE_SECONDS + 1:.0f} s" == health.hangs()
     health.beat()
     assert health.hangs() is None
     with health.working():
@@ -54,7 +54,7 @@ def test_answers() -> None:
     clock.now = PATIENCE_SECONDS + 1
     status, said = _asked(port, "/livez")
     assert 503 == status
-    assert "was not checked" in said
+    assert "has not been checked" in said
     assert (200, "") == _asked(port, "/metrics")
 
 

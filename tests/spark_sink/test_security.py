@@ -210,7 +210,7 @@ def test_refused(secured: SecuredBroker, tmp_path: Path, monkeypatch: pytest.Mon
     cases = (
         ({**scram, "sasl_password": "battery staple"}, 600.0, ConfigError, "invalid credentials"),
         ({**scram, "ssl_ca_file": str(other)}, 600.0, ConfigError, "certificate verify failed"),
-        ({**scram, "bootstrap_servers": "127.0.0.1:1"}, 1.0, FatalError, "no broker answered within 1 s: "),
+        ({**scram, "bootstrap_servers": "127.0.0.1:1"}, 1.0, FatalError, "no broker responded within 1 s: "),
     )
     monkeypatch.setattr(catalog, "_ATTEMPT_SECONDS", 0.5)
     for section, patience, kind, text in cases:

@@ -111,11 +111,11 @@ def test_engines_name_tables_their_way() -> None:
     ]
     assert "FROM delta_scan('/lake/it''s/`t`')" == lines(ReaderEngine.DUCKDB)[-2]
     assert 'FROM "delta"."shop"."orders"' == lines(ReaderEngine.TRINO, "delta.shop.orders")[-2]
-    with pytest.raises(ConfigError, match=r"^trino reads this table by name: .* --from$"):
+    with pytest.raises(ConfigError, match=r"trino reads this table by name"):
         lines(ReaderEngine.TRINO)
     with pytest.raises(
         ConfigError,
-        match=r"^a table of mode changelog has events instead of rows: views are possible for mirror",
+        match=r"^a table with mode changelog contains events instead of rows; views are only possible for mirror",
     ):
         create_view(ReaderEngine.SPARK, "v", _shape(Mode.CHANGELOG), "/lake")
 
@@ -125,7 +125,7 @@ def test_engines_name_tables_their_way() -> None:
     [
         ([NAME, "--for", "duckdb", "--name", "v"], 0, 'CREATE OR REPLACE VIEW "v" AS\n'),
         ([NAME], 0, "CREATE OR REPLACE VIEW `shop_sales_orders` AS\n"),
-        ([NAME, "--for", "trino"], 2, "spark-sink: trino reads this table by name: pa"),
+        ([NAME, "--for", "trino"], 2, "spark-sink: trino reads this table by name; pa"),
         (["shop_sales.orderz"], 2, "spark-sink: table 'shop_sales.orderz' does not ex"),
     ],
     ids=["for duckdb", "for spark", "without its name", "no such table"],

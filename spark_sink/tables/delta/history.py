@@ -37,7 +37,7 @@ from spark_sink.tables.mirror_reader import Reach
 
 
 class DeltaHistory(HistoryReader, DeltaOpened):
-    """One table with the row versions for a source table."""
+    """A table that contains the row versions of one source table."""
 
     @property
     def truncates(self) -> Sequence[Truncate]:

@@ -31,7 +31,7 @@ _LOOK_BACK = 20
 
 
 class DeltaLog(DeltaOpened):
-    """One table that stores a source table's events."""
+    """A table that stores the events of one source table."""
 
     def greatest(self) -> Mapping[str, str]:
         for made in self._table.history(_LOOK_BACK):

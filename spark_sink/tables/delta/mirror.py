@@ -34,7 +34,7 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 
 class DeltaMirror(MirrorReader, DeltaOpened):
-    """One table that mirrors a source table."""
+    """A table that mirrors one source table."""
 
     @property
     def floors(self) -> Mapping[str, str]:

@@ -48,7 +48,7 @@ def floors_of(table: DeltaTable) -> Mapping[str, str]:
 
 
 class DeltaOpened:
-    """One of the sink's tables, opened."""
+    """An open Delta table that belongs to the sink."""
 
     orders: Sequence[Order] = ()
 

@@ -34,8 +34,9 @@ class SparkCatalog:
     def __init__(self, spark: SparkSession, warehouse: str, catalog: str, is_delta: Callable[[str], bool]) -> None:
         if catalog == SESSION_CATALOG and spark.conf.get(_BEHIND) != "hive":
             raise ConfigError(
-                f"catalog.name is {catalog}, which forgets its tables with the session: set {_BEHIND} to hive in "
-                "spark.conf, and spark.hadoop.hive.metastore.uris; or use a catalog of spark.sql.catalog.*"
+                f"catalog.name is {catalog}, whose tables only exist until the session ends. In spark.conf, set "
+                f"{_BEHIND} to hive and set spark.hadoop.hive.metastore.uris, or use a catalog from "
+                "spark.sql.catalog.*"
             )
         self._spark = spark
         self._warehouse = warehouse
@@ -61,7 +62,7 @@ class SparkCatalog:
         except SPARK_ERRORS as error:
             raise RegistrationError(_told(error)) from None
         if _plain(found) != _plain(self._absolute(path)):
-            raise RegistrationError(f"{known.schema}.{known.table} is a table in another location, {found}")
+            raise RegistrationError(f"{known.schema}.{known.table} already exists with another location, {found}")
         return False
 
     def _absolute(self, path: str) -> str:

@@ -87,7 +87,7 @@ class DeltaTables:
         if by_file and opened.metadata().partition_columns:
             raise Refused(
                 Reason.TABLE_REFUSED,
-                "the table is partitioned, and also uses features whose files can only be read one at a time",
+                "the table is partitioned and also uses features whose files can only be read one at a time",
             )
         return StagedMirror(opened, shape, choice, name, self.staging, by_file=by_file)
 

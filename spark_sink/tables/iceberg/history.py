@@ -28,7 +28,7 @@ from spark_sink.tables.staging import Staging, bounds_of, values_of
 
 
 class IcebergHistory(HistoryReader, IcebergOpened):
-    """One table with the row versions for a source table."""
+    """A table that contains the row versions of one source table."""
 
     def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         IcebergOpened.__init__(self, table, shape, choice)

@@ -53,7 +53,7 @@ class _Connection(_HiveClient, threading.local):
                     last = error
                 else:
                     return self._client()
-        raise last or AssertionError("no metastore was asked")
+        raise last or AssertionError("no metastore has been queried")
 
     def _init_thrift_transport(self) -> Any:
         parts = urlsplit(self._uri)

@@ -16,7 +16,7 @@ class JdbcCatalog(SqlCatalog):
 
     def load_table(self, identifier: str | Identifier) -> Table:
         if not self._is_made():
-            raise NoSuchTableError(f"{identifier}: the database has no table of a catalog")
+            raise NoSuchTableError(f"{identifier}: the database contains no catalog table")
         return super().load_table(identifier)
 
     def list_namespaces(self, namespace: str | Identifier = ()) -> list[Identifier]:

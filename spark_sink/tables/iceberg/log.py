@@ -28,7 +28,7 @@ GREATEST_PROPERTY = "cdc.greatest"
 
 
 class IcebergLog(IcebergOpened):
-    """One table that stores a source table's events."""
+    """A table that stores the events of one source table."""
 
     def __init__(self, table: Table, shape: TableShape, choice: Choice, name: str, staging: Staging) -> None:
         super().__init__(table, shape, choice)

@@ -129,7 +129,7 @@ class IcebergMaintenance:
     @cached_property
     def _session(self) -> SparkSession:
         if self._spark is None:
-            raise AssertionError("without Spark, files can only be inspected")
+            raise AssertionError("without Spark, files can only be listed")
         return sibling(self._spark, self._catalog.spark)
 
     @property

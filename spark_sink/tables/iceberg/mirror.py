@@ -17,7 +17,7 @@ from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 
 class IcebergMirror(OrderingMirror, IcebergOpened):
-    """One table that mirrors a source table."""
+    """A table that mirrors one source table."""
 
     def __init__(
         self,

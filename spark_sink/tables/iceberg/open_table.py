@@ -140,7 +140,7 @@ def summary_property(metadata: TableMetadata, name: str) -> str | None:
 
 
 class IcebergOpened:
-    """One of the sink's tables, opened.
+    """An open Iceberg table that belongs to the sink.
 
     Args:
         snapshot: the snapshot to read; by default, the newest snapshot.

@@ -34,7 +34,7 @@ _APP = "probe"
 # After this time, the next start tests the catalog again, because it may have been upgraded.
 _BELIEVED_SECONDS = 86_400.0
 
-_NO_TABLE = "Check tables.iceberg_catalog, and whether its user may create namespaces and tables"
+_NO_TABLE = "Check tables.iceberg_catalog, and check that its user may create namespaces and tables"
 _OF_CLASSES = ("NoClassDefFoundError", "ClassNotFoundException")
 _NO_CLASS = (
     "None of Spark's jars has that class: if the catalog uses Iceberg's S3FileIO for its tables, put "
@@ -57,13 +57,16 @@ def catalog_traits(spark: SparkSession, warehouse: str, access: CatalogAccess) -
         memory.keep(traits)
     log.info("iceberg catalog", catalog=access.address, format_version=traits.format_version)
     if traits.format_version != _VERSIONS[0]:
-        log.warning("iceberg tables of an older version", catalog=access.address, version=traits.format_version)
+        log.warning("iceberg tables use an older format version", catalog=access.address, version=traits.format_version)
     if not traits.keeps_snapshots:
-        why = "it shows only the newest snapshot: cuts, sweeps by time and readers of old versions find nothing"
-        log.warning("iceberg catalog keeps no versions", catalog=access.address, why=why)
+        why = "it only shows the newest snapshot, so cuts, sweeps by time and reads of old versions find nothing"
+        log.warning("iceberg catalog keeps no old versions", catalog=access.address, why=why)
     if not traits.can_expire:
-        why = "it does not allow snapshots to expire: the operator of the catalog must remove old ones and their files"
-        log.warning("iceberg tables not vacuumed", catalog=access.address, why=why)
+        why = (
+            "it does not allow snapshots to be expired; the catalog's operator must remove old snapshots and "
+            "their files"
+        )
+        log.warning("old files of iceberg tables will not be removed", catalog=access.address, why=why)
     return traits
 
 
@@ -88,8 +91,8 @@ class _Probe:
         except SPARK_ERRORS as error:
             why = cause(str(error)) or type(error).__name__
             raise FatalError(
-                f"the Iceberg catalog ({self._address}) creates no table for the sink: {why}. "
-                f"{_NO_CLASS if why.endswith(_OF_CLASSES) else _NO_TABLE}; the table was {self._quoted}"
+                f"the Iceberg catalog ({self._address}) does not let the sink create a table: {why}. "
+                f"{(_NO_CLASS if why.endswith(_OF_CLASSES) else _NO_TABLE)}; the table was {self._quoted}"
             ) from error
 
     def _create(self) -> None:
@@ -113,8 +116,8 @@ class _Probe:
         found = self._load().metadata
         if markers_of(found) != {_APP: 1}:
             raise ConfigError(
-                f"the Iceberg catalog ({self._address}) loses the properties of commits, by which the sink knows "
-                "after a crash what is in a table already: batches would be written twice. Use another catalog"
+                f"the Iceberg catalog ({self._address}) loses commit properties. After a crash, the sink needs them "
+                "to find out what it has already written, so batches would be written twice. Use another catalog"
             )
         return CatalogTraits(found.format_version, len(found.snapshots) > 1, self._expires(table))
 
@@ -123,7 +126,7 @@ class _Probe:
         try:
             table.expireSnapshots().expireOlderThan(later).retainLast(1).commit()
         except SPARK_ERRORS as error:
-            log.info("iceberg catalog rejects expiry of snapshots", why=cause(str(error)))
+            log.info("iceberg catalog does not allow snapshot expiry", why=cause(str(error)))
             return False
         return len(self._load().metadata.snapshots) == 1
 

@@ -83,7 +83,7 @@ class ServedCatalog:
             raise Refused(
                 Reason.TABLE_REFUSED,
                 f"a Hive metastore does not accept the table name {name}: names can contain a to z, digits, _, and "
-                "at most one dot. Give it another name with tables.name or tables.rename, or exclude it in "
+                "at most one dot. Rename the table with tables.name or tables.rename, or exclude it with "
                 "tables.exclude, and restart the sink",
             )
         path = self.path(name)
@@ -114,8 +114,8 @@ def _asking(access: CatalogAccess) -> Iterator[None]:
         raise
     except Exception as error:
         raise FatalError(
-            f"request to the Iceberg catalog ({access.address}) failed: {type(error).__name__}: "
-            f"{reason(error)}. Check tables.iceberg_catalog; the next start continues"
+            f"a request to the Iceberg catalog ({access.address}) failed: {type(error).__name__}: {reason(error)}. "
+            "Check tables.iceberg_catalog, then restart the sink to continue"
         ) from None
 
 

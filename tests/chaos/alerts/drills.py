@@ -16,7 +16,7 @@ from tests.translator.operations._replay import CLEAR, update
 
 KEYLESS, CHANGELOG = "shop_shop.keyless", "shop_shop.log"
 
-NOT_REGISTERED = '"event": "table not registered"'
+NOT_REGISTERED = '"event": "table registration failed, will retry"'
 
 
 class Drill(Struct, frozen=True):
@@ -251,7 +251,7 @@ def _file_away(bench: Bench) -> None:
     bench.stack.start("spark-sink")
     with bench.streaming(lambda: bench.rows(1, table="log", pkNames=None), pause=1):
         bench.prometheus.wait("SinkMaintenanceFails", fires=True)
-    assert "table not maintained" in bench.stack.log("spark-sink").read_text()
+    assert "table maintenance failed, will retry" in bench.stack.log("spark-sink").read_text()
 
 
 def _has_files(bench: Bench, count: int) -> bool:

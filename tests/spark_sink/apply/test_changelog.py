@@ -134,7 +134,7 @@ def test_the_mode_of_a_table_stays(stored: Mode, wanted: Mode) -> None:
     """A mode other than the stored one is a configuration error that states the solutions."""
     log = MemoryLog(msgspec.structs.replace(_shape(), mode=stored))
     (report,) = reports(MemoryTables(orders=log), EVENTS[:1], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
-    assert f"was created as {stored}, but tables.modes wants {wanted}" in conflict(report)
+    assert f"was created with mode {stored}, but tables.modes requests {wanted}" in conflict(report)
     assert "tables.name" in conflict(report)
 
 

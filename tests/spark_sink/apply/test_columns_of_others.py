@@ -61,7 +61,7 @@ def test_a_column_of_somebody_else_is_not_taken_over(lake_of_format: Lake, mode:
     lake.announce(WITH_NOTE)
     parked = _apply(topic, 2, WITH_NOTE, note="theirs")
     assert isinstance(parked, Parked)
-    assert "the table has a column note that this sink did not add" in parked.refusal
+    assert "the table already has a column note that was not added by this sink" in parked.refusal
     assert [None, None] == lake.stored().column("note").to_pylist()
     asked = lake.command("rebuild", ORDERS)
     assert ("done", None) == (asked.state, asked.error)

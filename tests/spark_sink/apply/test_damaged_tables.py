@@ -162,7 +162,7 @@ def test_no_table_is_inside_another(lake: Lake, name: str) -> None:
     assert Done() == outcomes[ORDERS]
     parked = outcomes[name]
     assert isinstance(parked, Parked)
-    assert f"{name} and {ORDERS} would be in the same folder" in parked.refusal
+    assert f"{name} and {ORDERS} would be stored in the same folder" in parked.refusal
     assert ["a1"] == _names(lake, ORDERS)
 
 
@@ -176,7 +176,7 @@ def test_a_table_too_many(lake: Lake) -> None:
     assert Done() == outcomes[ORDERS]
     parked = outcomes[ITEMS]
     assert isinstance(parked, Parked)
-    assert "the sink has 1 tables, which is the limit: raise tables.max_tables" in parked.refusal
+    assert "the sink has reached its limit of 1 tables; raise tables.max_tables" in parked.refusal
     assert ["a1"] == _names(lake, ORDERS)
     lake.use(TableRules(max_tables=2))
     assert lake.command("resume", ITEMS).error is None

@@ -105,5 +105,5 @@ def test_a_repeated_request_is_refused() -> None:
     work = DriverWork.of([report("t", NeedsDdl(STEP), route="a"), report("u", NeedsDdl(STEP), route="b")])
     rest = work.without({"t"})
     assert [("u", STEP)] == rest.steps
-    assert {"t": "it requests the same change again after it was made"} == rest.refused
+    assert {"t": "it requests the same change again after the change was made"} == rest.refused
     assert {"a", "b"} == rest.again

@@ -164,7 +164,7 @@ def test_the_mode_of_a_table_stays(wanted: Mode) -> None:
     """A history cannot be converted to another mode."""
     event = _native("c", 1, {"a": "x"})
     (report,) = reports(MemoryTables(orders=_table()), [event], TableRules(modes={"*": wanted}), schemas=[SCHEMA])
-    assert "was created as history" in conflict(report)
+    assert "was created with mode history" in conflict(report)
 
 
 def test_a_taken_key_of_a_narrower_type() -> None:

@@ -34,6 +34,6 @@ def test_the_phases_of_a_batch_sum_up_to_it(lake: Lake) -> None:
     assert pytest.approx(found[TOTAL]) == sum(found[phase] for phase in Phase)
     assert {Phase.SCHEMAS, Phase.BOOKS, Phase.TASKS, Phase.DDL} <= {phase for phase in Phase if found[phase]}
     begun, *_, line = (entry for entry in logged if entry["event"].startswith("batch"))
-    assert ("batch begun", 0, None) == (begun["event"], begun["batch"], begun["offsets"])
+    assert ("batch started", 0, None) == (begun["event"], begun["batch"], begun["offsets"])
     assert (1, False) == (line["older_than_a_day"], "latency_mean_ms" in line), "events of 1970 tell nothing of today"
     assert abs(line["total_ms"] - sum(line[f"{phase}_ms"] for phase in Phase)) <= len(Phase)

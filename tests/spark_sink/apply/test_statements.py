@@ -122,7 +122,7 @@ class TestParks:
             reports = lake.apply(1, [statement(GONE, pos=3), statement(DROPPED, pos=4), insert(3, 5)])
         assert [1, 2, 3] == ids(lake)
         assert {GONE: 1, DROPPED: 1} == reports[0].counters.statements
-        assert any(entry["event"] == "statement not accounted for" for entry in logs)
+        assert any(entry["event"] == "statement changed rows without events" for entry in logs)
         count = lake.metrics.registry.get_sample_value
         assert 1 == count("cdc_sink_statements_unaccounted_total", {"table": "other", "note": GONE})
 

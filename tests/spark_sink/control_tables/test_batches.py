@@ -135,7 +135,7 @@ def test_old_rows_become_one(tmp_path: Path) -> None:
     assert before == (cut.fold(control.batches.rows(), "t"), control.batches.reached(), control.batches.tables())
     assert 3 == len(control.batches.rows())
     assert {"z"} == BatchTable(str(tmp_path), "foreign", "", "").tables()
-    with pytest.raises(FatalError, match=r"no batch 1 of checkpoint one exists; existing batches: 2 to 2 of one"):
+    with pytest.raises(FatalError, match=r"checkpoint one has no batch 1; existing batches: 2 to 2 of one"):
         cut.fold(control.batches.rows(), "t", 1)
 
 
@@ -164,9 +164,9 @@ def test_where_a_new_checkpoint_begins() -> None:
     assert "latest" == starting_offsets("t", "latest", {}, ends)
     assert {"t": {"0": 7, "1": -2}} == json.loads(starting_offsets("t", {0: 7}, {}, ends))
     assert {"t": {"0": 100, "1": -2}} == json.loads(starting_offsets("t", "latest", {0: 100}, ends))
-    with pytest.raises(ConfigError, match=r"input.starting_offsets are beyond the end of t \(2: 1\)"):
+    with pytest.raises(ConfigError, match=r"input.starting_offsets are past the end of t \(2: 1\)."):
         starting_offsets("t", {2: 1}, {}, ends)
-    with pytest.raises(ConfigError, match=r"the manifest are beyond the end of t \(0: 101\)"):
+    with pytest.raises(ConfigError, match=r"the manifest are past the end of t \(0: 101\)"):
         starting_offsets("t", "earliest", {0: 101}, ends)
 
 

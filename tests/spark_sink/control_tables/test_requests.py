@@ -79,6 +79,8 @@ def test_a_command_ends_nothing_else(control_table: RequestTable) -> None:
 
 def test_without_a_sink(tmp_path: Path) -> None:
     """A warehouse that no sink has written to takes no command: nobody would execute it."""
-    with pytest.raises(FatalError, match=r"no sink has run on this warehouse: the table _cdc\.commands does not exist"):
+    with pytest.raises(
+        FatalError, match=r"no sink has run on this warehouse yet, because the table _cdc.commands does not exist"
+    ):
         RequestTable(str(tmp_path), "p").ask("park", "a")
     assert [] == RequestTable(str(tmp_path), "p").requests()

@@ -53,7 +53,7 @@ def test_a_source_moves_to_another_tool(lake_of_format: Lake, mode: Mode) -> Non
     asked = lake.command("adopt", ORDERS, NEW)
     assert (
         "done",
-        f"it belonged to {OLD}, and now belongs to {NEW}. Its events wait: resume it under that name.",
+        f"it belonged to {OLD} and now belongs to {NEW}. Its events are waiting; resume it under that name.",
     ) == (
         asked.state,
         asked.result,
@@ -86,7 +86,11 @@ def _a_moment() -> str:
     [
         (TableRules(), NEW, "give new/sales//orders the name shop_sales.orders in tables.rename"),
         (TableRules(exclude=("new/*",)), NEW, "tables.exclude excludes new/sales//orders"),
-        (TableRules(), "new/orders", "is not a source table: write source/db/schema/table"),
+        (
+            TableRules(),
+            "new/orders",
+            "is not a source table; expected source/db/schema/table",
+        ),
         (TableRules(shared={ORDERS: ("*/sales//orders",)}), NEW, "several source tables share it"),
     ],
 )

@@ -77,7 +77,9 @@ def test_a_catalog_that_is_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         asked = [one for one in questions(settings, lambda: None) if one.subject == "tables.iceberg_catalog"]
         (answer,) = answers(asked)
     assert "WRONG" == answer.state
-    assert answer.text.startswith(f"request to the Iceberg catalog ({url}) failed: ConnectionError")
+    assert answer.text.startswith(
+        f"a request to the Iceberg catalog ({url}) failed: ConnectionError: HTTPConnectionPool(host='127"
+    )
     assert "hidden" not in answer.text
 
 
@@ -100,7 +102,7 @@ def test_all_is_well(asked: Asked, broker: Broker) -> None:
     code, lines, said = asked(settings, "--connect")
     assert (0, "") == (code, said)
     assert all(line.startswith("ok ") for line in lines.values())
-    assert "does not exist yet, and can be created" in lines["checkpoint"]
+    assert "does not exist yet but can be created" in lines["checkpoint"]
     assert "3 partition(s)" in lines[f"topic {topic}"]
     _written(asked.folder)
     code, lines, _ = asked(settings, "--connect")
@@ -131,9 +133,9 @@ def test_everything_is_wrong(asked: Asked) -> None:
     assert "6 of 8 checks failed" in said
     wrong = {subject: line for subject, line in lines.items() if line.startswith("WRONG")}
     assert ["brokers", *MISSED, "checkpoint", "tables"] == list(wrong)
-    assert "no broker answered" in wrong["brokers"]
+    assert "no broker responded within 5 s" in wrong["brokers"]
     for subject, needs in MISSED.items():
-        assert wrong[subject].endswith(f"not checked, because it depends on a check that failed: {needs}")
+        assert wrong[subject].endswith(f"not checked because it depends on a failed check: {needs}")
     assert "check the folder" in wrong["checkpoint"]
     assert "tables do not match the configuration" in wrong["tables"]
 
@@ -154,7 +156,7 @@ def test_patterns(asked: Asked, broker: Broker) -> None:
     _create(broker, f"{topic}.schemas", 1)
     settings = _settings(asked.folder, broker.bootstrap, topic, name="{db}.{table}", modes={"sales.ordrs": "history"})
     code, lines, _ = asked(settings, "--connect")
-    assert (0, "ok patterns: no table announced yet") == (code, lines["patterns"])
+    assert (0, "ok patterns: no table has been announced yet") == (code, lines["patterns"])
     producer = Producer({"bootstrap.servers": broker.bootstrap})
     producer.produce(f"{topic}.schemas", announced(schema_of({"id": "int64"})))
     assert 0 == producer.flush(180)
@@ -163,7 +165,7 @@ def test_patterns(asked: Asked, broker: Broker) -> None:
     assert (0, said) == (code, lines["patterns"])
     settings["tables"]["modes"] = {"sales.orders": "history"}
     code, lines, _ = asked(settings, "--connect")
-    assert (0, "ok patterns: 1 table announced, and every pattern matches one") == (code, lines["patterns"])
+    assert (0, "ok patterns: 1 table announced, and every pattern matches at least one") == (code, lines["patterns"])
 
 
 @pytest.mark.parametrize(

@@ -191,5 +191,7 @@ def test_a_sweep_of_a_time_whose_files_are_gone(lake: Lake) -> None:
     DeltaTable(lake.path()).vacuum(0, dry_run=False, enforce_retention_duration=False)
     refused = lake.command("sweep", TABLE, then.isoformat())
     assert refused.error is not None
-    assert refused.error.startswith(f"files of the table as of {then.isoformat()} were removed (maintenance.keep_days)")
+    assert refused.error.startswith(
+        f"the table's files as of {then.isoformat()} have been removed (maintenance.keep_days)"
+    )
     assert 4 == len(lake.rows())

@@ -50,9 +50,9 @@ def test_by_position() -> None:
     [
         ("yesterday", "'yesterday' is not a position"),
         ("", "'' is not a position"),
-        ("2026-01-31T12:00:00", "is not a position, an epoch of four digits, or a time"),
+        ("2026-01-31T12:00:00", "is not a position, a four-digit epoch, or a time"),
         ("9999-01-01T00:00:00+00:00", "is in the future"),
-        (position(1, 0), "several fed the table: raw:0@t, raw:1@t"),
+        (position(1, 0), r"several scopes have written to the table \(raw:0@t, raw:1@t\)"),
     ],
 )
 def test_what_says_nothing(before: str, error: str) -> None:

@@ -80,7 +80,7 @@ def test_while_no_broker_answers(
     kafka = SparkKafka(bootstrap_servers=f"127.0.0.1:{free_port}")
     reader = SchemaReader(librdkafka_options(kafka), "none")
     refused = rf"127.0.0.1:{free_port}/bootstrap: Connect to ipv4#127.0.0.1:{free_port} failed: Connection refused"
-    with capture_logs() as logs, pytest.raises(FatalError, match=rf"^no broker answered within 3 s: {refused}$"):
+    with capture_logs() as logs, pytest.raises(FatalError, match=rf"^no broker responded within 3 s: {refused}$"):
         reader.reach(3.0)
     reader.close()
     assert [{"event": "waiting for a broker", "reason": refused, "log_level": "warning"}] == logs

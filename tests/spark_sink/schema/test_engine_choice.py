@@ -38,7 +38,7 @@ def test_the_rule() -> None:
     assert Engine.FUSED == chosen(set(), size=10**9).engine
     assert (Engine.SPARK, "more than 1000 MB (tables.fused_megabytes)") == chosen(set(), size=10**9 + 1)
     assert Engine.SPARK == chosen(set(), size=1, rules=EngineRules(fused_megabytes=0)).engine
-    reason = "deltalake does not write: clustering, domainMetadata"
+    reason = "deltalake cannot write: clustering, domainMetadata"
     assert (Engine.SPARK, reason) == chosen({"domainMetadata", "clustering", "invariants"})
 
 
@@ -46,7 +46,7 @@ def test_the_rule() -> None:
 def test_a_feature_that_deltalake_does_not_write(feature: str) -> None:
     """Each such feature makes Spark write the table. It is reported if the configuration says otherwise."""
     assert Engine.SPARK == chosen({feature}).engine
-    with pytest.raises(Refused, match=f"says fused, but deltalake does not write: {feature}") as refused:
+    with pytest.raises(Refused, match=f"fused, but deltalake cannot write: {feature}") as refused:
         chosen({feature}, rules=EngineRules({"s*": Engine.FUSED}))
     assert Reason.TABLE_REFUSED == refused.value.reason
 
@@ -76,7 +76,7 @@ def test_the_configuration_decides() -> None:
     }
     for name, engine in names.items():
         assert engine == chosen(set(), size=1, rules=rules, name=name).engine
-    assert "tables.engines says so" == chosen(set(), rules=rules).reason
+    assert "it is set in tables.engines" == chosen(set(), rules=rules).reason
 
 
 @pytest.mark.parametrize("mode", [Mode.HISTORY, Mode.CHANGELOG])
@@ -84,8 +84,8 @@ def test_other_modes(mode: Mode) -> None:
     """Only deltalake writes other modes than mirrors, whatever the size and configuration, or nobody does."""
     rules = EngineRules({"*": Engine.SPARK}, fused_megabytes=0)
     choice = chosen({"invariants"}, size=1, rules=rules, mode=mode)
-    assert (Engine.FUSED, f"only deltalake writes tables of mode {mode.value}") == choice
-    with pytest.raises(Refused, match=f"mode {mode.value} is written by deltalake, which does not write: clustering"):
+    assert (Engine.FUSED, f"only deltalake writes tables with mode {mode.value}") == choice
+    with pytest.raises(Refused, match=f"mode {mode.value} are written by deltalake, which cannot write: clustering"):
         chosen({"clustering"}, rules=rules, mode=mode)
 
 

@@ -280,7 +280,7 @@ def test_no_key_is_refused() -> None:
     """A table without a key column cannot be a mirror."""
     with pytest.raises(Refused, match=r"tables\.keys, or .* tables\.modes"):
         evolve(None, TABLE, [schema_of({"a": "string"}, ())])
-    with pytest.raises(Refused, match="the key column id is not among the columns"):
+    with pytest.raises(Refused, match="the key column id is missing from the columns"):
         evolve(TableShape(TABLE, (), ("id",)), TABLE, [])
 
 

@@ -88,7 +88,7 @@ def test_without_jars(broker: Broker, tmp_path: Path) -> None:
     assert 2 == ended.returncode
     said = ended.stderr.splitlines()
     assert said[-1].startswith(
-        "spark-sink: Spark lacks the jars of: Delta Lake, Spark's Kafka source, Spark's Avro functions, Iceberg"
+        "spark-sink: Spark has no jars for: Delta Lake, Spark's Kafka source, Spark's Avro functions, Iceberg"
     )
     assert "`make setup`" in said[-1]
     assert not [line for line in said if "Exception" in line or line.startswith(("\tat ", "Traceback"))]

@@ -113,4 +113,4 @@ def test_a_metastore(tmp_path: Path) -> None:
     assert 1.0 == said["refused"]
     assert said["too early"] is False
     assert [1] == said["later"]
-    assert said["why"]["shop_sales.orders"].startswith("shop_sales.orders is a table in another location, file:")
+    assert said["why"]["shop_sales.orders"].startswith("shop_sales.orders already exists with another location, file:")

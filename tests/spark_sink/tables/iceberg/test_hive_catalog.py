@@ -132,7 +132,7 @@ def test_a_metastore_that_is_away(
     tables = FormatTables(str(tmp_path), formats={"*": Format.ICEBERG}, catalog=access(NOBODY, tmp_path))
     with pytest.raises(FatalError) as away:
         tables.open(ORDERS)
-    assert f"request to the Iceberg catalog ({NOBODY}) failed: TTransportException" in str(away.value)
+    assert f"a request to the Iceberg catalog ({NOBODY}) failed: TTransportException" in str(away.value)
     assert "\n" not in str(away.value)
     assert logging.getLogger("thrift.transport.TSocket").handlers
     assert ("", "") == capfd.readouterr()

@@ -162,7 +162,7 @@ def test_a_table_of_the_other_format(lake: MergingLake) -> None:
     """The table is neither converted nor duplicated in its folder. A start is rejected, and an event parks it."""
     lake.announce(schema_of({"id": "int64", "a": "string"}))
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
-    said = r"the table shop_sales\.orders exists in the format iceberg, but tables\.formats wants delta"
+    said = r"the table shop_sales\.orders has format iceberg, but tables\.formats requests delta"
     lake.use(TableRules())
     with pytest.raises(ConfigError, match=said):
         check_tables([NAME], lake.tables, lake.rules)
@@ -284,8 +284,8 @@ def test_buckets(lake: MergingLake) -> None:
         again = change("u", {"id": "1"}, {"a": "z"}, pos=2, table="customers")
         lake.apply(3, [again, change("d", {"id": "key 1"}, pos=60)])
     said = {line["table"]: line["reason"] for line in logs if line["event"] == "engine chosen"}
-    assert "has 4 buckets and does not change: tables.buckets (8) applies to new tables" in said[NAME]
-    assert "has no buckets" in said["shop_sales.customers"]
+    assert "already has 4 buckets, because tables.buckets (8) only applies to new tables" in said[NAME]
+    assert "already has no buckets" in said["shop_sales.customers"]
     assert kept - {1} == {int(row["id"].split()[1]) for row in lake.rows()}
     assert [{"id": "1", "a": "z"}] == lake.rows("shop_sales.customers")
 

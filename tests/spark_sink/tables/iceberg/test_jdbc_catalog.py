@@ -57,7 +57,7 @@ def test_a_database_that_refuses(tmp_path: Path, database: Postgres) -> None:
     with pytest.raises(FatalError) as refused:
         tables.open(NAME)
     said = str(refused.value)
-    assert f"request to the Iceberg catalog ({database.jdbc}) failed" in said
+    assert f"a request to the Iceberg catalog ({database.jdbc}) failed" in said
     assert "password authentication failed" in said
     assert "secret" not in said
     assert "wrong" not in repr(tables)

@@ -69,7 +69,7 @@ def test_tables_of_the_second_version(
 ) -> None:
     """The sink logs it and works. Changed rows are in separate position delete files."""
     with altering(rest_server.url, second_version) as url:
-        assert "iceberg tables of an older version" in _told(spark, merging_lake, url, "old.orders")
+        assert "iceberg tables use an older format version" in _told(spark, merging_lake, url, "old.orders")
         merging_lake.apply(0, [change("c", {"id": id}, {"a": "x"}, pos=id) for id in (1, 2)])
         merging_lake.apply(1, [change("u", {"id": 1}, {"a": "y"}, pos=3), change("d", {"id": 2}, pos=4)])
         table = merging_lake.tables.iceberg_catalog.load("old.orders")
@@ -83,7 +83,7 @@ def test_a_catalog_that_lets_nothing_go(
 ) -> None:
     """Maintenance removes nothing, but does not fail every day."""
     with altering(rest_server.url, no_expiry) as url:
-        assert "iceberg tables not vacuumed" in _told(spark, merging_lake, url, "kept.orders")
+        assert "old files of iceberg tables will not be removed" in _told(spark, merging_lake, url, "kept.orders")
         for batch in range(3):
             merging_lake.apply(batch, [change("c", {"id": batch}, {"a": "x"}, pos=batch + 1)])
         assert "compact kept.orders, vacuum kept.orders" == merging_lake.command("maintain", "kept.orders").result
@@ -101,14 +101,14 @@ def test_a_catalog_that_shows_the_newest_snapshot(
 ) -> None:
     with altering(rest_server.url, answer=newest_snapshot_only) as url, capture_logs() as logs:
         assert not catalog_traits(spark, str(tmp_path), rest_access(url)).keeps_snapshots
-    assert "iceberg catalog keeps no versions" in [line["event"] for line in logs]
+    assert "iceberg catalog keeps no old versions" in [line["event"] for line in logs]
 
 
 def test_a_catalog_that_makes_a_table_and_refuses_it(
     spark: SparkSession, rest_server: RestCatalogServer, tmp_path: Path
 ) -> None:
     """The original reason is reported, and not that the table exists when the next version is tried."""
-    refused = pytest.raises(FatalError, match=r"creates no table for the sink: .*BadRequestException")
+    refused = pytest.raises(FatalError, match=r"does not let the sink create a table: .*BadRequestException")
     with altering(f"{rest_server.url}/refused", answer=refused_when_made()) as url, refused:
         catalog_traits(spark, str(tmp_path), rest_access(url))
 
@@ -126,6 +126,6 @@ def test_a_catalog_that_loses_markers(spark: SparkSession, rest_server: RestCata
     """The catalog is rejected, and probed again at the next start."""
     with altering(rest_server.url, no_properties_of_snapshots) as url:
         access = rest_access(url)
-        with pytest.raises(ConfigError, match="loses the properties of commits"):
+        with pytest.raises(ConfigError, match="loses commit properties"):
             catalog_traits(spark, str(tmp_path), access)
         assert TraitsMemory(str(tmp_path), access).recall() is None

@@ -135,7 +135,7 @@ def test_a_table_of_the_other_format(lake: MergingLake) -> None:
     lake.apply(0, [change("c", {"id": 1}, {"a": "x"}, pos=1)])
     lake.use(TableRules())
     (report,) = lake.apply(1, [change("c", {"id": 2}, {"a": "x"}, pos=2)])
-    assert "exists in the format iceberg" in refusal(report)
+    assert "has format iceberg" in refusal(report)
 
 
 def test_it_travels(lake: MergingLake) -> None:
@@ -172,6 +172,6 @@ def test_a_catalog_that_refuses(tmp_path: Path, rest_server: RestCatalogServer) 
     with pytest.raises(FatalError) as refused:
         tables.open(NAME)
     said = str(refused.value)
-    assert f"request to the Iceberg catalog ({rest_server.url}) failed: UnauthorizedError" in said
+    assert f"a request to the Iceberg catalog ({rest_server.url}) failed: UnauthorizedError" in said
     assert "wrong-token" not in said
     assert "\n" not in said
