@@ -27,16 +27,16 @@ def main() -> int:
     parser.add_argument(
         "--short",
         action="store_true",
-        help="measure only the bare loop and both delivery modes, which takes a few minutes",
+        help="Measure only the bare loop and both delivery modes, which takes a few minutes.",
     )
     parser.add_argument(
-        "--only", action="append", default=[], metavar="FORMAT", help="measure only this format; repeatable"
+        "--only", action="append", default=[], metavar="FORMAT", help="Measure only this format. Repeatable."
     )
-    parser.add_argument("--columns", type=int, metavar="N", help="only run the comparison, with N columns")
-    parser.add_argument("--rounds", type=int, metavar="N", help="run each contestant N times in comparisons")
+    parser.add_argument("--columns", type=int, metavar="N", help="Run only the comparison, with N columns.")
+    parser.add_argument("--rounds", type=int, metavar="N", help="Run each contestant N times in comparisons.")
     parser.add_argument("--seed", type=int, default=7)
     parser.add_argument(
-        "--out", type=Path, default=Path("build/bench"), help="folder for the report (default: build/bench)"
+        "--out", type=Path, default=Path("build/bench"), help="Folder for the report (default: build/bench)."
     )
     parser.add_argument(
         "--from",
@@ -45,18 +45,18 @@ def main() -> int:
         default=[],
         metavar="FILE",
         dest="given",
-        help="render this result instead of measuring; repeat to merge results into one report",
+        help="Render this result instead of measuring. Repeat the option to merge several results into one report.",
     )
-    parser.add_argument("--page", type=Path, help="also write the report into its section of this page")
+    parser.add_argument("--page", type=Path, help="Also write the report into its section of this page.")
     arguments = parser.parse_args()
     try:
         formats = formats_of(arguments.only)
     except ValueError as error:
         parser.error(str(error))
     if arguments.columns is not None and arguments.columns < 2:
-        parser.error("--columns must be 2 or more: a key and another column")
+        parser.error("--columns must be at least 2, for a key and another column")
     if arguments.rounds is not None and arguments.rounds < 1:
-        parser.error("--rounds must be 1 or more")
+        parser.error("--rounds must be at least 1")
     if arguments.given:
         result = merged([msgspec.json.decode(path.read_bytes(), type=BenchResult) for path in arguments.given])
     else:

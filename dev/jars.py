@@ -237,7 +237,9 @@ def _say(line: str) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m dev.jars", description="Download and verify the jars.")
-    parser.add_argument("--write-checksums", action="store_true", help="download again and renew dev/jars.sha256")
+    parser.add_argument(
+        "--write-checksums", action="store_true", help="Download all jars again and update dev/jars.sha256."
+    )
     arguments = parser.parse_args()
     try:
         if arguments.write_checksums:

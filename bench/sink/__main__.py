@@ -35,28 +35,32 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m bench.sink", description=__doc__)
-    parser.add_argument("--load", type=int, default=1_000_000, help="events in the full load")
-    parser.add_argument("--warm-up", type=int, default=1_000_000, help="changes before the measured ones")
+    parser.add_argument("--load", type=int, default=1_000_000, help="Number of events in the full load.")
+    parser.add_argument("--warm-up", type=int, default=1_000_000, help="Number of changes before the measured changes.")
     parser.add_argument("--changes", type=int, default=1_000_000)
     parser.add_argument("--tables", type=int, default=50)
-    parser.add_argument("--memory", default="2g", help="heap size of the driver")
-    parser.add_argument("--no-pattern", action="store_true", help="measure only the sink, without the pattern")
+    parser.add_argument("--memory", default="2g", help="Heap size of the driver.")
+    parser.add_argument(
+        "--no-pattern", action="store_true", help="Measure only the sink, without the usual Spark pattern."
+    )
     other = parser.add_argument_group("other measurements; choose one")
     other.add_argument(
         "--breadth",
         type=int,
         metavar="TABLES",
-        help="create and fill this number of small tables, and then leave the tables idle",
+        help="Create and fill this number of small tables, which then stay idle.",
     )
-    other.add_argument("--format", choices=["iceberg"], help="write the same history to Delta and to Iceberg tables")
+    other.add_argument(
+        "--format", choices=["iceberg"], help="Write the same history to Delta tables and to Iceberg tables."
+    )
     other.add_argument(
         "--growth",
         type=Path,
         metavar="FOLDER",
-        help="measure an increasing number of tables, and a growing table, and write pictures to this folder",
+        help="Measure an increasing number of tables and a growing table, and write pictures to this folder.",
     )
-    other.add_argument("--freshness", type=int, metavar="SECONDS", help="feed a separate sink with a steady stream")
-    other.add_argument("--rate", type=int, default=5_000, help="changes per second in the steady stream")
+    other.add_argument("--freshness", type=int, metavar="SECONDS", help="Feed a steady stream to a separate sink.")
+    other.add_argument("--rate", type=int, default=5_000, help="Number of changes per second in the steady stream.")
     return parser
 
 

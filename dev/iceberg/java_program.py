@@ -52,4 +52,4 @@ class JavaProgram(Server):
                 self.port = int(listening[1])
                 return
             time.sleep(0.05)
-        raise self.error(f"the {self.name} did not start listening within {START_SECONDS:.0f} s{self._log_tail()}")
+        raise self.error(f"the {self.name} did not start to listen within {START_SECONDS:.0f} s{self._log_tail()}")

@@ -122,17 +122,17 @@ class Server(ABC):
 
     def _refuse_if_running(self, remedy: str) -> None:
         if self._process is not None:
-            raise self.error(f"the {self.name} is already running (process {self._process.pid}); call {remedy} first")
+            raise self.error(f"the {self.name} is already running as process {self._process.pid}; call {remedy} first")
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is None:
-            raise self.error(f"the {self.name} does not run; call start()")
+            raise self.error(f"the {self.name} is not running; call start() first")
         return self._process
 
     def settled_port(self) -> int:
         """Return the server's port, which is chosen when the server first starts."""
         if self.port is None:
-            raise self.error(f"the {self.name} has no address until it is started; call start()")
+            raise self.error(f"the {self.name} has no address yet; call start() first")
         return self.port
 
     def _log_tail(self) -> str:
@@ -165,8 +165,8 @@ def hold(name: str, opened: AbstractContextManager[T], address: Callable[[T], st
 def run_until_interrupted(kind: type[S], what: str, address: Callable[[S], str]) -> int:
     """Run a server as a command that prints the server's address. Returns the exit code."""
     parser = argparse.ArgumentParser(prog=f"python -m dev.{kind.name}", description=f"Run a {what} until Ctrl-C.")
-    parser.add_argument("--port", type=int, help="its port; default: a free port")
-    parser.add_argument("--directory", type=Path, help="its data folder; default: a temporary one")
+    parser.add_argument("--port", type=int, help="Port to listen on. Default: a free port.")
+    parser.add_argument("--directory", type=Path, help="Data folder. Default: a temporary folder.")
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # like Ctrl-C: stop the server in an orderly way
     try:

@@ -22,7 +22,7 @@ def _main(monkeypatch: pytest.MonkeyPatch, *arguments: str | Path) -> int:
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
-    [(("--only", "oracle"), "no format oracle"), (("--columns", "1"), "2 or more"), (("--rounds", "0"), "1 or more")],
+    [(("--only", "oracle"), "no format oracle"), (("--columns", "1"), "at least 2"), (("--rounds", "0"), "at least 1")],
 )
 def test_refused(
     arguments: tuple[str, ...], said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

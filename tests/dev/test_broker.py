@@ -91,7 +91,7 @@ def test_broken_directory(tmp_path: Path) -> None:
     broken = Broker(directory=tmp_path)
     with pytest.raises(BrokerError, match=r"(?s)exited at startup with code 1; its log, .*77"):
         broken.start()
-    with pytest.raises(BrokerError, match="does not run"):
+    with pytest.raises(BrokerError, match="is not running"):
         _ = broken.pid
 
 

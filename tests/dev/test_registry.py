@@ -40,7 +40,7 @@ class TestServer:
                 registry.start()
             registry.stop()
             assert not alive(pid)
-            with pytest.raises(RegistryError, match="does not run; call start"):
+            with pytest.raises(RegistryError, match="is not running; call start"):
                 _ = registry.pid
             registry.start()
             assert url == registry.url
@@ -72,7 +72,7 @@ class TestServer:
 
 def test_no_address_before_the_start(tmp_path: Path) -> None:
     """The port is unknown before the start."""
-    with pytest.raises(RegistryError, match="until it is started"):
+    with pytest.raises(RegistryError, match="has no address yet"):
         _ = RegistryServer(directory=tmp_path).url
 
 
