@@ -25,8 +25,9 @@ _REFUSED = re.compile(
 )
 _ATTEMPT_SECONDS = 5.0
 
-# Text that librdkafka appends to repeated errors.
-_TAIL = re.compile(r" \((after \d+ms in state [^)]*|install ca-certificates[^)]*)\)")
+# The suffix that librdkafka adds to an error text. The suffix can contain parentheses: `1 identical error(s)
+# suppressed`.
+_TAIL = re.compile(r" \((after \d+ms in state |install ca-certificates).*\)$", re.DOTALL)
 
 # The errors for a partition that is new or has lost its leader.
 _LEADERLESS = frozenset({KafkaError.NOT_LEADER_FOR_PARTITION, KafkaError.LEADER_NOT_AVAILABLE})

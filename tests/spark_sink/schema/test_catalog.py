@@ -6,7 +6,7 @@ import pickle
 import time
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import KafkaError, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 from structlog.testing import capture_logs
 
@@ -85,6 +85,17 @@ def test_while_no_broker_answers(
     reader.close()
     assert [{"event": "waiting for a broker", "reason": refused, "log_level": "warning"}] == logs
     assert ("", "") == capfd.readouterr()
+
+
+@pytest.mark.parametrize("count", ["", ", 1 identical error(s) suppressed"])
+def test_the_count_of_repeated_errors_is_left_out(count: str) -> None:
+    """The count contains parentheses, too."""
+    reader = SchemaReader({"bootstrap.servers": "127.0.0.1:1"}, "none")
+    refused = "b:1/bootstrap: Connect to ipv4#127.0.0.1:1 failed: Connection refused"
+    reader._complain(KafkaError(KafkaError._TRANSPORT, f"{refused} (after 0ms in state CONNECT{count})"))
+    complaint = reader._complaint
+    reader.close()
+    assert refused == complaint
 
 
 def test_more_than_one_partition_is_an_error(broker: Broker) -> None:
