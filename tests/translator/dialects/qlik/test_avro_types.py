@@ -48,9 +48,9 @@ DECIMAL = logical("bytes", "decimal", precision=9, scale=2)
         (logical("long", "timestamp-millis"), b"\x02", "timestamp", "1970-01-01T00:00:00.001"),
         (logical("long", "timestamp-micros"), b"\x02", "timestamp", "1970-01-01T00:00:00.000001"),
         (logical("long", "timestamp-nanos"), b"\x02", "timestamp", "1970-01-01T00:00:00.000000001"),
-        (logical("long", "local-timestamp-millis"), b"\x00", "timestamp", "1970-01-01T00:00:00"),
-        (logical("long", "local-timestamp-micros"), b"\x00", "timestamp", "1970-01-01T00:00:00"),
-        (logical("long", "local-timestamp-nanos"), b"\x00", "timestamp", "1970-01-01T00:00:00"),
+        (logical("long", "local-timestamp-millis"), b"\x02", "timestamp", "1970-01-01T00:00:00.001"),
+        (logical("long", "local-timestamp-micros"), b"\x02", "timestamp", "1970-01-01T00:00:00.000001"),
+        (logical("long", "local-timestamp-nanos"), b"\x02", "timestamp", "1970-01-01T00:00:00.000000001"),
         (logical("string", "uuid"), b"\x02a", "uuid", "a"),
     ],
 )  # fmt: skip
