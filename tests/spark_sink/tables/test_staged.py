@@ -116,6 +116,15 @@ def test_as_of(warehouse: Path) -> None:
     assert (StagedMirror, None) == (type(tables.as_of(NAME, now)), tables.as_of(NAME, now - timedelta(days=1)))
 
 
+def test_as_of_the_time_of_a_commit(warehouse: Path) -> None:
+    """A version is read from the millisecond of its commit onward."""
+    tables = DeltaTables(str(warehouse), "app", EngineRules({"*": Engine.SPARK}))
+    newest = DeltaTable(warehouse / "s_d" / "t").history()[0]
+    found = tables.as_of(NAME, datetime.fromtimestamp(newest["timestamp"] / 1000, UTC))
+    assert isinstance(found, StagedMirror)
+    assert newest["version"] == found.version
+
+
 def test_the_name_of_a_file_is_its_content(warehouse: Path) -> None:
     """A repeated task stages the same file. Other rows give another file, and another sink uses another folder."""
     for app, ids in (("app", [1, 2]), ("app", [1, 2]), ("app", [1, 3]), ("other", [1, 2])):
