@@ -12,9 +12,11 @@ from translator.codecs import Framing, build
 from translator.codecs.avro import AvroCodec, confluent_header
 from translator.codecs.debezium_avro import DebeziumAvroCodec
 from translator.codecs.registered import TableSchemas
-from translator.errors import RetryableError
+from translator.config.settings import Settings
+from translator.errors import ConfigError, RetryableError
 from translator.kafka.registered_schemas import ASK_AGAIN, RegisteredSchemas
 from translator.kafka.schema_registry import SchemaRefused
+from translator.resolution.builders import build_codecs
 from translator.service import metadata_wait
 
 
@@ -154,3 +156,16 @@ class TestEnvelopesByTable:
         assert [] == bench.projected("avro", PROJECTED)
         assert 1 == len(bench.read(bench.output.topic, PARTITION))
         assert ["out.avro"] == [output for output, _ in refusals(bench)]
+
+
+def test_the_setting_of_the_registry() -> None:
+    """A codec with schemas in a registry can be built if the settings contain a registry, and is rejected otherwise."""
+    document = {
+        "kafka": {"bootstrap_servers": "b:1"},
+        "sources": [{"name": "src", "topics": ["raw"], "dialect": "canal", "options": {"profile": "oss"}}],
+        "projections": [{"topic": "p", "codec": "debezium_avro"}],
+    }
+    codecs = build_codecs(Settings.model_validate({**document, "registry": {"url": "http://registry:8081"}}))
+    assert isinstance(codecs["p"], DebeziumAvroCodec)
+    with pytest.raises(ConfigError, match=r"debezium_avro requires a schema registry: set registry\.url"):
+        build_codecs(Settings.model_validate(document))
