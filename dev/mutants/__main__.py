@@ -63,7 +63,10 @@ ROOMS: Mapping[str, TestedRoom] = {
     ),
     "apply": TestedRoom(["spark_sink/apply"], ["tests/spark_sink/apply"]),
     "schema": TestedRoom(["spark_sink/schema"], ["tests/spark_sink/schema", "tests/spark_sink/apply"]),
-    "delta": TestedRoom(["spark_sink/tables/delta"], ["tests/spark_sink/tables/delta", "tests/spark_sink/apply"]),
+    "delta": TestedRoom(
+        ["spark_sink/tables/delta"],
+        ["tests/spark_sink/tables", "tests/spark_sink/control_tables", "tests/spark_sink/apply"],
+    ),
     "iceberg": TestedRoom(
         ["spark_sink/tables/iceberg"],
         ["tests/spark_sink/tables", "tests/spark_sink/apply/test_model_delta.py"],
