@@ -44,7 +44,7 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
         app.add_future,
         lambda tp: app.consumer.pause_partitions({tp}),
         partial(_resume, app, components),
-        lambda event: raw_bytes(event.value),
+        lambda batch: raw_bytes(batch.value),
         settings.bounds.bytes,
     )
 
@@ -52,7 +52,8 @@ def create_app(components: Components, datadir: str) -> BoundedStopApp:
     async def translate(stream: Any) -> None:
         # noack, because the delivery acknowledges a batch, and not the stream
         async for event in stream.noack().events():
-            await workers.put(event.message.tp, event)
+            for batch in batches(app).unpack(event.message):
+                await workers.put(batch.tp, batch)
 
     background = BackgroundTasks(app, components, stopper, workers)
     for task in (
@@ -91,19 +92,19 @@ def _attach(app: BoundedStopApp, components: Components, stopper: FailStop) -> N
     attach(app, drain, components.positions, components.transactions, components.settings.latency)
 
 
-async def _process(app: BoundedStopApp, components: Components, stopper: FailStop, event: Any) -> None:
+async def _process(app: BoundedStopApp, components: Components, stopper: FailStop, batch: Any) -> None:
     """Process a partition's batch in the pipeline."""
-    tp = event.message.tp
-    membership = b"" if components.transactions is None else batches(app).membership(event.message)
+    tp, consumer = batch.tp, batches(app)
+    membership = b"" if components.transactions is None else consumer.membership(batch)
     if membership is None:  # the partition's new owner reads the records again
-        batches(app).give_back(event.message)
+        consumer.give_back(batch)
         return
-    shorten = partial(batches(app).shorten, event.message)
+    acknowledge, shorten = partial(consumer.ack, batch), partial(consumer.shorten, batch)
     pipeline = components.pipeline
     try:
         await components.delivery.wait_for_capacity()
-        if not await pipeline.process(tp.topic, tp.partition, event.value, event.ack, membership, shorten):
-            batches(app).give_back(event.message)
+        if not await pipeline.process(tp.topic, tp.partition, batch.value, acknowledge, membership, shorten):
+            consumer.give_back(batch)
         if tp in pipeline.stopped:
             app.consumer.pause_partitions({tp})
     except Exception as error:

@@ -33,7 +33,7 @@ def faust_settings(settings: Settings, datadir: str) -> dict[str, Any]:
         "consumer_group_instance_id": settings.group_instance_id,
         "broker_commit_interval": timing.commit_interval,
         "broker_commit_every": 1_000_000_000,  # only the timer commits, because an inline commit stalls fetching
-        "stream_buffer_maxsize": 8,  # counted in batches
+        "stream_buffer_maxsize": 8,  # counted in fetches
         "stream_wait_empty": True,
         "broker_max_poll_records": 1000,
         "consumer_max_fetch_size": 1024 * 1024,

@@ -1,12 +1,16 @@
-"""No record that arrives at a bad moment of a rebalance is lost. The tests simulate that moment."""
+"""No record that arrives at a bad moment of a rebalance is lost, and a fetch is one event for Faust. The tests simulate
+the client.
+"""
 
 import asyncio
 from collections.abc import Mapping
 from typing import Any
+from weakref import WeakSet
 
 from faust.types import TP
 
 from translator.service.faust_transport import BatchConsumer
+from translator.service.fetched_records import FetchedRecord
 from translator.service.start_offsets import FoundOffsets
 
 FIRST, SECOND = TP("raw", 0), TP("raw", 1)
@@ -29,6 +33,11 @@ class Consumer(BatchConsumer):
         self.sought: list[Mapping[TP, int]] = []
         self._placed = {}
         self._placings = 0
+        self._next = {}
+        self._n_acked = 0
+        self._waiting_for_ack = None
+        self._unacked_messages = WeakSet()
+        self.fetched: Mapping[TP, list[Any]] = {FIRST: [object()]}
 
     def assignment(self) -> set[TP]:
         return {FIRST, SECOND}
@@ -37,7 +46,7 @@ class Consumer(BatchConsumer):
         return {FIRST, SECOND}
 
     async def _wait_next_records(self, timeout: float) -> Any:  # noqa: ASYNC109  upstream's
-        return {FIRST: [object()]}, {FIRST}
+        return self.fetched, {FIRST}
 
     async def seek_wait(self, partitions: Mapping[TP, int]) -> None:
         self.sought.append(dict(partitions))
@@ -60,3 +69,40 @@ def test_what_is_fetched_before_the_flow_goes_on_is_fetched_again() -> None:
         return consumer
 
     assert [{FIRST: 0, SECOND: 7}] * 2 == asyncio.run(run()).sought
+
+
+def _records(*offsets: int) -> list[FetchedRecord]:
+    return [FetchedRecord(offset, 0, 0, None, b"", ()) for offset in offsets]
+
+
+def test_a_fetch_is_one_event_with_a_batch_for_each_partition() -> None:
+    """The batches are then in flight instead of the fetch, and each is acknowledged separately."""
+
+    async def scenario() -> None:
+        consumer = Consumer()
+        consumer.flow_active = True
+        consumer.fetched = {FIRST: _records(3, 4), SECOND: _records(7), TP("raw", 2): []}
+        ((tp, fetch),) = [event async for event in consumer.getmany(1.0)]
+        assert (FIRST, 1) == (tp, fetch.generation_id)
+        consumer._unacked_messages.add(fetch)  # as Faust's stream does
+        first, second = consumer.unpack(fetch)
+        assert [(FIRST, [3, 4]), (SECOND, [7])] == [
+            (batch.tp, [record.offset for record in batch.value]) for batch in (first, second)
+        ]
+        assert {first, second} == set(consumer._unacked_messages)
+        assert consumer.ack(second)
+        assert ({first}, {SECOND: 8}) == (set(consumer._unacked_messages), consumer._next)
+        assert consumer.ack(first)
+        assert (set(), {FIRST: 5, SECOND: 8}) == (set(consumer._unacked_messages), consumer._next)
+
+    asyncio.run(scenario())
+
+
+def test_an_empty_fetch_is_no_event() -> None:
+    async def scenario() -> None:
+        consumer = Consumer()
+        consumer.flow_active = True
+        consumer.fetched = {FIRST: []}
+        assert [] == [event async for event in consumer.getmany(1.0)]
+
+    asyncio.run(scenario())

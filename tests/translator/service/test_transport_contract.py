@@ -179,6 +179,8 @@ def test_every_override_is_ours(name: str) -> None:
         (mode.Worker, "_shutdown_loop", "self._sentinel_task()"),
         (mode.Worker, "_shutdown_loop", log_setup._CRASH),
         (aiokafka.AIOKafkaConsumer, "start", "fetch_max_wait_ms=self._fetch_max_wait_ms"),
+        # The set of messages in flight, in which a fetch is replaced by its batches.
+        (faust_consumer.Consumer, "__init__", "self._unacked_messages = WeakSet()"),
     ],
 )
 def test_upstream_still_calls_what_we_replace(owner: type, method: str, needed: str) -> None:
