@@ -58,7 +58,10 @@ STREAM_MODULES = frozenset(
         *("translator.kafka.oauth", "translator.kafka.partitioner"),
         *(
             f"translator.service.{name}"
-            for name in ("app", "faust_pauses", "faust_settings", "faust_transport", "fetched_records", "stopping")
+            for name in (
+                *("app", "faust_pauses", "faust_settings", "faust_transport", "fetched_records", "paced_fetcher"),
+                "stopping",
+            )
         ),
     }
 )

@@ -232,7 +232,7 @@ class LatencySettings(Section):
     """Times in milliseconds for which work is collected. Shorter times reduce latency and cost more processor time."""
 
     linger_ms: int = Field(
-        default=10,
+        default=3,
         ge=0,
         le=500,
         description=(
@@ -249,6 +249,16 @@ class LatencySettings(Section):
             "With delivery: exactly_once, how long a transaction accepts records. Consumers see a record only after "
             "its transaction, so this time is added to the latency. A lower value costs more transactions per second. "
             "If ending a transaction takes long, transactions last longer automatically, up to 200 ms."
+        ),
+    )
+    fetch_ms: int = Field(
+        default=10,
+        ge=0,
+        le=500,
+        description=(
+            "Minimum time between two requests for messages to the same broker. Each request costs as much processor "
+            "time as hundreds of messages, so a higher value saves processor time at low message rates. Half of the "
+            "time is added to the median latency. 0 requests messages as soon as earlier ones were passed on."
         ),
     )
     fetch_wait_ms: int = Field(

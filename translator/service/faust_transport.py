@@ -5,8 +5,8 @@ another, and commits nothing on a rebalance. Here, Faust handles one event per f
 as 50 messages. `BatchConsumer.unpack` returns its batches, which are processed and acknowledged separately.
 Acknowledgments are strictly in order per partition, so the only bookkeeping is one offset per partition. A rebalance
 first waits for the work in flight. tests/translator/service/test_transport_contract.py checks every name from Faust,
-mode and aiokafka that this module uses. Private names are used only in this module, in faust_pauses.py and in
-fetched_records.py.
+mode and aiokafka that this module uses. Private names are used only in this module, in faust_pauses.py, in
+fetched_records.py and in paced_fetcher.py.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from translator.errors import CdcError
 from translator.kafka.transactional_producer import group_metadata
 from translator.service.delivery.exactly_once import ExactlyOnceDelivery
 from translator.service.fetched_records import FetchedRecord, make_fetched_records_small
+from translator.service.paced_fetcher import pace_fetches
 from translator.service.start_offsets import Partition, StartOffsets
 
 _PAUSED_SECONDS = 0.01
@@ -382,6 +383,7 @@ def attach(
         pass
 
     make_fetched_records_small()
+    pace_fetches(latency.fetch_ms / 1000)
     Consumer.drain = drain
     Consumer.positions = positions
     Consumer.offsets = transactions

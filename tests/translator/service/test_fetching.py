@@ -7,10 +7,13 @@ from collections.abc import Mapping
 from typing import Any
 from weakref import WeakSet
 
+import pytest
+from aiokafka.consumer.fetcher import Fetcher
 from faust.types import TP
 
 from translator.service.faust_transport import BatchConsumer
 from translator.service.fetched_records import FetchedRecord
+from translator.service.paced_fetcher import PacedFetcher
 from translator.service.start_offsets import FoundOffsets
 
 FIRST, SECOND = TP("raw", 0), TP("raw", 1)
@@ -104,5 +107,33 @@ def test_an_empty_fetch_is_no_event() -> None:
         consumer.flow_active = True
         consumer.fetched = {FIRST: []}
         assert [] == [event async for event in consumer.getmany(1.0)]
+
+    asyncio.run(scenario())
+
+
+def test_requests_to_a_broker_are_paced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first request to each broker is sent immediately, and the next one later. A waiting request can be
+    cancelled.
+    """
+    sent: list[int] = []
+
+    async def send(self: Fetcher, assignment: object, node_id: int, request: object) -> bool:
+        sent.append(node_id)
+        return True
+
+    monkeypatch.setattr(Fetcher, "_proc_fetch_request", send)
+    monkeypatch.setattr(PacedFetcher, "seconds", 3600.0)
+
+    async def scenario() -> None:
+        fetcher = PacedFetcher.__new__(PacedFetcher)
+        fetcher._due = {}
+        assert [True, True] == [await fetcher._proc_fetch_request(None, node, None) for node in (1, 2)]
+        waiting = asyncio.create_task(fetcher._proc_fetch_request(None, 1, None))
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert (False, [1, 2]) == (waiting.done(), sent)
+        waiting.cancel()
+        assert not await waiting
+        assert [1, 2] == sent
 
     asyncio.run(scenario())

@@ -51,6 +51,7 @@ OVERRIDDEN = [
     (driver.AIOKafkaConsumerThread, "__init__", "self, consumer, **kwargs", False),
     (driver.AIOKafkaConsumerThread, "_commit", "self, offsets", True),
     (PartitionRecords, "_consumer_record", "self, tp, record", False),
+    (Fetcher, "_proc_fetch_request", "self, assignment, node_id, request", True),
     (faust.Worker, "_sentinel_task", "self", True),
     (TableManager, "on_start", "self", True),
 ]
@@ -179,6 +180,10 @@ def test_every_override_is_ours(name: str) -> None:
         (mode.Worker, "_shutdown_loop", "self._sentinel_task()"),
         (mode.Worker, "_shutdown_loop", log_setup._CRASH),
         (aiokafka.AIOKafkaConsumer, "start", "fetch_max_wait_ms=self._fetch_max_wait_ms"),
+        # Requests are paced. A cancelled request has the same result as upstream's.
+        (aiokafka.AIOKafkaConsumer, "start", "self._fetcher = Fetcher("),
+        (Fetcher, "_fetch_requests_routine", "self._proc_fetch_request(assignment, node_id, request)"),
+        (Fetcher, "_proc_fetch_request", "except asyncio.CancelledError:"),
         # The set of messages in flight, in which a fetch is replaced by its batches.
         (faust_consumer.Consumer, "__init__", "self._unacked_messages = WeakSet()"),
     ],
