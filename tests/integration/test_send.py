@@ -80,7 +80,7 @@ def test_a_foreign_topic(stack: Stack) -> None:
     """The command writes nothing to a topic that no source reads."""
     sent = _send(stack, json.dumps(BEAT), topic="cdc.canonical")
     assert 2 == sent.returncode
-    assert "no source reads the topic cdc.canonical; raw topics of this configuration: raw.shop" in sent.stderr
+    assert "no source reads topic cdc.canonical; the raw topics of this configuration are raw.shop" in sent.stderr
 
 
 def _send(stack: Stack, message: str, *options: str, topic: str = "raw.shop") -> subprocess.CompletedProcess[str]:
