@@ -5,7 +5,8 @@ rooms listed before it. Inside a room, files must not import each other in circl
 """
 
 import ast
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
@@ -218,17 +219,20 @@ RULES = (
 )
 
 
-def _imports(module: str, source: str, *, package: bool) -> Iterator[str]:
+@cache
+def _imports(module: str, source: str, *, package: bool) -> Sequence[str]:
     """Return the full names of all imports in the source, including those in functions and for type checking."""
+    names: list[str] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            names += (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             # `from . import x` is relative to the package. In an __init__.py, that is the module itself.
             above = module.split(".")[: None if package and node.level == 1 else int(package) - node.level]
             base = ".".join([*(above if node.level else []), *([node.module] if node.module else [])])
             if base != "__future__":
-                yield from (f"{base}.{alias.name}" for alias in node.names)
+                names += (f"{base}.{alias.name}" for alias in node.names)
+    return names
 
 
 def _modules() -> Iterator[tuple[str, Path]]:

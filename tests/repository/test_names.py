@@ -2,6 +2,7 @@
 
 import ast
 from collections import defaultdict
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -20,6 +21,7 @@ SHARED = {
 }
 
 
+@cache
 def _public_classes() -> dict[str, list[str]]:
     found = defaultdict(list)
     for package in PACKAGES:
