@@ -67,7 +67,7 @@ def test_killed_and_started_again(tmp_path: Path, free_port: int) -> None:
 
 def test_start_twice(broker: Broker) -> None:
     """A second start is rejected, because nobody would own the first process."""
-    with pytest.raises(BrokerError, match=f"is already running \\(process {broker.pid}\\); call stop"):
+    with pytest.raises(BrokerError, match=f"is already running as process {broker.pid}; call stop"):
         broker.start()
 
 

@@ -36,7 +36,7 @@ class TestServer:
             url, pid = registry.url, registry.pid
             assert url.startswith(f"http://{LOOPBACK}:")
             ask(f"{url}/subjects/kept/versions", SUBJECT)
-            with pytest.raises(RegistryError, match=f"is already running \\(process {pid}\\); call stop"):
+            with pytest.raises(RegistryError, match=f"is already running as process {pid}; call stop"):
                 registry.start()
             registry.stop()
             assert not alive(pid)

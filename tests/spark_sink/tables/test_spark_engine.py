@@ -153,7 +153,7 @@ def test_features_that_deltalake_does_not_write(merging_lake: MergingLake) -> No
     assert {"duplicate": 2} == report.counters.stale
     assert {1: {"n": 10}, 3: {"n": 3}} == present(merging_lake, "orders")
     chosen = [(line["engine"], line["reason"]) for line in logs if line["event"] == "engine chosen"]
-    assert [("fused", "spark"), "deltalake does not write: columnMapping, deletionVectors"] == [
+    assert [("fused", "spark"), "deltalake cannot write: columnMapping, deletionVectors"] == [
         tuple(engine for engine, _ in chosen),
         chosen[1][1],
     ]

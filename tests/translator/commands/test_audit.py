@@ -93,8 +93,8 @@ def test_a_table_for_people(shop: Bench) -> None:
     ("value", "gone", "what"),
     [
         (row(2), lambda _: [], "it has neither events nor a dead letter; translating it now results in 2 events"),
-        (row(2), lambda records: records[:1], "1 of its events, the first is n=1"),
-        (row(2), lambda records: records[1:], "1 of its events, the first is n=0"),
+        (row(2), lambda records: records[:1], "1 of its events are missing; the first is n=1"),
+        (row(2), lambda records: records[1:], "1 of its events are missing; the first is n=0"),
         (
             b"{]",
             lambda _: [],

@@ -118,7 +118,7 @@ def test_letters_of_a_source_with_masks(desk: Desk, tmp_path: Path) -> None:
     shown = desk.run("show", *place, settings=masked)
     assert 0 == shown.returncode, shown.stderr
     assert "value: 2" in shown.stdout
-    assert "bytes, not shown: columns of the source are masked" in shown.stdout
+    assert "bytes, not shown because columns of the source are masked" in shown.stdout
     assert "cdc-error-message" not in shown.stdout
     written = desk.run("show", "--raw", str(tmp_path / "raw"), *place, settings=masked)
     assert (2, False) == (written.returncode, (tmp_path / "raw").exists())

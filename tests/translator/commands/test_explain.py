@@ -95,7 +95,7 @@ def test_of_a_source_with_masks(broker: Broker, tmp_path: Path) -> None:
         masked.close()
     (event,) = [json.loads(line) for line in ran.stdout.splitlines() if line.startswith("  {")]
     assert ({"id": 1, "name": "***"}, ["MASKED=name", "BEFORE_MERGED"]) == (event["after"], event["notes"])
-    assert "bytes, not shown: columns of the source are masked" in dead.stdout
+    assert "bytes, not shown because columns of the source are masked" in dead.stdout
     assert (
         "outcome: dead letter UNKNOWN_OPERATION: canal: unknown operation; rejected in dialects/canal/decode.py:"
         in dead.stdout
