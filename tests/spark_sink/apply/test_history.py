@@ -128,8 +128,9 @@ def test_a_truncate_of_one_of_several_scopes() -> None:
     (report,) = reports(tables, events, RULES, schemas=[SCHEMA])
     assert (1, []) == (report.parked, table.truncates)
     rules = TableRules(all_scopes=True, modes={"*": Mode.HISTORY})
-    for batch in (1, 2):
-        reports(tables, events[2:], rules, batch=batch, schemas=[SCHEMA])
+    done = [reports(tables, events[2:], rules, batch=batch, schemas=[SCHEMA])[0] for batch in (1, 2)]
+    # One commit stores the truncate, and one ends the versions.
+    assert [2, 0] == [report.counters.commits for report in done]
     assert (1, []) == (len(table.truncates), [row for row in table.rows.values() if row["_cdc_current"]])
 
 
