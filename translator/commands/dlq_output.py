@@ -178,7 +178,7 @@ def print_report(report: ReplayReport, *, execute: bool) -> None:
         print_table(("source", "code", *counts), rows, title=None if execute else "dry run: nothing was written")
     for (source, code, now), count in sorted(report.still.items()):
         which, reason = report.reasons.get((source, code, now), (None, None))
-        letters = f"{counted(count, 'letter')} with {code} {'is' if count == 1 else 'are'}"
+        letters = f"{counted(count, 'letter')} with {code}"
         click.echo(f"{source}: {letters} still cannot be translated, now with {now}")
         if which is not None:
             click.echo(shown(f"  for example partition {which.partition}, offset {which.offset}: {reason}"))

@@ -29,7 +29,7 @@ def test_all_is_well(shop: Bench) -> None:
     code, told = lines(shop)
     assert 0 == code
     assert ["ok     brokers", f"ok     group {shop.name}"] == [line.partition(":")[0] for line in told[:2]]
-    assert "ok     source shop: 2 partitions, so up to 2 processes of the group can share it" in told
+    assert "ok     source shop: it has 2 partitions, so up to 2 processes of the group can share it" in told
     assert f"ok     topic {shop.name}-new: it has 3 partitions, and this user is allowed to write" in told
     assert f"ok     topic {shop.name}-t.shop.orders: it has 2 partitions, and this user is allowed to write" in told
     assert f"ok     topic {shop.raw}: 4 records: 2 translated, 0 learned, 1 skipped (without a value)" in told

@@ -158,7 +158,7 @@ def test_a_dry_run_and_a_replay(desk: Desk, broker: Broker, tmp_path: Path) -> N
     assert [f"dry run: {counts}", f"replayed: {counts}", f"replayed: {rest}"] == [
         ran.stdout.splitlines()[-1] for ran in said
     ]
-    assert "shop: 1 letter with MALFORMED_JSON is still dead, now with MALFORMED_JSON" in said[0].stdout
+    assert "shop: 1 letter with MALFORMED_JSON still cannot be translated, now with MALFORMED_JSON" in said[0].stdout
     assert ": canal: not JSON" in said[0].stdout
     assert SECRET not in "".join(ran.stdout + ran.stderr for ran in said)
 

@@ -116,7 +116,7 @@ def test_a_topic_for_each_table(projected: Bench) -> None:
     ran = run(projected, template)
     assert 0 == ran.returncode
     assert f"events=6 written=4 refused=1 output={template}" == ran.stdout.splitlines()[-1]
-    assert f"refused UNSUPPORTED_SHAPE shop/{projected.raw}/0/1: upsert: no key" in ran.stderr
+    assert f"refused UNSUPPORTED_SHAPE shop/{projected.raw}/0/1: upsert: the table's key is unknown" in ran.stderr
     for table, records in (("t", one), ("u", other)):
         (found,) = written(projected, f"{projected.name}-t.shop.shop.{table}").values()
         assert together([records]) == found

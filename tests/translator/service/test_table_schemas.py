@@ -167,5 +167,5 @@ def test_the_setting_of_the_registry() -> None:
     }
     codecs = build_codecs(Settings.model_validate({**document, "registry": {"url": "http://registry:8081"}}))
     assert isinstance(codecs["p"], DebeziumAvroCodec)
-    with pytest.raises(ConfigError, match=r"debezium_avro requires a schema registry: set registry\.url"):
+    with pytest.raises(ConfigError, match=r"debezium_avro requires a schema registry; set registry\.url"):
         build_codecs(Settings.model_validate(document))
