@@ -92,7 +92,7 @@ def test_a_topic_that_was_made_again_is_noticed(broker: Broker, tmp_path_factory
         created.result()
     _send(sink, range(12))
     assert 2 == _run(sink), sink.text()[-3000:]
-    assert f"the topic {sink.topic} was deleted and created again" in sink.text()
+    assert f"the topic {sink.topic} was deleted and recreated" in sink.text()
     sink.settings |= {"pipeline": "again", "checkpoint": str(folder / "checkpoint-2")}
     sink.write_config()
     assert 0 == _run(sink), sink.text()[-3000:]
