@@ -11,7 +11,7 @@ use pyo3::types::PyList;
 use crate::avro;
 use crate::canal_members::{MemberReader, Members};
 use crate::event::RowImages;
-use crate::objects::distinct;
+use crate::objects::names;
 use crate::output::{Form, Taken};
 use crate::reason::{Read, Reason};
 use crate::row::{Before, Head, Images, Place, Row, Transaction, STATE_MERGED, STATE_NONE};
@@ -165,7 +165,7 @@ impl CanalRows {
         if rows.len().max(others.len()) > self.options.rows {
             return Err(Reason::Size);
         }
-        let columns = if members.are_untyped() { names_of(rows.row(0), value)? } else { vec![] };
+        let columns = if members.are_untyped() { names(rows.row(0), value)? } else { vec![] };
         let table = self.layouts.of(py, &members, &columns)?;
         let operation = table.operations[era_index][kind].as_ref().ok_or(Reason::Layout)?;
         let native = members.commit_ts.or(members.id).map(|number| number.to_string());
@@ -394,19 +394,15 @@ impl RowWriter<'_> {
     }
 }
 
-/// Returns the column names of a row as a JSON array.
-fn names_of(row: &[Cell], value: &[u8]) -> Read<Vec<u8>> {
-    distinct(row, value)?;
-    let names = row.iter().map(|cell| cell.name.of(value)).collect::<Vec<_>>();
-    Ok([b"[", &names.join(&b","[..])[..], b"]"].concat())
-}
-
 /// Returns whether two cells with different spellings must have different values. Numbers can have several spellings,
 /// and a boolean can equal a number in Python.
 fn surely_differ(one: &[u8], other: &[u8]) -> bool {
     let is_text_or_null = |cell: &[u8]| matches!(cell[0], b'"' | b'n');
+    if is_text_or_null(one) || is_text_or_null(other) {
+        return true;
+    }
     let (first, second) = (decimal(one), decimal(other));
-    is_text_or_null(one) || is_text_or_null(other) || (first.is_some() && second.is_some() && first != second)
+    first.is_some() && second.is_some() && first != second
 }
 
 /// Returns a number in its shortest spelling, or None for a boolean, an exponent, or a rare spelling of zero.

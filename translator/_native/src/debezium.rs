@@ -121,7 +121,7 @@ impl Projection {
         if head.offset >= self.offsets || !(self.omits || images.missing.is_empty()) {
             return Err(Reason::Projection);
         }
-        let unavailable = (!images.missing.is_empty()).then(|| list(&images.missing));
+        let unavailable = (!images.missing.is_empty()).then(|| json::array(&images.missing));
         let key_of = |key: &[u8]| projected.key(py, key);
         let event = |part: Part<'_>| {
             Ok(Event {
@@ -232,7 +232,7 @@ impl Projected {
         times(out, head.capture_us.unwrap_or(head.timestamp_ms * 1000));
         if let Some(key) = part.key {
             out.extend_from_slice(b",\"pkNames\":");
-            out.extend_from_slice(&list(&names(key)?));
+            out.extend_from_slice(&json::array(&names(key)?));
         }
         out.push(b'}');
         Ok(())
@@ -327,11 +327,6 @@ fn holds(changed: &[u8], quoted: &[u8]) -> bool {
         rest = avro::after_text(rest);
     }
     false
-}
-
-/// An array of texts that are already JSON.
-fn list(texts: &[&[u8]]) -> Vec<u8> {
-    [b"[", &texts.join(&b","[..])[..], b"]"].concat()
 }
 
 fn number(out: &mut Vec<u8>, member: &str, number: i64) {

@@ -25,6 +25,11 @@ pub fn inside(out: &mut Vec<u8>, text: &[u8]) {
     out.extend_from_slice(&text[copied..]);
 }
 
+/// Returns an array of texts that are already JSON.
+pub fn array(texts: &[&[u8]]) -> Vec<u8> {
+    [b"[", &texts.join(&b","[..])[..], b"]"].concat()
+}
+
 fn escape(out: &mut Vec<u8>, byte: u8) {
     let letter = match byte {
         b'"' | b'\\' => byte,

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use pyo3::prelude::*;
 
+use crate::json;
 use crate::reason::{Read, Reason};
 use crate::row::Image;
 use crate::scan::{Cell, Token};
@@ -58,6 +59,12 @@ pub fn distinct(cells: &[Cell], value: &[u8]) -> Read<()> {
         return Err(Reason::Columns);
     }
     Ok(())
+}
+
+/// Returns the column names of an object as a JSON array. It rejects the same objects as `distinct`.
+pub fn names(cells: &[Cell], value: &[u8]) -> Read<Vec<u8>> {
+    distinct(cells, value)?;
+    Ok(json::array(&cells.iter().map(|cell| cell.name.of(value)).collect::<Vec<_>>()))
 }
 
 /// Returns whether one of the cells belongs to the same column.

@@ -9,7 +9,7 @@ use pyo3::types::PyList;
 
 use crate::avro_read::DatumReader;
 use crate::notes::Kept;
-use crate::objects::{distinct, CellWriter};
+use crate::objects::{names, CellWriter};
 use crate::output::{Form, Taken};
 use crate::qlik_frames::{self as frames, Framed};
 use crate::qlik_message::{self as message, Headers, Operation, QlikMessage, Sections};
@@ -223,12 +223,5 @@ fn names_of(key: &[u8], cells: &mut Vec<Cell>) -> Read<Vec<u8>> {
     if cells.is_empty() || !scanner.at_end() || cells.iter().any(|cell| cell.value.odd) {
         return Err(Reason::Key);
     }
-    distinct(cells, key).map_err(|_| Reason::Key)?;
-    let mut names = Vec::new();
-    for cell in cells {
-        names.push(if names.is_empty() { b'[' } else { b',' });
-        names.extend_from_slice(cell.name.of(key));
-    }
-    names.push(b']');
-    Ok(names)
+    names(cells, key).map_err(|_| Reason::Key)
 }
