@@ -82,7 +82,6 @@ class Canal:
         self._era_of = era_of(chosen)
         self._profile = chosen.profile
         profile = PROFILES[chosen.profile]
-        self._alibaba = profile.alibaba
         self._batches = chosen.newline_batches
         self._form = RowForm(profile.native_cells, chosen.object_rows)
         self._complete = chosen.row_image == "full"
@@ -159,7 +158,9 @@ class Canal:
         return Changes(changes)
 
     def native_rows(self) -> CanalNativeRows | None:
-        """Return the support for the native path, or None if rows do not contain all columns."""
+        """Return the support for the native path. None if rows do not contain all columns, or if the limits leave no
+        room for any message.
+        """
         if not self._complete or self._limits.json_depth < DEPTH:
             return None
         checked = self._continuity.action != "off"

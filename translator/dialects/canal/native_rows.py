@@ -57,13 +57,14 @@ class CanalNativeRows:
         keeps_images: bool,
     ) -> None:
         by_mark = options.profile == "auto"
-        self._eras = ERAS_BY_MARK if by_mark else [span.era for span in era_spans(options)]
+        spans = [EraSpan(0, 0, era) for era in ERAS_BY_MARK] if by_mark else era_spans(options)
+        self._eras = [span.era for span in spans]
         self._limits = limits
         self._heartbeats = heartbeats
         self._layouts = layouts
         profile = PROFILES[options.profile]
         self._reading = CanalReading(
-            tuple(_era(era) for era in ERAS_BY_MARK) if by_mark else tuple(map(_era_in, era_spans(options))),
+            tuple(map(_era, spans)),
             by_mark,
             options.profile in MARKED_BY_VALUES,
             profile.tidb,
@@ -137,14 +138,11 @@ def _untyped_row(found: Layout, names: Sequence[str]) -> Mapping[str, str]:
     return {name: found.types.get(name, UNKNOWN.type) for name in names} if not known or known >= set(names) else {}
 
 
-def _era_in(span: EraSpan) -> NativeEra:
-    return msgspec.structs.replace(_era(span.era), low=span.low, high=span.high)
-
-
-def _era(era: Era) -> NativeEra:
+def _era(span: EraSpan) -> NativeEra:
+    era = span.era
     return NativeEra(
-        0,
-        0,
+        span.low,
+        span.high,
         data_is_before=era.data_is == "before",
         deleted_in_old=era.variant == "dts_legacy" or era.deleted_in_old,
         is_ambiguous=era.data_is is None,
