@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.sizes import examples
-from tests.translator.dialects.canal.messages import FULL, UPDATE, canal, message
+from tests.translator.dialects.canal.messages import FULL, UPDATE, canal, message, spelled
 from tests.translator.native import needs_extension
 from tests.translator.native.test_equality import agree, opened_path
 from translator.dialects.canal import Canal
@@ -131,7 +131,3 @@ def test_rows_of_ticdc_are_taken(member: dict[str, Any]) -> None:
     """TiCDC writes id 0, and its own member if configured."""
     value = spelled({**UPDATE, "id": 0, "es": 1700000000001, "old": [FULL], **member})
     assert agree(*opened_path(canal(profile="ticdc")), message(value)) == "taken"
-
-
-def spelled(body: Any) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()

@@ -83,7 +83,7 @@ def cells(draw: st.DrawFn, odd: bool) -> str:
 
 @st.composite
 def messages(draw: st.DrawFn) -> bytes:
-    """Generate messages as the writers spell them, half of them modified in ways that the fast path could miss."""
+    """Generate messages as the writers spell them, half of them modified in ways that the native path could miss."""
     bends = draw(
         st.sets(st.sampled_from(["op", "table", "meta", "extra", "cells", "less", "member", "end"]), max_size=2)
     )

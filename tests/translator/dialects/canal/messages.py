@@ -40,6 +40,11 @@ def canal(*tables: DeclaredTable, limits: Limits | None = None, **options: Any) 
     return Canal(Setup("s", limits=limits or Limits(), tables=tables), options)
 
 
+def spelled(body: Any) -> bytes:
+    """Return a message in the shortest spelling, as its writer sends it."""
+    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
+
+
 def decode(body: Any, dialect: Canal | None = None, **options: Any) -> Outcome:
     return (dialect or canal(**options)).decode(message(json.dumps(body).encode()))
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
 
 from cdc_core.envelope import Tx
-from tests.translator.dialects.canal.messages import UPDATE, canal, decode, message, of_type, refused, row, rows, update
+from tests.translator.dialects.canal.messages import (
+    UPDATE,
+    canal,
+    decode,
+    message,
+    of_type,
+    refused,
+    row,
+    rows,
+    spelled,
+    update,
+)
 from translator.errors import MessageError
 from translator.message import DeclaredTable, Limits, Skip, TableName, Writer
 
@@ -54,10 +64,6 @@ def test_bytes_that_are_not_utf8_have_a_reason_without_a_position() -> None:
     with pytest.raises(MessageError) as caught:
         canal().decode(message(b'{"type":"INSERT","table":"t\xff"}'))
     assert "not JSON: it contains a string that is not valid UTF-8" == caught.value.reason
-
-
-def spelled(body: Any) -> bytes:
-    return json.dumps(body, separators=(",", ":"), ensure_ascii=False).encode()
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ INSTANT = 1_700_000_000_000_000
 def test_the_unit_is_told_by_the_size(
     sent: int | None, micros: int | None, unit: str | None, profile: str, separators: tuple[str, str]
 ) -> None:
-    """This holds on the fast path, which reads only the shortest spelling, and on the plain path."""
+    """White space does not matter."""
     value = json.dumps(update(es=sent, ts=sent), separators=separators).encode()
     outcome = canal(profile=profile).decode(message(value))
     assert isinstance(outcome, Changes)
