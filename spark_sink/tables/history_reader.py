@@ -28,7 +28,7 @@ from spark_sink.tables.meta_columns import (
     START_TS,
     TURN,
 )
-from spark_sink.tables.mirror_reader import Reach, reach_of
+from spark_sink.tables.reach import Reach, reach_of
 
 # All truncates, as JSON.
 _TRUNCATES_PROPERTY = "cdc.truncates"

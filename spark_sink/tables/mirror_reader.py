@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 import pyarrow as pa
@@ -25,24 +25,9 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
     STATE,
 )
+from spark_sink.tables.reach import Reach, range_of, reach_of
 
 _MEMORY = msgspec.json.Decoder(Memory)
-
-# The maximum number of values that a reader compares one by one with a file's statistics. Iceberg's reader has the same
-# maximum.
-FEW = 200
-
-
-class KeyRange(NamedTuple):
-    """A key column's values in some rows. If there are few values, `values` has all of them."""
-
-    least: Any
-    greatest: Any
-    values: frozenset[Any] | None = None
-
-
-# A range of values for each key column.
-Reach = Mapping[str, KeyRange]
 
 
 class MirrorReader:
@@ -68,7 +53,7 @@ class MirrorReader:
     def mark_columns(self, keys: pa.Table) -> pa.Table:
         names = [*self.shape.key, *MARK_COLUMNS]
         wanted = {name: pc.unique(keys.column(name)) for name in self.shape.key}
-        reach = {name: _range_of(values) for name, values in wanted.items()}
+        reach = {name: range_of(values) for name, values in wanted.items()}
         found = []
         for batch in self._scan(names, reach):
             for name, values in wanted.items():
@@ -137,21 +122,6 @@ class MirrorReader:
             found = zip(*(stored[name] for name in self.shape.key), strict=True)
             rest = zip(*(stored[name] for name in names), strict=True)
             yield from ((key, row) for key, row in zip(found, rest, strict=True) if key in wanted)
-
-
-def reach_of(keys: Collection[Key], names: Sequence[str]) -> Reach:
-    """Return the reach for some keys, whose columns have these names."""
-    values = {name: {key[i] for key in keys} for i, name in enumerate(names)}
-    return {name: KeyRange(min(found), max(found), _few(found)) for name, found in values.items()}
-
-
-def _range_of(values: pa.Array) -> KeyRange:
-    found = pc.min_max(values).as_py()
-    return KeyRange(found["min"], found["max"], _few(values.drop_null().to_pylist()) if len(values) <= FEW else None)
-
-
-def _few(values: Collection[Any]) -> frozenset[Any] | None:
-    return frozenset(values) if len(values) <= FEW else None
 
 
 def _memory(state: object) -> Memory:

@@ -27,14 +27,9 @@ from spark_sink.tables.meta_columns import (
     SCOPE,
     UPDATED_AT,
 )
-from spark_sink.tables.mirror_reader import MirrorReader, Reach, reach_of
+from spark_sink.tables.mirror_reader import MirrorReader
+from spark_sink.tables.reach import Bounds, Reach, Values, bounds_of, reach_of
 from spark_sink.tables.spark_operations import WRITTEN, Clear, Forget, Merge, Order, RaiseFloors, Retire
-
-# The smallest and greatest value to look up in each key column.
-Bounds = Mapping[str, tuple[str | int, str | int]]
-
-# All values to look up in key columns that have few values.
-Values = dict[str, tuple[str | int, ...]]
 
 
 @dataclass(frozen=True)
@@ -154,23 +149,8 @@ class OrderingMirror(MirrorReader):
         return {}
 
 
-def bounds_of(reach: Reach, types: Mapping[str, str]) -> Bounds:
-    """Return the bounds of the reach in those key columns that are numbers or texts."""
-    return {name: (range.least, range.greatest) for name, range in reach.items() if types[name] in BOUNDED}
-
-
-def values_of(reach: Reach, types: Mapping[str, str]) -> Values:
-    """Return the values in those key columns that are numbers or texts and have few values."""
-    found = {name: range.values for name, range in reach.items() if types[name] in BOUNDED}
-    return {name: tuple(sorted(values)) for name, values in found.items() if values is not None}
-
-
 def _lie_under(batch: pa.RecordBatch, floors: Mapping[str, str]) -> bool:
     """Return whether any row's position is at or below its scope's floor."""
     scopes, positions = batch.column(SCOPE), batch.column(POS)
     under = (pc.and_(pc.equal(scopes, scope), pc.less_equal(positions, floor)) for scope, floor in floors.items())
     return any(pc.any(mask).as_py() for mask in under)
-
-
-# Types that have the same literals in both engines, and that have exact statistics.
-BOUNDED = frozenset({"tinyint", "smallint", "int", "bigint", "string"})

@@ -16,8 +16,7 @@ from deltalake.fs import DeltaStorageHandler
 from spark_sink.schema.column_types import has_statistics
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.delta.open_table import literal
-from spark_sink.tables.mirror_reader import Reach
-from spark_sink.tables.staging import Bounds
+from spark_sink.tables.reach import Bounds, Reach
 
 Types = Mapping[str, pa.DataType]
 

@@ -33,7 +33,7 @@ from spark_sink.tables.meta_columns import (
     POS,
     SCOPE,
 )
-from spark_sink.tables.mirror_reader import Reach
+from spark_sink.tables.reach import Reach
 
 
 class DeltaHistory(HistoryReader, DeltaOpened):

@@ -28,7 +28,8 @@ from spark_sink.tables.meta_columns import (
     STATE,
     UPDATED_AT,
 )
-from spark_sink.tables.mirror_reader import MirrorReader, Reach
+from spark_sink.tables.mirror_reader import MirrorReader
+from spark_sink.tables.reach import Reach
 from spark_sink.tables.spark_operations import WRITTEN, merged
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 

@@ -15,7 +15,7 @@ from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.delta.files import by_file, by_query
 from spark_sink.tables.delta.open_table import DeltaOpened, floors_of
 from spark_sink.tables.meta_columns import META_COLUMNS
-from spark_sink.tables.mirror_reader import Reach
+from spark_sink.tables.reach import Reach
 from spark_sink.tables.staging import OrderingMirror, Staging
 
 

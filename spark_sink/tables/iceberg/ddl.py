@@ -13,8 +13,8 @@ from spark_sink.tables.iceberg.catalog_traits import CatalogTraits
 from spark_sink.tables.iceberg.catalogs import TableCatalog, in_sql, quoted
 from spark_sink.tables.iceberg.open_table import shape_of, types_of
 from spark_sink.tables.meta_columns import OWN_COLUMNS, POS
+from spark_sink.tables.reach import BOUNDED
 from spark_sink.tables.spark_sql import listed, literal
-from spark_sink.tables.staging import BOUNDED
 from spark_sink.tables.table_properties import (
     IDENTITY,
     MODE_PROPERTY,

@@ -22,9 +22,9 @@ from spark_sink.tables.history_reader import (
 )
 from spark_sink.tables.iceberg.open_table import IcebergOpened, near
 from spark_sink.tables.meta_columns import CURRENT, HISTORY_COLUMNS, POS, SCOPE
-from spark_sink.tables.mirror_reader import Reach, reach_of
+from spark_sink.tables.reach import Reach, bounds_of, reach_of, values_of
 from spark_sink.tables.spark_operations import CloseVersions, Merge, Order, SetProperties
-from spark_sink.tables.staging import Staging, bounds_of, values_of
+from spark_sink.tables.staging import Staging
 
 
 class IcebergHistory(HistoryReader, IcebergOpened):

@@ -11,8 +11,8 @@ from pyiceberg.table import Table
 from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.iceberg.open_table import IcebergOpened, near, version_of
-from spark_sink.tables.mirror_reader import Reach
-from spark_sink.tables.staging import OrderingMirror, Staging, Values, values_of
+from spark_sink.tables.reach import Reach, Values, values_of
+from spark_sink.tables.staging import OrderingMirror, Staging
 from spark_sink.tables.table_properties import FLOORS_PROPERTY
 
 

@@ -31,9 +31,8 @@ from spark_sink.schema.engine_choice import Choice
 from spark_sink.schema.evolution import TableShape
 from spark_sink.tables.changes import LastSeen, Marker
 from spark_sink.tables.meta_columns import OWN_COLUMNS
-from spark_sink.tables.mirror_reader import Reach
+from spark_sink.tables.reach import Bounds, Reach, bounds_of, values_of
 from spark_sink.tables.spark_operations import Order
-from spark_sink.tables.staging import Bounds, bounds_of, values_of
 from spark_sink.tables.table_properties import shape_from
 
 # The markers for all work, as JSON, in the summary of every snapshot that the sink creates. A table property with the

@@ -27,8 +27,8 @@ from spark_sink.schema.table_spec import Format, Mode
 from spark_sink.tables.formats import FormatMaintenance
 from spark_sink.tables.iceberg.open_table import near, within
 from spark_sink.tables.meta_columns import POS
-from spark_sink.tables.mirror_reader import reach_of
 from spark_sink.tables.protocols import MirrorTable
+from spark_sink.tables.reach import reach_of
 from tests.spark_sink.changes import change, schema_of
 from tests.spark_sink.lake import MergingLake, rewrite_as_others
 from tests.spark_sink.records import refusal
